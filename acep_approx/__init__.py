@@ -1,0 +1,76 @@
+"""Approximate complex event matching: every match of a pattern in a stream, with up to k events missing.
+
+>>> from acep_approx import compile_query
+>>> query = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 10 ERRORS 1")
+>>> [m.missing for m in query.match([{"ts": 1, "type": "A"}, {"ts": 5, "type": "C"}])]
+[('b',)]
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+import history
+import rl
+
+if TYPE_CHECKING:
+    from acep_approx.api import Query, compile_query
+    from acep_approx.errors import AcepError, DataError, LimitError, QueryError, UnsupportedError, UsageError
+    from acep_approx.matching.matcher import Matcher
+    from acep_approx.matching.matches import Match, Matches
+    from acep_approx.query.builder import absent, either, event, seq
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AcepError",
+    "DataError",
+    "LimitError",
+    "Match",
+    "Matcher",
+    "Matches",
+    "Query",
+    "QueryError",
+    "UnsupportedError",
+    "UsageError",
+    "absent",
+    "compile_query",
+    "either",
+    "event",
+    "seq",
+]
+
+_HOME = {
+    **dict.fromkeys(("Query", "compile_query"), "acep_approx.api"),
+    **dict.fromkeys(
+        ("AcepError", "DataError", "LimitError", "QueryError", "UnsupportedError", "UsageError"), "acep_approx.errors"
+    ),
+    **dict.fromkeys(("Match", "Matches"), "acep_approx.matching.matches"),
+    "Matcher": "acep_approx.matching.matcher",
+    **dict.fromkeys(("absent", "either", "event", "seq"), "acep_approx.query.builder"),
+}
+
+for _package in (history, rl):
+    if getattr(_package, "__distribution__", None) != "acep-approx":
+        raise ImportError(
+            f"the package {_package.__name__!r} at {getattr(_package, '__file__', None)} belongs to another distribution "
+            "and has replaced ours; repair with: pip uninstall the other distribution, then "
+            "pip install --force-reinstall acep-approx"
+        )
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: importing the package stays cheap."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,140 @@
+"""Every error a user can meet: one base class, stable codes, documented exit codes.
+
+``AcepError.code`` never changes once released; ``docs/reference/errors.md`` lists all of them.
+"""
+
+from __future__ import annotations
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_QUERY = 3
+EXIT_DATA = 4
+
+
+class AcepError(Exception):
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, with the offending value.
+    code : str
+        Stable identifier, e.g. ``"ACEP-Q001"``.
+    hint : str, optional
+        What to do about it.
+    """
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.code}: {self.message}"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class UsageError(AcepError):
+    """An argument of a call or of a command makes no sense (exit code 2)."""
+
+    exit_code = EXIT_USAGE
+
+
+class QueryError(AcepError):
+    """The query text is wrong; knows where (exit code 3).
+
+    Parameters
+    ----------
+    text : str
+        The whole query.
+    start, end : int
+        Character offsets of the offending piece, ``0 <= start <= end <= len(text)``.
+
+    Examples
+    --------
+    >>> print(QueryError("no such unit 'parsec'", code="ACEP-Q000", text="WITHIN 3 parsec", start=9, end=15))
+    ACEP-Q000: no such unit 'parsec' (line 1, column 10)
+      WITHIN 3 parsec
+               ^^^^^^
+    """
+
+    exit_code = EXIT_QUERY
+
+    def __init__(
+        self, message: str, *, code: str, hint: str | None = None, text: str = "", start: int = 0, end: int = 0
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.text = text
+        self.start = start
+        self.end = end
+
+    @property
+    def line(self) -> int:
+        """Line of the offending piece, from 1."""
+        return self.text.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int:
+        """Column of the offending piece, from 1."""
+        return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
+
+    def caret(self) -> str:
+        """The offending line with a row of carets below the piece."""
+        line = self.text.split("\n")[self.line - 1]
+        width = max(1, min(self.end - self.start, len(line) - self.column + 1))
+        return f"  {line}\n  {' ' * (self.column - 1)}{'^' * width}"
+
+    def __str__(self) -> str:
+        text = f"{self.code}: {self.message}"
+        if self.text:
+            text += f" (line {self.line}, column {self.column})\n{self.caret()}"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class UnsupportedError(QueryError):
+    """The query is right, but no engine here can run it yet (exit code 3)."""
+
+
+class LimitError(QueryError):
+    """A stated size limit was passed (exit code 3).
+
+    Parameters
+    ----------
+    given, limit : int
+        The size that was asked for, and the largest one allowed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        given: int,
+        limit: int,
+        hint: str | None = None,
+        text: str = "",
+        start: int = 0,
+        end: int = 0,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint, text=text, start=start, end=end)
+        self.given = given
+        self.limit = limit
+
+
+class DataError(AcepError):
+    """The events are wrong: a missing column, a wrong type, time that runs backwards (exit code 4).
+
+    Parameters
+    ----------
+    row : int, optional
+        Number of the first offending row, from 0, counted over the whole input.
+    """
+
+    exit_code = EXIT_DATA
+
+    def __init__(self, message: str, *, code: str, hint: str | None = None, row: int | None = None) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.row = row

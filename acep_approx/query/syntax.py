@@ -1,0 +1,233 @@
+"""The tree of a query: what the parser makes, the builder makes, the printer prints, the automaton reads.
+
+Every node is an immutable value. Two queries are equal when they mean the same tree, wherever their pieces
+stood in the text: positions (``span``) do not take part in comparisons.
+"""
+# ruff: noqa: RUF009  `_span()` makes a dataclass field, which must be called once for each class
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+Span = tuple[int, int]
+"""Character offsets ``(start, end)`` of a node in the query text."""
+
+NO_SPAN: Span = (0, 0)
+
+
+def _span() -> Span:
+    return field(default=NO_SPAN, compare=False, repr=False)
+
+
+# --- patterns ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One event of the pattern: ``Shelf a``.
+
+    ``type`` is the event type it asks for, or None for any (``ANY a``). In a bare regular expression the
+    variable is the letter itself and may occur several times; elsewhere a variable occurs once.
+    """
+
+    type: str | None
+    variable: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Parts that follow one another: ``SEQ(A a, B b)``; at least one part."""
+
+    parts: tuple[Pattern, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Exactly one of the options: ``(A a | B b)``; at least two options."""
+
+    options: tuple[Pattern, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``."""
+
+    part: Pattern
+    least: int
+    most: int | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``."""
+
+    options: tuple[Atom, ...]
+    span: Span = _span()
+
+
+Pattern = Atom | Sequence | Choice | Repeat | Absent
+
+
+# --- expressions ------------------------------------------------------------------------------------------
+
+Index = OneOf["first", "current", "previous", "last"]
+"""Which event of a Kleene variable: ``a[1]``, ``a[i]``, ``a[i-1]``, ``a[a.LEN]``."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number, a string, TRUE, FALSE or NULL."""
+
+    value: int | float | str | bool | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """``a.price``, ``a[i].price``; in DEFINE simply ``price`` (``variable`` is None: the event at hand)."""
+
+    variable: str | None
+    index: Index | None
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """``avg(a[].price)`` over all events of a Kleene variable, or those before (``a[..i-1].price``: prior).
+
+    ``function`` is one of count, sum, min, max, avg, first, last; ``name`` is None only for ``count(a[])``.
+    """
+
+    function: str
+    variable: str
+    name: str | None
+    prior: bool
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Unary:
+    """``NOT x`` or ``-x``; ``op`` is ``"NOT"`` or ``"-"``."""
+
+    op: str
+    operand: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Binary:
+    """``op`` is one of ``+ - * / % = != < <= > >= AND OR``."""
+
+    op: str
+    left: Expression
+    right: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class In:
+    """``x IN (1, 2)``, ``x NOT IN (...)``."""
+
+    operand: Expression
+    values: tuple[Constant, ...]
+    negated: bool
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Between:
+    """``x BETWEEN low AND high`` (both inclusive), ``x NOT BETWEEN ...``."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """``x IS NULL``, ``x IS NOT NULL``."""
+
+    operand: Expression
+    negated: bool
+    span: Span = _span()
+
+
+Expression = Constant | Attribute | Aggregate | Unary | Binary | In | Between | IsNull
+
+
+# --- the query --------------------------------------------------------------------------------------------
+
+Strategy = OneOf["skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"]
+DEFAULT_STRATEGY: Strategy = "skip_till_any_match"
+
+
+@dataclass(frozen=True)
+class Window:
+    """``WITHIN amount unit``: ``t_last - t_first <= amount``.
+
+    ``unit`` is ``"events"`` (count window), ``"ticks"`` (no unit was given: the integers of the time column)
+    or one of ``us ms s min h d``.
+    """
+
+    amount: int | float
+    unit: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """``[attr]``: all events of a match have the same value of ``attr``."""
+
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Output:
+    """``expr AS name`` of a RETURN clause."""
+
+    name: str
+    value: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Definition:
+    """``letter AS condition`` of a DEFINE clause (bare regular expressions only)."""
+
+    letter: str
+    condition: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class QuerySyntax:
+    """A whole query.
+
+    ``predicates`` are the conjuncts of WHERE (split at every top-level AND) without the equivalences.
+    ``weights`` are the costs of a missing variable where they are not 1. ``is_regex`` marks a bare regular
+    expression, in which letters are not variables: a match is then just its set of events.
+    ``text`` is what the positions refer to; ``places`` are the positions of what is no node of its own
+    (``"ERRORS"``, ``"WEIGHTS b"``, ``"DEFINE"``).
+    """
+
+    pattern: Pattern
+    window: Window
+    is_regex: bool = False
+    strategy: Strategy = DEFAULT_STRATEGY
+    equivalences: tuple[Equivalence, ...] = ()
+    predicates: tuple[Expression, ...] = ()
+    errors: int = 0
+    weights: tuple[tuple[str, int], ...] = ()
+    outputs: tuple[Output, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    text: str = field(default="", compare=False, repr=False)
+    places: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)
