@@ -1,0 +1,133 @@
+"""A stream of bytes as blocks of whole lines: checked, numbered, never the whole file at once."""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from acep_approx.errors import DataError
+
+BLOCK_BYTES = 4 << 20
+"""Size of a block. The first one also decides the types of the columns."""
+
+_LONGEST_ROW = 64 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OPENS = re.compile(rb'(?:^|,)"')
+_CLOSES = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
+
+
+class Block(NamedTuple):
+    """Whole lines of a file.
+
+    ``line`` is the number of the first one, from 1.
+    """
+
+    line: int
+    data: bytes
+
+
+def blocks(stream: BinaryIO, name: str, *, quotes: bool, size: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Cut a stream into blocks of whole lines.
+
+    Parameters
+    ----------
+    stream : binary file
+        Read to its end, never closed.
+    name : str
+        File name for messages.
+    quotes : bool
+        Whether a line end between double quotes belongs to a value (CSV).
+    size : int
+        Bytes per block. Default 4 MiB.
+
+    Yields
+    ------
+    Block
+        Non-empty; every one ends with a line end, except perhaps the last.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D013`` damaged gzip data; ``ACEP-D014`` not UTF-8; ``ACEP-D019`` a row of more than 64 MiB.
+    """
+    line, rest = 1, b""
+    while data := _read(stream, name, size):
+        data = rest + data
+        if line == 1 and data.startswith(_BYTE_ORDER_MARK):
+            data = data[len(_BYTE_ORDER_MARK) :]
+        cut = _last_line_end(data, quotes)
+        rest = data[cut:]
+        if cut:
+            yield _checked(Block(line, data[:cut]), name)
+            line += data.count(b"\n", 0, cut)
+        elif len(rest) > _LONGEST_ROW:
+            raise DataError(
+                f"{name}, line {line}: this row is longer than 64 MiB",
+                code="ACEP-D019",
+                hint="is this a text file of one event per line, and is every double quote closed?",
+            )
+    if rest:
+        yield _checked(Block(line, rest), name)
+
+
+def _read(stream: BinaryIO, name: str, size: int) -> bytes:
+    try:
+        return stream.read(size)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{name}: cannot be read: {error}",
+            code="ACEP-D013",
+            hint="the file seems damaged or cut off: fetch or write it again",
+        ) from error
+
+
+def _last_line_end(data: bytes, quotes: bool) -> int:
+    """Where the last whole row ends; 0 if there is none."""
+    cut = data.rfind(b"\n") + 1
+    if not quotes or data.count(b'"', 0, cut) % 2 == 0:
+        return cut
+    rows = list(quoted_rows(data))  # an odd number of quotes: a value is open, or a quote is only a character
+    complete = rows[-1].endswith(b"\n") and not _open_after(rows[-1], inside=False)
+    return len(data) if complete else len(data) - len(rows[-1])
+
+
+def quoted_rows(data: bytes) -> Iterator[bytes]:
+    """Split CSV into rows; a line end between quotes does not end one. The last row may be incomplete."""
+    row, inside = b"", False
+    for line in io.BytesIO(data):
+        row += line
+        if b'"' in line:
+            inside = _open_after(line, inside)
+        if not inside:
+            yield row
+            row = b""
+    if row:
+        yield row
+
+
+def _open_after(line: bytes, inside: bool) -> bool:
+    """Whether a quoted value is still open after a line; a quote within an unquoted value means nothing."""
+    place = 0
+    while True:
+        found = (_CLOSES.match if inside else _OPENS.search)(line, place)
+        if found is None:
+            return inside
+        place, inside = found.end(), not inside
+
+
+def _checked(block: Block, name: str) -> Block:
+    if block.data.isascii():
+        return block
+    try:
+        block.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = block.line + block.data.count(b"\n", 0, error.start)
+        raise DataError(
+            f"{name}, line {line}: byte 0x{block.data[error.start]:02x} is not UTF-8",
+            code="ACEP-D014",
+            hint="convert the file first, for example: iconv -f latin1 -t utf-8 FILE > NEW",
+        ) from error
+    return block

@@ -1,0 +1,203 @@
+"""Types of columns: what a column holds whatever its encoding, and strings as codes into a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+
+CODED = pa.dictionary(pa.int32(), pa.string())
+"""The type of every string column of an event batch."""
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """What a column holds, whatever its encoding.
+
+    Parameters
+    ----------
+    type_ : pyarrow.DataType
+        Any type.
+
+    Returns
+    -------
+    pyarrow.DataType
+        The type of a dictionary's values; ``string`` for the other two layouts of strings.
+
+    Examples
+    --------
+    >>> plain_type(pa.dictionary(pa.int8(), pa.large_string()))
+    DataType(string)
+    """
+    if pa.types.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        return pa.string()
+    return type_
+
+
+def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
+    """The schema with plain types and without metadata; refuses two columns of one name.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Schema as stored.
+    where : str
+        File or object it belongs to, for the message.
+
+    Returns
+    -------
+    pyarrow.Schema
+        Same names, :func:`plain_type` of each type.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D015``: two columns have the same name.
+    """
+    refuse_twins(schema.names, where)
+    return pa.schema([(field.name, plain_type(field.type)) for field in schema])
+
+
+def refuse_twins(names: Iterable[str], where: str) -> None:
+    """Raise ``ACEP-D015`` if a column name occurs twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(
+                f"{where}: two columns are named {name!r}",
+                code="ACEP-D015",
+                hint="rename one of them: a query could not tell which one it means",
+            )
+        seen.add(name)
+
+
+def missing_column(name: str, names: Iterable[str], *, hint: str | None = None) -> DataError:
+    """The error for a column that is not there, with the ones that are and the closest name.
+
+    Parameters
+    ----------
+    name : str
+        The column asked for.
+    names : iterable of str
+        The columns there are.
+    hint : str, optional
+        What to do when no name is close.
+
+    Returns
+    -------
+    DataError
+        ``ACEP-D002``, to be raised by the caller.
+    """
+    from difflib import get_close_matches
+
+    there = list(names)
+    lowered = {n.lower(): n for n in there}
+    close = get_close_matches(name.lower(), lowered, n=1)
+    return DataError(
+        f"there is no column {name!r}; the columns are: {', '.join(there) or '(none)'}",
+        code="ACEP-D002",
+        hint=f"did you mean {lowered[close[0]]!r}?" if close else hint,
+    )
+
+
+def encode_text(column: pa.Array) -> pa.Array:
+    """Strings as codes into a dictionary of the values of this batch; other columns plain.
+
+    A dictionary that is given is kept, unless it is much longer than the column: later stages work once per
+    dictionary value.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Column of one batch.
+
+    Returns
+    -------
+    pyarrow.Array
+        ``dictionary<int32, string>`` for strings of any layout, else the column without its dictionary.
+
+    Examples
+    --------
+    >>> encode_text(pa.array(["a", "b", "a"])).indices.to_pylist()
+    [0, 1, 0]
+    """
+    is_text = pa.types.is_string(plain_type(column.type))
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).dictionary_encode() if is_text else column
+    if not is_text:
+        return column.dictionary_decode()
+    if len(column.dictionary) > 2 * len(column) + 64 or column.dictionary.null_count:
+        return column.dictionary_decode().cast(pa.string()).dictionary_encode()
+    if column.type.equals(CODED):
+        return column
+    codes, values = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(codes, values)
+
+
+def to_arrow(values: npt.NDArray[np.int64]) -> pa.Array:
+    """Integers of numpy as an Arrow column that shares their memory.
+
+    ``pa.array`` would do, but it imports pandas, which costs half a second.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of int64
+        Any integers.
+
+    Returns
+    -------
+    pyarrow.Array
+        ``int64``, without nulls.
+    """
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def to_numpy(column: pa.Array) -> npt.NDArray[Any]:
+    """A column of numbers or booleans without nulls as numpy, without a copy for numbers.
+
+    ``Array.to_numpy`` would do, but it imports pandas.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Integers, floats or booleans; no nulls.
+
+    Returns
+    -------
+    numpy.ndarray
+        Read-only view, or a new array of bool.
+    """
+    if pa.types.is_boolean(column.type):
+        return np.from_dlpack(column.cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(column)
+
+
+def text_codes(column: pa.Array) -> npt.NDArray[np.int64]:
+    """The codes of a dictionary-encoded column.
+
+    Parameters
+    ----------
+    column : pyarrow.DictionaryArray
+        With int32 codes, as :func:`encode_text` gives.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Positions in ``column.dictionary``; -1 for null.
+
+    Examples
+    --------
+    >>> text_codes(pa.array(["a", None, "b", "a"]).dictionary_encode()).tolist()
+    [0, -1, 1, 0]
+    """
+    indices = column.indices
+    if indices.null_count == 0:
+        return to_numpy(indices).astype(np.int64)
+    stored = np.frombuffer(indices.buffers()[1], np.int32)[indices.offset : indices.offset + len(indices)]
+    return np.where(to_numpy(indices.is_valid()), stored, -1).astype(np.int64)

@@ -1,0 +1,318 @@
+"""Files of events: which ones, in which format, opened as readers, and many of them as one."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.columns import plain_schema
+from acep_approx.events.formats import CsvFormat, JsonFormat
+from acep_approx.events.malformed import MalformedRows
+from acep_approx.events.text import TextFile
+
+FORMATS = ("parquet", "csv", "jsonl")
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+
+
+class FileReader(Protocol):
+    """One file: its columns, its rows if known, and its batches."""
+
+    name: str
+    schema: pa.Schema
+    rows: int | None
+
+    def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows, of those ``columns`` the file has, with the types of ``schema`` where it can choose."""
+        ...
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read: its path and its format."""
+
+    path: Path
+    format: str
+
+
+def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[InputFile]:  # noqa: A002
+    """The files behind paths of files and folders.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        Files, in the order given; a folder stands for all files below it of a known format, in name order.
+    format : str, optional
+        ``parquet``, ``csv`` or ``jsonl``. Default: by the file's name.
+
+    Returns
+    -------
+    list of InputFile
+        At least one.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D010`` no such file; ``ACEP-D011`` nothing to read in a folder; ``ACEP-D012`` unknown format.
+    """
+    found: list[InputFile] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found += _in_folder(path, format)
+        elif not path.exists():
+            raise _no_such_file(path)
+        else:
+            found.append(InputFile(path, format or _format_of(path) or _unknown_format(path)))
+    return found
+
+
+def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
+    visible = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
+    ]
+    visible.sort(key=lambda path: path.relative_to(folder).parts)
+    known = [(path, _format_of(path)) for path in visible]
+    files = [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
+    if not files:
+        raise DataError(
+            f"{folder}: the folder has no file that can be read",
+            code="ACEP-D011",
+            hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with .gz",
+        )
+    return files
+
+
+def _format_of(path: Path) -> str | None:
+    name = path.name.lower().removesuffix(".gz")
+    found = SUFFIXES.get(Path(name).suffix)
+    return None if found == "parquet" and path.suffix.lower() == ".gz" else found
+
+
+def _no_such_file(path: Path) -> DataError:
+    from difflib import get_close_matches
+
+    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, there, n=1)
+    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
+    return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)
+
+
+def _unknown_format(path: Path) -> str:
+    raise DataError(
+        f"{path}: the format cannot be told from the name",
+        code="ACEP-D012",
+        hint=f"say it: --format {'|'.join(FORMATS)} (format='...' in Python)",
+    )
+
+
+def open_file(file: InputFile, malformed: MalformedRows) -> FileReader:
+    """Open one file as far as its columns and their types.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D013`` it cannot be read; the errors of :class:`TextFile`.
+    """
+    if file.format == "parquet":
+        return ParquetFile(str(file.path), str(file.path))
+    text = CsvFormat(str(file.path)) if file.format == "csv" else JsonFormat(str(file.path))
+    return TextFile(str(file.path), lambda: _open_stream(file.path), text, malformed, reusable=True)
+
+
+def _open_stream(path: Path) -> BinaryIO:
+    try:
+        stream: Any = path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error.strerror}", code="ACEP-D013") from error
+    if stream.peek(2)[:2] != _GZIP:
+        return stream  # type: ignore[no-any-return]
+    stream.close()
+    return gzip.open(path)  # type: ignore[return-value]
+
+
+def open_stdin(format: str | None, malformed: MalformedRows) -> FileReader:  # noqa: A002
+    """Standard input as a reader that can be read once; text is streamed, Parquet is read whole first.
+
+    Parameters
+    ----------
+    format : str or None
+        None: told from the first bytes (Parquet's mark, gzip's mark, ``{`` for JSON lines, else CSV).
+    malformed : MalformedRows
+        Told of rows that cannot be read.
+
+    Returns
+    -------
+    FileReader
+        Named ``standard input``.
+    """
+    name = "standard input"
+    stream: Any = sys.stdin.buffer
+    if stream.peek(2)[:2] == _GZIP:
+        import io
+
+        stream = io.BufferedReader(gzip.GzipFile(fileobj=stream))
+    try:
+        start = stream.peek(len(_PARQUET)).lstrip()
+    except (OSError, EOFError) as error:
+        raise DataError(f"{name}: cannot be read: {error}", code="ACEP-D013") from error
+    sniffed = "parquet" if start.startswith(_PARQUET) else "jsonl" if start[:1] in (b"{", b"[") else "csv"
+    format = format or sniffed  # noqa: A001
+    if format == "parquet":
+        return ParquetFile(name, pa.BufferReader(stream.read()))
+    text = CsvFormat(name) if format == "csv" else JsonFormat(name)
+    opener: Callable[[], AbstractContextManager[BinaryIO]] = lambda: nullcontext(stream)  # noqa: E731
+    return TextFile(name, opener, text, malformed, reusable=False)
+
+
+class ParquetFile:
+    """One Parquet file, read row group by row group.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    source : str or pyarrow.NativeFile
+        Path or buffer.
+    """
+
+    def __init__(self, name: str, source: Any) -> None:
+        import pyarrow.parquet as pq
+
+        self.name = name
+        self._source = source
+        try:
+            file = pq.ParquetFile(source)
+            stored = file.schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+        self.schema = plain_schema(stored, name)
+        self.rows: int | None = file.metadata.num_rows
+        self._text = [field.name for field in stored if field.type in (pa.string(), pa.large_string())]
+
+    def read(
+        self,
+        columns: Sequence[str],
+        schema: pa.Schema,  # noqa: ARG002  (the file has its own types)
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of those columns that are here; strings keep the dictionaries of the file."""
+        import pyarrow.parquet as pq
+
+        here = [name for name in columns if name in self.schema.names] or self.schema.names[:1]
+        # No pre-buffering: it would keep all of the columns' bytes in memory until the end of the file.
+        try:
+            with pq.ParquetFile(
+                self._source, read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
+            ) as file:
+                yield from file.iter_batches(batch_rows, columns=here)
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> DataError:
+        return DataError(
+            f"{self.name}: cannot be read as Parquet: {error}",
+            code="ACEP-D013",
+            hint="the file may be damaged or cut off, or in another format: --format csv|jsonl",
+        )
+
+
+class FileEvents:
+    """Several files as one stream of events, with one schema.
+
+    Parameters
+    ----------
+    files : sequence of FileReader
+        In the order of the stream.
+    reusable : bool
+        Whether they can be read again.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D016``: a column has types in two files that do not go together.
+    """
+
+    def __init__(self, files: Sequence[FileReader], reusable: bool) -> None:
+        self._files = files
+        self.reusable = reusable
+        self.schema = _one_schema(files)
+        counts = [file.rows for file in files]
+        self.rows = None if None in counts else sum(count or 0 for count in counts)
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
+        for file in self._files:
+            for batch in file.read(columns, self.schema, batch_rows):
+                yield self._align(file.name, batch, columns)
+
+    def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        """The batch with all columns, in order and of the type of the schema; strings stay encoded."""
+        arrays = []
+        for column in columns:
+            type_ = self.schema.field(column).type
+            if column not in batch.schema.names:
+                arrays.append(pa.nulls(batch.num_rows, type_))
+                continue
+            array = batch.column(column)
+            if not pa.types.is_dictionary(array.type) and not array.type.equals(type_):
+                array = _cast(name, column, array, type_)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _cast(file: str, column: str, array: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(type_)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{file}: column {column!r} cannot be read as {type_}, its type in all files together: {error}",
+            code="ACEP-D016",
+            hint="write the column with one type in all files",
+        ) from error
+
+
+def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
+    """All columns of all files; number types are widened, and a column without any value holds strings."""
+    fields: dict[str, pa.Field] = {}
+    first: dict[str, str] = {}
+    for file in files:
+        for field in file.schema:
+            known = fields.get(field.name, field)
+            try:
+                both = [pa.schema([known]), pa.schema([field])]
+                fields[field.name] = pa.unify_schemas(both, promote_options="permissive").field(0)
+            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                there = f"{known.type} in {first[field.name]}"
+                raise DataError(
+                    f"column {field.name!r} is {there}, but {field.type} in {file.name}",
+                    code="ACEP-D016",
+                    hint="write the column with one type in all files, or match the files one by one",
+                ) from error
+            first.setdefault(field.name, file.name)
+    return pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in fields.values()])
+
+
+def check_format(format: str | None) -> None:  # noqa: A002
+    """Raise ``ACEP-U104`` if there is no such format."""
+    if format is not None and format not in FORMATS:
+        raise UsageError(
+            f"there is no format {format!r}", code="ACEP-U104", hint=f"the formats are {', '.join(FORMATS)}"
+        )

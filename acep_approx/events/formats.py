@@ -1,0 +1,249 @@
+"""The two text formats: how a block of CSV or of JSON lines becomes a record batch."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import Block, quoted_rows
+from acep_approx.events.columns import CODED, refuse_twins
+
+NULLS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan")
+"""What stands for null in CSV, unless it is between quotes."""
+
+MOST_NESTED = 2000
+"""Objects and lists on one line of JSON."""
+
+
+class CsvFormat:
+    """Comma-separated values with a header line, RFC 4180 quoting.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    """
+
+    quotes = True
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._names: list[str] = []
+        self._header_lines = 0
+
+    def read_header(self, first: Block) -> None:
+        """Take the column names from the first row that is not blank.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D015``: no header, or two columns of one name.
+        """
+        import csv
+
+        reader = csv.reader(line.decode() for line in io.BytesIO(first.data))
+        try:
+            self._names = next((row for row in reader if any(row)), [])
+        except csv.Error as error:
+            raise DataError(
+                f"{self._name}: the header cannot be read: {error}",
+                code="ACEP-D015",
+                hint="lines must end with LF or CR LF",
+            ) from error
+        if not self._names:
+            self.empty_schema()
+        refuse_twins(self._names, self._name)
+        self._header_lines = reader.line_num
+
+    def empty_schema(self) -> pa.Schema:
+        """Columns of a file without a byte: there are none, so it is refused (``ACEP-D015``)."""
+        raise DataError(
+            f"{self._name}: the file is empty",
+            code="ACEP-D015",
+            hint="a CSV file needs at least a header line with the names of the columns",
+        )
+
+    def after_header(self, block: Block) -> Block:
+        """The block without the header, if it is the first one."""
+        if block.line != 1:
+            return block
+        end = 0
+        for _ in range(self._header_lines):
+            end = block.data.find(b"\n", end) + 1 or len(block.data)
+        return Block(1 + self._header_lines, block.data[end:])
+
+    def infer(self, data: bytes) -> pa.Schema:
+        """Types of the columns from whole rows; rows of the wrong length do not count."""
+        if _is_blank(data):
+            return pa.schema([(name, pa.null()) for name in self._names])
+        return _finer_times(self._read(data, skip_invalid=True).schema)
+
+    def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        """Whole rows as a batch of the columns of ``schema``, strings dictionary-encoded.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A row has too many or too few values, or a value is not of the type.
+        """
+        types = {f.name: CODED if pa.types.is_string(f.type) else f.type for f in schema}
+        if _is_blank(data):
+            return _one_batch(pa.schema(types.items()).empty_table())
+        return _one_batch(self._read(data, types=types))
+
+    def _read(
+        self, data: bytes, *, types: dict[str, pa.DataType] | None = None, skip_invalid: bool = False
+    ) -> pa.Table:
+        from pyarrow import csv
+
+        return csv.read_csv(
+            pa.BufferReader(data),
+            read_options=csv.ReadOptions(column_names=self._names, block_size=len(data) + 1),
+            parse_options=csv.ParseOptions(
+                newlines_in_values=b'"' in data,
+                invalid_row_handler=(lambda _: "skip") if skip_invalid else None,
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types or ()),
+                null_values=NULLS,
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def rows(self, data: bytes) -> list[bytes]:
+        """Split whole rows; a line end between quotes does not end a row."""
+        if b'"' not in data:
+            return io.BytesIO(data).readlines()
+        return list(quoted_rows(data))
+
+
+class JsonFormat:
+    """One JSON object per line.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    """
+
+    quotes = False
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read_header(self, first: Block) -> None:
+        """Refuse a JSON array (``ACEP-D017``): it could not be read piece by piece."""
+        if first.data.lstrip().startswith(b"["):
+            raise DataError(
+                f"{self._name}: this is a JSON array, not one JSON object per line",
+                code="ACEP-D017",
+                hint="convert it first, for example: jq -c '.[]' FILE > NEW.jsonl",
+            )
+
+    def empty_schema(self) -> pa.Schema:
+        """Columns of a file without a byte: none."""
+        return pa.schema([])
+
+    def after_header(self, block: Block) -> Block:
+        """The block itself: there is no header."""
+        return block
+
+    def infer(self, data: bytes) -> pa.Schema:
+        """Types of the columns from whole lines.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A line is not a JSON object, or a column changes its type.
+        """
+        return _finer_times(_read_json(data, None).schema) if _count_objects(data) else self.empty_schema()
+
+    def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        """Whole lines as a batch of the columns of ``schema``; other names in the objects are passed over.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A line is not a JSON object, or a value is not of the type.
+        """
+        lines = _count_objects(data)
+        if not lines:
+            return _one_batch(schema.empty_table())
+        return _one_batch(_read_json(data, schema, lines))
+
+    def rows(self, data: bytes) -> list[bytes]:
+        """Split whole lines."""
+        return io.BytesIO(data).readlines()
+
+
+def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) -> pa.Table:
+    from pyarrow import json
+
+    table = json.read_json(
+        pa.BufferReader(data),
+        read_options=json.ReadOptions(block_size=len(data) + 1),
+        parse_options=json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"
+        ),
+    )
+    if lines is not None and table.num_rows != lines:
+        raise pa.ArrowInvalid("more than one JSON value on a line")
+    return table
+
+
+def _count_objects(data: bytes) -> int:
+    """The number of lines that are not blank; each must begin with ``{`` and end with ``}``.
+
+    Needed before pyarrow's parser sees the lines: a line ``null`` makes it crash, or counts as an event.
+    """
+    array = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(array == ord("\n"))
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(array))
+    starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
+    filled = ends > starts
+    _refuse_nesting(data, len(ends))
+    first, last = array[starts[filled]], array[ends[filled] - 1]
+    if (first == ord("{")).all() and (last == ord("}")).all():
+        return int(filled.sum())
+    lines = [line.strip() for line in data.split(b"\n")]
+    if any(line and not (line.startswith(b"{") and line.endswith(b"}")) for line in lines):
+        raise pa.ArrowInvalid("not a JSON object")
+    return sum(map(bool, lines))
+
+
+def _refuse_nesting(data: bytes, lines: int) -> None:
+    """Refuse lines on which so many values open that they could be nested too deeply for pyarrow's parser.
+
+    It recurses, and some ten thousand levels end the process.
+    """
+    if _openings(data) > lines + MOST_NESTED and max(map(_openings, data.split(b"\n"))) > MOST_NESTED:
+        raise pa.ArrowInvalid(f"more than {MOST_NESTED} objects and lists on a line")
+
+
+def _openings(data: bytes) -> int:
+    return data.count(b"{") + data.count(b"[")
+
+
+def _is_blank(data: bytes) -> bool:
+    return not data or data.isspace()
+
+
+def _finer_times(schema: pa.Schema) -> pa.Schema:
+    """Whole seconds in the first rows say nothing about later ones: read times in microseconds."""
+    fields: list[tuple[str, Any]] = []
+    for field in schema:
+        coarse = pa.types.is_timestamp(field.type) and field.type.unit == "s"
+        fields.append((field.name, pa.timestamp("us", tz=field.type.tz) if coarse else field.type))
+    return pa.schema(fields)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -1,0 +1,250 @@
+"""Key values to dense slots, so that the state of every key lives in flat arrays."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.columns import encode_text, plain_type, text_codes, to_arrow
+
+Slots = npt.NDArray[np.int64]
+
+_NAN = float("nan")  # one object: NaN equals itself as a key, as in GROUP BY
+
+
+class KeyCodes:
+    """Numbers the keys of a stream as they appear: 0, 1, 2, ... in order of their first event.
+
+    A key is the values of one or several columns. A freed slot is used again, the smallest first, so the
+    numbers depend on the events and on what was released, not on how the stream is cut into batches.
+
+    Examples
+    --------
+    >>> keys = KeyCodes()
+    >>> keys.encode([pa.array(["x", "y", None, "x"])]).tolist()
+    [0, 1, -1, 0]
+    >>> keys.value(1), len(keys)
+    (('y',), 2)
+    """
+
+    def __init__(self) -> None:
+        self._types: list[pa.DataType] | None = None
+        self._slots: dict[Any, int] = {}
+        self._keys: list[Any] = []  # by slot; None where the slot is free
+        self._free: list[int] = []  # a heap
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def capacity(self) -> int:
+        """All slots in use are below this number; what state arrays must have room for."""
+        return len(self._keys)
+
+    def used(self) -> Slots:
+        """All slots that hold a key, in the order in which their keys came."""
+        return np.fromiter(self._slots.values(), np.int64, len(self._slots))
+
+    def encode(self, columns: Sequence[pa.Array]) -> Slots:
+        """The slot of each event's key; a key not seen before gets a new one.
+
+        Parameters
+        ----------
+        columns : sequence of pyarrow.Array
+            At least one, of equal length; plain or dictionary-encoded.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Slots; -1 where any of the columns is null.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D030`` a type that cannot be a key; ``ACEP-D031`` a column changed its type.
+        """
+        if any(pa.types.is_null(column.type) for column in columns):
+            return np.full(len(columns[0]), -1, np.int64)
+        self._check_types([plain_type(column.type) for column in columns])
+        parts = [_distinct(column) for column in columns]
+        codes, size = parts[0][0], len(parts[0][1])
+        for more, values in parts[1:]:
+            codes, size = _paired(codes, more, len(values))
+        rows, distinct = _first_rows(codes, size)
+        found = self._find(_keys_at(parts, rows))
+        slot_of = np.full(size + 1, -1, np.int64)  # the last one is what code -1 finds
+        slot_of[distinct] = found
+        return slot_of[codes]
+
+    def value(self, slot: int) -> tuple[Any, ...]:
+        """The key of a slot as Python values, one per column."""
+        return tuple(column[0].as_py() for column in self.values(np.array([slot])))
+
+    def values(self, slots: Slots) -> list[pa.Array]:
+        """The keys of slots, for output.
+
+        Parameters
+        ----------
+        slots : numpy.ndarray of int64
+            Slots in use, in any order, repeated or not; -1 gives null.
+
+        Returns
+        -------
+        list of pyarrow.Array
+            One per key column, typed as the columns that came in.
+
+        Raises
+        ------
+        LookupError
+            A slot holds no key.
+        """
+        distinct, places = np.unique(slots, return_inverse=True)
+        rows = [self._key(slot) for slot in distinct.tolist()]
+        columns = zip(*rows, strict=True) if rows else [()] * len(self._types or ())
+        take = to_arrow(places.reshape(-1))
+        return [
+            pa.array(column, _storage(type_)).cast(type_).take(take)
+            for column, type_ in zip(columns, self._types or (), strict=True)
+        ]
+
+    def release(self, slots: Iterable[int] | Slots) -> None:
+        """Forget the keys of some slots; the slots are used again for new keys.
+
+        Raises
+        ------
+        LookupError
+            A slot holds no key.
+        """
+        for slot in np.asarray(slots, np.int64).tolist():
+            if slot < 0 or slot >= len(self._keys) or self._keys[slot] is None:
+                raise LookupError(f"slot {slot} holds no key")
+            del self._slots[self._keys[slot]]
+            self._keys[slot] = None
+            heapq.heappush(self._free, slot)
+
+    def to_state(self) -> pa.RecordBatch:
+        """Everything this object knows, as columns: ``slot``, ``key0``, ``key1``, ..."""
+        used = np.array(sorted(self._slots.values()), np.int64)
+        columns = self.values(used)
+        names = ["slot", *(f"key{i}" for i in range(len(columns)))]
+        return pa.RecordBatch.from_arrays([to_arrow(used), *columns], names=names)
+
+    @classmethod
+    def from_state(cls, state: pa.RecordBatch) -> KeyCodes:
+        """The inverse of :meth:`to_state`: goes on numbering exactly as the original would."""
+        keys = cls()
+        slots, *columns = state.columns
+        if not columns:
+            return keys
+        keys._check_types([column.type for column in columns])
+        rows = _keys_at([_distinct(column) for column in columns], np.arange(len(slots)))
+        used = slots.to_pylist()
+        keys._slots = dict(zip(rows, used, strict=True))
+        keys._keys = [None] * (max(used, default=-1) + 1)
+        for key, slot in keys._slots.items():
+            keys._keys[slot] = key
+        keys._free = [slot for slot, key in enumerate(keys._keys) if key is None]  # sorted, hence a heap
+        return keys
+
+    def _check_types(self, types: list[pa.DataType]) -> None:
+        if self._types is None:
+            for type_ in types:
+                if not _can_be_key(type_):
+                    raise DataError(
+                        f"a column of type {type_} cannot be a key",
+                        code="ACEP-D030",
+                        hint="keys are strings, numbers, booleans, dates and timestamps",
+                    )
+            self._types = types
+        elif types != self._types:
+            before, now = (", ".join(map(str, t)) for t in (self._types, types))
+            raise DataError(
+                f"the key was of type {before}, and now it is {now}",
+                code="ACEP-D031",
+                hint="all batches of a stream need the same types",
+            )
+
+    def _find(self, keys: list[Any]) -> list[int]:
+        """Slots of distinct keys; those not known get one, in the order given."""
+        found: list[Any] = list(map(self._slots.get, keys))
+        if None in found:
+            for place, slot in enumerate(found):
+                if slot is None:
+                    found[place] = self._add(keys[place])
+        return found
+
+    def _add(self, key: Any) -> int:
+        if self._free:
+            slot = heapq.heappop(self._free)
+            self._keys[slot] = key
+        else:
+            slot = len(self._keys)
+            self._keys.append(key)
+        self._slots[key] = slot
+        return slot
+
+    def _key(self, slot: int) -> tuple[Any, ...]:
+        width = len(self._types or ())
+        if slot == -1:
+            return (None,) * width
+        key = self._keys[slot] if 0 <= slot < len(self._keys) else None
+        if key is None:
+            raise LookupError(f"slot {slot} holds no key")
+        return key if width > 1 else (key,)
+
+
+def _can_be_key(type_: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return any(is_kind(type_) for is_kind in kinds) or pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
+    """The type in which key values are held: times as integers, which are cheap and exact in Python."""
+    if pa.types.is_date32(type_):
+        return pa.int32()
+    if pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+        return pa.int64()
+    return type_
+
+
+def _distinct(column: pa.Array) -> tuple[Slots, pa.Array]:
+    """Codes into distinct values (-1: null), and the values. A dictionary may have unused values."""
+    coded = encode_text(column)
+    if not pa.types.is_dictionary(coded.type):
+        coded = coded.cast(_storage(coded.type)).dictionary_encode()
+    return text_codes(coded), coded.dictionary
+
+
+def _paired(codes: Slots, more: Slots, size: int) -> tuple[Slots, int]:
+    """One code for pairs of codes, dense again so that any number of columns fits 64 bits."""
+    pairs = np.where((codes < 0) | (more < 0), -1, codes * size + more)
+    distinct, places = np.unique(pairs, return_inverse=True)
+    has_null = bool(len(distinct)) and distinct[0] == -1
+    return places.reshape(-1) - has_null, len(distinct) - has_null
+
+
+def _first_rows(codes: Slots, size: int) -> tuple[Slots, Slots]:
+    """Rows at which codes occur for the first time, in order, and the codes there."""
+    count = len(codes)
+    first = np.full(size + 1, count, np.int64)
+    first[codes[::-1]] = np.arange(count - 1, -1, -1)  # the last write wins: the first row
+    rows = np.sort(first[:size])
+    rows = rows[: np.searchsorted(rows, count)]
+    return rows, codes[rows]
+
+
+def _keys_at(parts: list[tuple[Slots, pa.Array]], rows: Slots) -> list[Any]:
+    """The keys of some rows as Python values: bare for one column, tuples for several."""
+    columns = []
+    for codes, values in parts:
+        column = values.take(to_arrow(codes[rows])).to_pylist()
+        if pa.types.is_floating(values.type):
+            column = [_NAN if value != value else value for value in column]  # noqa: PLR0124
+        columns.append(column)
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

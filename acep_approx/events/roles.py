@@ -1,0 +1,193 @@
+"""Which column plays which role: the time, the key, the type of an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.columns import missing_column, plain_type
+
+TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
+TYPE_NAMES = ("type", "event_type", "event", "kind")
+KEY_NAMES = ("key",)
+UNITS = ("ns", "us", "ms", "s")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which role.
+
+    Parameters
+    ----------
+    time : str
+        Column that orders the events.
+    key : str or None
+        Column meant by ``key`` in a query.
+    type : str or None
+        Column meant by ``type`` in a query; the event types of a pattern are its values.
+    unit : str or None
+        Unit of a time column of numbers: ``ns``, ``us``, ``ms`` or ``s``; None: plain ticks, or the column
+        holds timestamps, dates or ISO-8601 strings.
+    """
+
+    time: str
+    key: str | None = None
+    type: str | None = None
+    unit: str | None = None
+
+    def column(self, name: str) -> str:
+        """The column that a name in a query means.
+
+        ``ts``, ``key`` and ``type`` always mean the role columns; any other name is the column of that name.
+
+        Parameters
+        ----------
+        name : str
+            Attribute as written in the query.
+
+        Returns
+        -------
+        str
+            Name of a column. Whether it exists is not checked here.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D008``: ``key`` or ``type`` was asked for and no column plays that role.
+
+        Examples
+        --------
+        >>> roles = Roles(time="when", key="user")
+        >>> roles.column("ts"), roles.column("key"), roles.column("price")
+        ('when', 'user', 'price')
+        """
+        if name == "ts":
+            return self.time
+        if name not in ("key", "type"):
+            return name
+        column = self.key if name == "key" else self.type
+        if column is None:
+            raise DataError(
+                f"the query uses {name!r}, but no column of the events plays that role",
+                code="ACEP-D008",
+                hint=f"name the column with --{name} COLUMN ({name}='COLUMN' in Python)",
+            )
+        return column
+
+
+def infer_roles(
+    schema: pa.Schema,
+    *,
+    time: str | None = None,
+    key: str | None = None,
+    type: str | None = None,  # noqa: A002  (the word of the query language)
+    unit: str | None = None,
+) -> Roles:
+    """Find the roles of the columns: given names win, the rest is inferred from names and types.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns of the events.
+    time, key, type : str, optional
+        Columns that play these roles. Default: time is the first of ``ts``, ``time``, ``timestamp``,
+        ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column; type is
+        the first of ``type``, ``event_type``, ``event``, ``kind``; key is ``key``. Case matters only if two
+        names differ in nothing else.
+    unit : str, optional
+        Unit of a time column of numbers: ``ns``, ``us``, ``ms`` or ``s``. Default: plain ticks.
+
+    Returns
+    -------
+    Roles
+        The roles; key and type are None where no column fits.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D003`` the
+        time column has a type that cannot be a time.
+    UsageError
+        ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit.
+
+    Examples
+    --------
+    >>> infer_roles(pa.schema([("ts", pa.int64()), ("user", pa.string())]), key="user", unit="ms")
+    Roles(time='ts', key='user', type=None, unit='ms')
+    """
+    for name in (time, key, type):
+        if name is not None and name not in schema.names:
+            raise missing_column(name, schema.names)
+    time = time or _infer_time(schema)
+    _check_unit(time, plain_type(schema.field(time).type), unit)
+    return Roles(
+        time=time,
+        key=key or _first(schema, KEY_NAMES, _can_be_label),
+        type=type or _first(schema, TYPE_NAMES, _can_be_label),
+        unit=unit,
+    )
+
+
+def _infer_time(schema: pa.Schema) -> str:
+    found = _first(schema, TIME_NAMES, can_be_time)
+    if found is None:
+        stamps = [field.name for field in schema if pa.types.is_timestamp(plain_type(field.type))]
+        found = stamps[0] if len(stamps) == 1 else None
+    if found is None:
+        raise DataError(
+            f"no column is recognised as the time; the columns are: {', '.join(schema.names) or '(none)'}",
+            code="ACEP-D001",
+            hint="name it with --time COLUMN (time='COLUMN' in Python)",
+        )
+    return found
+
+
+def _first(schema: pa.Schema, wanted: Iterable[str], fits: Callable[[pa.DataType], bool]) -> str | None:
+    lowered = {name.lower(): name for name in reversed(schema.names)}
+    for name in wanted:
+        column = name if name in schema.names else lowered.get(name)
+        if column is not None and fits(plain_type(schema.field(column).type)):
+            return column
+    return None
+
+
+def _check_unit(time: str, type_: pa.DataType, unit: str | None) -> None:
+    if not can_be_time(type_):
+        raise DataError(
+            f"column {time!r} is of type {type_}, which cannot be the time of an event",
+            code="ACEP-D003",
+            hint="use a column of timestamps, dates, numbers or ISO-8601 strings: --time COLUMN",
+        )
+    if unit is None:
+        return
+    if unit not in UNITS:
+        raise UsageError(
+            f"there is no time unit {unit!r}", code="ACEP-U102", hint=f"the units are {', '.join(UNITS)}"
+        )
+    if not is_number(type_):
+        raise UsageError(
+            f"unit {unit!r} is given, but the time column {time!r} of type {type_} has its own",
+            code="ACEP-U101",
+            hint="leave the unit out: it is only for time columns of numbers",
+        )
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether a type is an integer or a float."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def can_be_time(type_: pa.DataType) -> bool:
+    """Whether a column of this (plain) type can be the time of events.
+
+    A column of nothing but nulls can: without rows its type is not known.
+    """
+    of_dates = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
+    return bool(is_number(type_) or of_dates or pa.types.is_string(type_) or pa.types.is_null(type_))
+
+
+def _can_be_label(type_: pa.DataType) -> bool:
+    return not (pa.types.is_nested(type_) or pa.types.is_floating(type_))

@@ -1,0 +1,196 @@
+"""Everything events can come from, behind one face: a schema and batches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from acep_approx.errors import UsageError
+from acep_approx.events.columns import missing_column
+from acep_approx.events.files import FileEvents, check_format, find_files, open_file, open_stdin
+from acep_approx.events.malformed import MalformedRows
+from acep_approx.events.memory import DictEvents, FrameEvents, ReaderEvents, TableEvents
+
+BATCH_ROWS = 131_072
+
+
+class Reader(Protocol):
+    """What every kind of input offers to :class:`Source`."""
+
+    schema: pa.Schema
+    rows: int | None
+    reusable: bool
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns that exist, in batches of at most ``batch_rows``."""
+        ...
+
+
+class Source:
+    """Events to read, wherever they come from; made by :func:`open_source`.
+
+    Parameters
+    ----------
+    reader : Reader
+        Where the events come from.
+    malformed : MalformedRows, optional
+        What happens to rows that cannot be read.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        The columns. Encodings are not shown: a string column is ``string``, whatever :meth:`batches`
+        delivers. Without columns there are no events (an empty file of JSON lines, an empty list).
+    rows : int or None
+        Number of events if it is known without reading them.
+    reusable : bool
+        Whether :meth:`batches` can be called again.
+    malformed : MalformedRows
+        Rows skipped so far in this pass.
+    """
+
+    def __init__(self, reader: Reader, malformed: MalformedRows | None = None) -> None:
+        self._reader = reader
+        self.schema: pa.Schema = reader.schema
+        self.rows = reader.rows
+        self.reusable = reader.reusable
+        self.malformed = MalformedRows() if malformed is None else malformed
+        self._used = False
+
+    def batches(
+        self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The events in the order of the input, never all at once.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Only these are read from the file, and only their values are checked. Default: all.
+        batch_rows : int
+            At most so many events per batch. Default 131,072.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            Columns in the order asked for; strings may be plain or dictionary-encoded.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D002`` no such column (at once); while reading, whatever is wrong with the input.
+        UsageError
+            ``ACEP-U103``: this source can be read only once, and was.
+        """
+        names = list(self.schema.names if columns is None else dict.fromkeys(columns))
+        for name in names:
+            if name not in self.schema.names:
+                raise missing_column(name, self.schema.names)
+        if self._used and not self.reusable:
+            raise UsageError(
+                "these events can be read only once, and they have been read",
+                code="ACEP-U103",
+                hint="open them again; a list, a table or a file can be read several times",
+            )
+        self._used = True
+        return self._read(names, batch_rows)
+
+    def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        self.malformed.restart()
+        try:
+            yield from self._reader.read(names, batch_rows)
+        finally:
+            self.malformed.close()
+
+
+def open_source(
+    events: Any,
+    *,
+    format: str | None = None,  # noqa: A002  (the option's name)
+    on_malformed: str = "refuse",
+    rejects: str | Path | None = None,
+) -> Source:
+    """Open events of any kind.
+
+    Parameters
+    ----------
+    events : table, frame, dicts or paths
+        A ``pyarrow.Table``, ``RecordBatch`` or ``RecordBatchReader``; a ``pandas.DataFrame``; an iterable of
+        dicts; a path (``str`` or ``Path``) or a list of them: Parquet, CSV, JSON lines, the last two also
+        gzipped, or a folder of such files; ``"-"`` for standard input.
+    format : str, optional
+        Format of the files: ``parquet``, ``csv``, ``jsonl``. Default: by their names; of ``-`` by its first
+        bytes.
+    on_malformed : str
+        ``"refuse"`` (default): a row of a text file that cannot be read is an error. ``"skip"``: it is
+        counted in ``Source.malformed`` and left out.
+    rejects : str or Path, optional
+        With ``"skip"``: file that gets the rows left out, as JSON lines.
+
+    Returns
+    -------
+    Source
+        Opened as far as its columns and their types.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D010`` to ``ACEP-D023``: see ``docs/data.md``.
+    UsageError
+        ``ACEP-U104`` to ``ACEP-U108``: see ``docs/data.md``.
+
+    Examples
+    --------
+    >>> source = open_source([{"ts": 1, "type": "A"}, {"ts": 2, "type": "B"}])
+    >>> source.schema.names, source.rows
+    (['ts', 'type'], 2)
+    >>> [batch.num_rows for batch in source.batches(["ts"])]
+    [2]
+    """
+    check_format(format)
+    malformed = MalformedRows(on_malformed, rejects)
+    if isinstance(events, str | Path):
+        events = [events]
+    if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
+        return Source(_open_paths(events, format, malformed), malformed)
+    return Source(_open_object(events), malformed)
+
+
+def _open_paths(paths: Sequence[str | Path], format_: str | None, malformed: MalformedRows) -> Reader:
+    if "-" in paths:
+        if len(paths) > 1:
+            raise UsageError(
+                "standard input '-' cannot be combined with files",
+                code="ACEP-U108",
+                hint="name the files, or feed all events to standard input",
+            )
+        return FileEvents([open_stdin(format_, malformed)], reusable=False)
+    files = find_files(paths, format_)
+    rejects = malformed.rejects
+    if rejects is not None and rejects.resolve() in {file.path.resolve() for file in files}:
+        raise UsageError(
+            f"rejected rows would overwrite the input {rejects}", code="ACEP-U106", hint="name another file"
+        )
+    return FileEvents([open_file(file, malformed) for file in files], reusable=True)
+
+
+def _open_object(events: Any) -> Reader:
+    if isinstance(events, pa.RecordBatch):
+        events = pa.Table.from_batches([events])
+    if isinstance(events, pa.Table):
+        return TableEvents(events)
+    if isinstance(events, pa.RecordBatchReader):
+        return ReaderEvents(events)
+    pandas = sys.modules.get("pandas")  # a frame exists only if pandas is loaded already
+    if pandas is not None and isinstance(events, pandas.DataFrame):
+        return FrameEvents(events)
+    if isinstance(events, Iterable) and not isinstance(events, str | bytes | dict):
+        return DictEvents(events)
+    raise UsageError(
+        f"events cannot be read from an object of type {type(events).__name__}",
+        code="ACEP-U107",
+        hint="pass a pyarrow table or reader, a pandas DataFrame, an iterable of dicts, or a path",
+    )

@@ -1,0 +1,186 @@
+"""CSV and JSON lines as record batches, block by block, with the rows that cannot be read singled out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import BLOCK_BYTES, Block, blocks
+from acep_approx.events.columns import plain_schema
+from acep_approx.events.formats import CsvFormat, JsonFormat
+from acep_approx.events.malformed import MalformedRows
+
+Format = CsvFormat | JsonFormat
+
+
+class TextFile:
+    """One file (or standard input) of CSV or JSON lines.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    opener : callable
+        Gives the stream of (decompressed) bytes as a context manager; called once per pass, or once in all if
+        ``reusable`` is false.
+    format : CsvFormat or JsonFormat
+        How rows are written; one object per file.
+    malformed : MalformedRows
+        Told of rows that cannot be read.
+    reusable : bool
+        Whether ``opener`` can be called again.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns and the types inferred from the first block; ``null`` where that has no value.
+    """
+
+    rows: int | None = None
+
+    def __init__(
+        self,
+        name: str,
+        opener: Callable[[], AbstractContextManager[BinaryIO]],
+        format: Format,  # noqa: A002  (the word of the public interface)
+        malformed: MalformedRows,
+        reusable: bool,
+    ) -> None:
+        self.name = name
+        self._opener = opener
+        self._format = format
+        self._malformed = malformed
+        self._pending: Iterator[Block] | None = None
+        stream = self._blocks()
+        first = next(stream, None)
+        self.schema = plain_schema(self._infer(first), name)
+        if reusable:
+            stream.close()
+        else:
+            self._pending = chain([] if first is None else [first], stream)
+
+    def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows, in order.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            The columns wanted; names this file has not are left out.
+        schema : pyarrow.Schema
+            Types to read them as.
+        batch_rows : int
+            At most so many rows per batch.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Never empty.
+        """
+        here = [name for name in columns if name in self.schema.names]
+        wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
+        for block in self._pending or self._blocks():
+            for batch in self._parse(self._format.after_header(block), wanted):
+                for start in range(0, batch.num_rows, batch_rows):
+                    yield batch.slice(start, batch_rows)
+
+    def _blocks(self) -> Generator[Block, None, None]:
+        with self._opener() as stream:
+            yield from blocks(stream, self.name, quotes=self._format.quotes, size=BLOCK_BYTES)
+
+    def _infer(self, first: Block | None) -> pa.Schema:
+        if first is None:
+            return self._format.empty_schema()
+        self._format.read_header(first)
+        block = self._format.after_header(first)
+        try:
+            return self._format.infer(block.data)
+        except pa.ArrowInvalid:
+            return self._format.infer(b"".join(self._inferable(block)))
+
+    def _inferable(self, block: Block) -> list[bytes]:
+        """The longest run of first rows whose types agree, without rows that cannot be read even alone.
+
+        Rows whose types differ from these are reported when they are read; here only a file of which nothing
+        can be read, or whose malformed rows are refused, is an error.
+        """
+        rows, line = [], block.line
+        for row in self._format.rows(block.data):
+            try:
+                self._format.infer(row)
+                rows.append(row)
+            except pa.ArrowInvalid as error:
+                if self._malformed.policy == "refuse":
+                    self._report(row, line, _plain_words(str(error)))
+            line += row.count(b"\n")
+        if not rows:
+            raise DataError(
+                f"{self.name}: not one row can be read",
+                code="ACEP-D021",
+                hint="is it in the right format? --format csv|jsonl|parquet (format='...' in Python)",
+            )
+        low, high = 1, len(rows)
+        while high > low:
+            middle = (low + high + 1) // 2
+            if self._can_infer(rows[:middle]):
+                low = middle
+            else:
+                high = middle - 1
+        return rows[:low]
+
+    def _can_infer(self, rows: list[bytes]) -> bool:
+        try:
+            self._format.infer(b"".join(rows))
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def _parse(self, block: Block, schema: pa.Schema) -> list[pa.RecordBatch]:
+        try:
+            batch = self._format.parse(block.data, schema)
+        except pa.ArrowInvalid:
+            batches: list[pa.RecordBatch] = []
+            self._salvage(self._format.rows(block.data), block.line, schema, batches)
+            return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+        return [batch] if batch.num_rows else []
+
+    def _salvage(self, rows: list[bytes], line: int, schema: pa.Schema, good: list[pa.RecordBatch]) -> None:
+        """Read what can be read, by halving: the parser does not say which row of a block it refuses."""
+        try:
+            batch = self._format.parse(b"".join(rows), schema)
+        except pa.ArrowInvalid as error:
+            if len(rows) == 1:
+                self._report(rows[0], line, self._reason(rows[0], schema, str(error)))
+                return
+            middle = len(rows) // 2
+            self._salvage(rows[:middle], line, schema, good)
+            lines = sum(row.count(b"\n") for row in rows[:middle])
+            self._salvage(rows[middle:], line + lines, schema, good)
+        else:
+            if batch.num_rows:
+                good.append(batch)
+
+    def _reason(self, row: bytes, schema: pa.Schema, message: str) -> str:
+        """What is wrong with a row, naming the column if a single value is to blame."""
+        if "conver" in message:  # "CSV conversion error", "Failed to convert JSON"
+            for field in schema:
+                try:
+                    self._format.parse(row, pa.schema([field]))
+                except pa.ArrowInvalid:
+                    return f"column {field.name!r} is {field.type} in the first rows, and this value is not"
+        return _plain_words(message)
+
+    def _report(self, row: bytes, line: int, reason: str) -> None:
+        self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"))
+
+
+def _plain_words(message: str) -> str:
+    """The parser's message without its own prefix, its row number within the block, and the row itself."""
+    message = re.sub(r"^(CSV|JSON) parse error: ", "", message)
+    message = re.sub(r" in row \d+$", "", message)
+    return re.sub(r"^(Expected \d+ columns, got \d+): .*", r"\1", message, flags=re.DOTALL)

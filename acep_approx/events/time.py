@@ -1,0 +1,212 @@
+"""Time columns of any type to int64 ticks, and ticks back to timestamps."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import DataError
+from acep_approx.events.columns import plain_type, to_arrow, to_numpy
+from acep_approx.events.roles import is_number
+
+LIMIT = 2**60
+"""Ticks stay below this in size, so that ``ts + window`` never overflows 64 bits."""
+
+_PER_UNIT = {"us": 1, "ms": 10**3, "s": 10**6}
+_ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
+_AFTER_DATE = 10  # a "-" within YYYY-MM-DD is no zone
+
+
+def tick_unit(type_: pa.DataType, unit: str | None) -> str | None:
+    """Whether ticks of such a column are real time.
+
+    Parameters
+    ----------
+    type_ : pyarrow.DataType
+        Type of the time column.
+    unit : str or None
+        Unit of a column of numbers.
+
+    Returns
+    -------
+    str or None
+        ``"us"``: ticks are microseconds since 1970-01-01 UTC. None: plain numbers without a unit.
+
+    Examples
+    --------
+    >>> tick_unit(pa.timestamp("ns"), None), tick_unit(pa.int64(), "s"), tick_unit(pa.int64(), None)
+    ('us', 'us', None)
+    """
+    return None if unit is None and is_number(plain_type(type_)) else "us"
+
+
+def ticks(column: pa.Array, unit: str | None = None, *, first_row: int = 0) -> npt.NDArray[np.int64]:
+    """The time column as int64 ticks; no copy for int64 without a unit (or in microseconds).
+
+    Timestamps, dates, ISO-8601 strings and numbers with a unit become microseconds since 1970-01-01 UTC; a
+    timestamp without a zone is taken as UTC. Finer times are rounded down (nanoseconds) or to the nearest
+    microsecond (floats), neither of which changes their order. Numbers without a unit stay as they are.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Time column of one batch.
+    unit : str, optional
+        Unit of a column of numbers: ``ns``, ``us``, ``ms`` or ``s``. Default: plain ticks.
+    first_row : int
+        Row number of the first value over the whole input, for messages. Default 0.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        One tick per row; may be read-only.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D003`` not a type of time; ``ACEP-D004`` a null or NaN; ``ACEP-D005`` a tick of ``2**60`` or
+        more; ``ACEP-D006`` a string that is no ISO-8601 time, a fraction without a unit. ``row`` is the
+        first.
+
+    Examples
+    --------
+    >>> ticks(pa.array([1, 2]), "ms").tolist()
+    [1000, 2000]
+    >>> ticks(pa.array(["1970-01-01T00:00:01.5+01:00"])).tolist()
+    [-3598500000]
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.null_count:
+        _refuse_null(first_row + int(np.argmax(to_numpy(column.is_null()))))
+    type_ = plain_type(column.type)
+    if len(column) == 0:
+        return np.zeros(0, np.int64)
+    if pa.types.is_floating(type_):
+        return _from_floats(to_numpy(column.cast(pa.float64())), unit, first_row)
+    if pa.types.is_integer(type_):
+        return _scaled(to_numpy(column), unit or "us", first_row)
+    if pa.types.is_date(type_):
+        return _scaled(to_numpy(column.cast(pa.timestamp("ms")).cast(pa.int64())), "ms", first_row)
+    if pa.types.is_timestamp(type_):
+        return _scaled(to_numpy(column.cast(pa.int64())), type_.unit, first_row)
+    if pa.types.is_string(type_):
+        return _from_text(column.cast(pa.string()), first_row)
+    raise DataError(f"values of type {type_} cannot be the time of an event", code="ACEP-D003")
+
+
+def to_datetime(values: npt.NDArray[np.int64]) -> pa.Array:
+    """Ticks in microseconds as timestamps, for output.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of int64
+        Microseconds since 1970-01-01 UTC.
+
+    Returns
+    -------
+    pyarrow.Array
+        ``timestamp[us, UTC]``, sharing memory with the ticks.
+    """
+    return to_arrow(values).view(pa.timestamp("us", tz="UTC"))
+
+
+def _scaled(values: npt.NDArray[Any], unit: str, first_row: int) -> npt.NDArray[np.int64]:
+    """Integers of a unit as microseconds, with the limit checked before anything can overflow."""
+    if unit == "ns":
+        wide = values if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+        return (wide // 1000).astype(np.int64, copy=False)
+    factor = _PER_UNIT[unit]
+    limit = -(-LIMIT // factor)
+    if values.min() <= -limit or values.max() >= limit:
+        wrong = (values <= -limit) | (values >= limit)
+        _refuse_range(int(values[wrong.argmax()]), unit, first_row + int(wrong.argmax()))
+    whole = values.astype(np.int64, copy=False)
+    return whole if factor == 1 else whole * factor
+
+
+def _from_floats(values: npt.NDArray[np.float64], unit: str | None, first_row: int) -> npt.NDArray[np.int64]:
+    if np.isnan(values).any():
+        _refuse_null(first_row + int(np.isnan(values).argmax()))
+    if unit is None:
+        fractions = values != np.floor(values)
+        if fractions.any():
+            row = first_row + int(fractions.argmax())
+            raise DataError(
+                f"row {row}: the time {values[row - first_row]} is not a whole number, and it has no unit",
+                code="ACEP-D006",
+                hint="say what the numbers count: --unit s (unit='s' in Python), or ms, us, ns",
+                row=row,
+            )
+    scaled = values / 1000 if unit == "ns" else values * _PER_UNIT[unit or "us"]
+    wrong = np.abs(scaled) >= LIMIT
+    if wrong.any():
+        _refuse_range(float(values[wrong.argmax()]), unit or "ticks", first_row + int(wrong.argmax()))
+    return np.rint(scaled).astype(np.int64)
+
+
+def _from_text(column: pa.Array, first_row: int) -> npt.NDArray[np.int64]:
+    zoned = to_numpy(pc.match_substring_regex(pc.utf8_slice_codeunits(column, _AFTER_DATE, None), _ZONE))
+    if zoned.all() or not zoned.any():
+        return _parse(column, zoned[0], first_row)
+    values = np.empty(len(column), np.int64)
+    for has_zone in (False, True):
+        rows = np.flatnonzero(zoned == has_zone)
+        values[rows] = _parse(column.take(to_arrow(rows)), has_zone, first_row, rows)
+    return values
+
+
+def _parse(
+    column: pa.Array, has_zone: bool, first_row: int, rows: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.int64]:
+    """Parse strings that all have a zone, or all have none; ``rows`` are their places in the batch."""
+    tz = "UTC" if has_zone else None
+    for fine in ("us", "ns"):  # nanoseconds reach only from 1677 to 2262
+        try:
+            parsed = column.cast(pa.timestamp(fine, tz=tz)).cast(pa.int64())
+            return _scaled(to_numpy(parsed), fine, first_row)
+        except pa.ArrowInvalid:
+            continue
+    place = _first_unreadable(column, tz)
+    row = first_row + (place if rows is None else int(rows[place]))
+    raise DataError(
+        f"row {row}: {column[place].as_py()!r} is not an ISO-8601 time",
+        code="ACEP-D006",
+        hint="write times as 2013-01-31T17:45:00.5Z (UTC if the zone is left out), or as numbers with a unit",
+        row=row,
+    )
+
+
+def _first_unreadable(column: pa.Array, tz: str | None) -> int:
+    """Halve the column until the first string that does not parse is found."""
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            column.slice(low, middle - low).cast(pa.timestamp("ns", tz=tz))
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def _refuse_null(row: int) -> NoReturn:
+    raise DataError(
+        f"row {row}: the event has no time (null or NaN)",
+        code="ACEP-D004",
+        hint="every event needs a time: fill it in or leave the event out before matching",
+        row=row,
+    )
+
+
+def _refuse_range(value: float, unit: str, row: int) -> NoReturn:
+    raise DataError(
+        f"row {row}: the time {value} {unit} is too large; ticks must be below 2**60 in size",
+        code="ACEP-D005",
+        hint="is the unit right? 2**60 microseconds are 36,533 years",
+        row=row,
+    )

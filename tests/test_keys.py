@@ -1,0 +1,162 @@
+import datetime as dt
+import math
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acep_approx.errors import DataError
+from acep_approx.events.keys import KeyCodes
+
+
+def test_slots_in_order_of_first_event():
+    keys = KeyCodes()
+    assert keys.encode([pa.array(["b", "a", "b"])]).tolist() == [0, 1, 0]
+    assert keys.encode([pa.array(["c", "a"])]).tolist() == [2, 1]
+    assert len(keys) == keys.capacity == 3
+    assert keys.value(2) == ("c",)
+
+
+def test_order_does_not_depend_on_the_dictionary():
+    column = pa.DictionaryArray.from_arrays(pa.array([2, None, 0, 2]), pa.array(["x", "unused", "y"]))
+    keys = KeyCodes()
+    assert keys.encode([column]).tolist() == [0, -1, 1, 0]
+    assert len(keys) == 2
+
+
+def test_dictionary_with_repeated_and_null_values():
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(["x", "x", None]))
+    assert KeyCodes().encode([column]).tolist() == [0, 0, -1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, None, 2], pa.int16()),
+        pa.array([1, None, 2], pa.uint64()),
+        pa.array(["x", None, "y"]),
+        pa.array(["x", None, "y"], pa.large_string()),
+        pa.array([True, None, False]),
+        pa.array([dt.date(2020, 1, 1), None, dt.date(1900, 1, 1)]),
+        pa.array([dt.date(2020, 1, 1), None, dt.date(1900, 1, 1)], pa.date64()),
+        pa.array([10, None, 20], pa.timestamp("ns", tz="UTC")),
+        pa.array([1.5, None, -2.0]),
+        pa.array(["x", None, "y"]).dictionary_encode(),
+    ],
+)
+def test_types_and_round_trip(values):
+    keys = KeyCodes()
+    slots = keys.encode([values])
+    assert slots.tolist() == [0, -1, 1]
+    back = KeyCodes.from_state(keys.to_state())
+    for k in (keys, back):
+        (out,) = k.values(slots)
+        assert out.to_pylist() == values.to_pylist()
+        assert k.encode([values]).tolist() == [0, -1, 1]
+    assert out.type in (values.type, pa.string())
+
+
+def test_nan_is_one_key():
+    keys = KeyCodes()
+    assert keys.encode([pa.array([math.nan, 1.0, math.nan])]).tolist() == [0, 1, 0]
+    assert KeyCodes.from_state(keys.to_state()).encode([pa.array([1.0, math.nan])]).tolist() == [1, 0]
+
+
+def test_composite():
+    keys = KeyCodes()
+    columns = [
+        pa.array([1, 1, 2, None, 1]),
+        pa.array(["x", "y", "x", "x", "x"]),
+        pa.array([True] * 4 + [None]),
+    ]
+    assert keys.encode(columns).tolist() == [0, 1, 2, -1, -1]
+    assert keys.value(1) == (1, "y", True)
+    assert [c.to_pylist() for c in keys.values(np.array([2, -1, 2]))] == [
+        [2, None, 2],
+        ["x", None, "x"],
+        [True, None, True],
+    ]
+    assert KeyCodes.from_state(keys.to_state()).encode(columns).tolist() == [0, 1, 2, -1, -1]
+
+
+def test_all_null_and_empty():
+    keys = KeyCodes()
+    assert keys.encode([pa.nulls(2)]).tolist() == [-1, -1]
+    assert keys.encode([pa.array([], pa.string())]).tolist() == []
+    assert keys.encode([pa.array([None, None], pa.string())]).tolist() == [-1, -1]
+    assert len(KeyCodes.from_state(KeyCodes().to_state())) == 0
+    assert keys.encode([pa.array([], pa.string())]).tolist() == []
+
+
+def test_release():
+    keys = KeyCodes()
+    keys.encode([pa.array(list("abcd"))])
+    keys.release([2, 0])
+    assert len(keys) == 2
+    assert keys.capacity == 4
+    with pytest.raises(LookupError):
+        keys.value(2)
+    with pytest.raises(LookupError):
+        keys.release([2])
+    assert keys.encode([pa.array(["b", "a", "c", "e"])]).tolist() == [1, 0, 2, 4]
+    keys.release(np.arange(5)[keys.encode([pa.array(list("abcde"))])])
+    assert len(keys) == 0
+
+
+def test_errors():
+    for column in (pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"x"])):
+        with pytest.raises(DataError) as caught:
+            KeyCodes().encode([column])
+        assert caught.value.code == "ACEP-D030"
+    keys = KeyCodes()
+    keys.encode([pa.array([1])])
+    with pytest.raises(DataError, match="int64") as caught:
+        keys.encode([pa.array(["x"])])
+    assert caught.value.code == "ACEP-D031"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd") | st.none(), st.integers(0, 3)), max_size=30),
+    st.integers(1, 7),
+    st.data(),
+)
+def test_same_as_a_dict_in_any_split_with_state_saved_between(rows, size, data):
+    keys, naive, free = KeyCodes(), {}, []
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        columns = [pa.array([a for a, _ in part], pa.string()), pa.array([b for _, b in part], pa.int8())]
+        if data.draw(st.booleans()):
+            columns[0] = columns[0].dictionary_encode()
+        expected = []
+        for key in part:
+            if key[0] is None:
+                expected.append(-1)
+                continue
+            if key not in naive:
+                free.sort()
+                naive[key] = free.pop(0) if free else len(naive)
+            expected.append(naive[key])
+        assert keys.encode(columns).tolist() == expected
+        for slot in data.draw(st.sets(st.sampled_from(sorted(naive.values())))) if naive else ():
+            keys.release([slot])
+            free.append(slot)
+            naive = {k: s for k, s in naive.items() if s != slot}
+        used = set(naive.values())
+        free = [s for s in range(max(used, default=-1) + 1) if s not in used]
+        keys = KeyCodes.from_state(keys.to_state())
+        assert len(keys) == len(naive)
+
+
+def test_a_million_keys_in_reasonable_time():
+    column = pa.array([f"key{i}" for i in range(1_000_000)])
+    keys = KeyCodes()
+    began = time.perf_counter()
+    slots = [keys.encode([column.slice(i, 100_000)]) for i in range(0, 1_000_000, 100_000)]
+    again = keys.encode([column])
+    assert time.perf_counter() - began < 10
+    assert np.array_equal(np.concatenate(slots), np.arange(1_000_000))
+    assert np.array_equal(again, np.arange(1_000_000))
