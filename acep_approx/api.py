@@ -1,0 +1,206 @@
+"""The Python face: compile a query, match events, or push them batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acep_approx.automaton.draw import draw
+from acep_approx.events.source import open_source
+from acep_approx.matching.matcher import Matcher, OutputKind
+from acep_approx.matching.matches import Matches
+from acep_approx.matching.planner import Plan, plan
+from acep_approx.matching.state import matcher_from_state
+from acep_approx.query.builder import QueryBuilder
+from acep_approx.query.parser import parse, parse_window
+from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import QuerySyntax
+
+if TYPE_CHECKING:
+    from acep_approx.automaton.automaton import Automaton
+
+
+def compile_query(query: str | QueryBuilder, *, errors: int | None = None, within: str | None = None) -> Query:
+    """Compile a query.
+
+    Parameters
+    ----------
+    query : str or QueryBuilder
+        In the query language (``docs/language.md``) or made with ``seq(...)``.
+    errors : int, optional
+        Replaces the query's ERRORS; its weights stay.
+    within : str, optional
+        Replaces the query's WITHIN, e.g. ``"10 s"`` or ``"50 events"``.
+
+    Returns
+    -------
+    Query
+        Immutable; can be used for any number of inputs.
+
+    Raises
+    ------
+    QueryError
+        The query is wrong; the message shows where and what to do.
+    UnsupportedError
+        The query is right, but needs an engine that is not there yet.
+
+    Complexity: milliseconds; no code is generated.
+
+    Examples
+    --------
+    >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 5 ERRORS 1")
+    >>> events = [{"ts": 1, "type": "A"}, {"ts": 2, "type": "X"}, {"ts": 3, "type": "C"}]
+    >>> [(m.errors, m.missing, m.values) for m in query.match(events)]
+    [(1, ('b',), {'a': 0, 'b': None, 'c': 2})]
+    """
+    syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query)
+    if errors is not None:
+        syntax = replace(syntax, errors=errors)
+    if within is not None:
+        syntax = replace(syntax, window=parse_window(within))
+    return Query(plan(syntax))
+
+
+class Query:
+    """A compiled query; made by ``compile_query``."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @property
+    def syntax(self) -> QuerySyntax:
+        """The tree of the query."""
+        return self.plan.query
+
+    @property
+    def automaton(self) -> Automaton:
+        """What the query is compiled to."""
+        return self.plan.automaton
+
+    def match(
+        self,
+        events: Any,
+        *,
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+        sort: bool = False,
+        limit: int | None = None,
+        on_progress: Callable[[int], None] | None = None,
+        format: str | None = None,  # noqa: A002  (as in open_source)
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
+    ) -> Matches:
+        """Find the matches in some events; lazily, nothing is read yet.
+
+        Parameters
+        ----------
+        events : path, pyarrow table or reader, pandas.DataFrame, or iterable of dicts
+            Ordered by (time, arrival), or see ``sort``.
+        time, key, type : str, optional
+            Columns that play these roles; inferred from names and types where not given.
+        unit : {"ns", "us", "ms", "s"}, optional
+            Unit of a time column of numbers. Default: plain ticks.
+        sort : bool, default False
+            Sort by time first; takes memory for the whole input.
+        limit : int, optional
+            List at most so many matches.
+        on_progress : callable, optional
+            Called after each batch with the number of events done.
+        format, on_malformed, rejects
+            How files are read; see ``events.source.open_source``.
+
+        Returns
+        -------
+        Matches
+
+        Raises
+        ------
+        DataError
+            When the events are read: a missing column, a wrong type, time that runs backwards.
+        """
+        options = {"time": time, "key": key, "type": type, "unit": unit}
+        source = open_source(events, format=format, on_malformed=on_malformed, rejects=rejects)
+        return Matches(self.plan, source, options, sort=sort, limit=limit, on_progress=on_progress)
+
+    def matcher(
+        self,
+        *,
+        output: OutputKind = "matches",
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+    ) -> Matcher:
+        """A matcher to push batches into; see ``Matcher`` for the parameters.
+
+        Examples
+        --------
+        >>> matcher = compile_query("ab WITHIN 5").matcher()
+        >>> matcher.push([{"ts": 1, "type": "a"}]).num_rows
+        0
+        >>> saved = matcher.state_bytes()
+        >>> matcher = compile_query("ab WITHIN 5").from_state(saved)
+        >>> matcher.push([{"ts": 2, "type": "b"}]).column("events").to_pylist()
+        [[0, 1]]
+        """
+        return Matcher(self.plan, output=output, time=time, key=key, type=type, unit=unit)
+
+    def from_state(self, state: bytes) -> Matcher:
+        """The matcher that ``Matcher.state_bytes`` was called on, to go on with.
+
+        Raises
+        ------
+        DataError
+            Not a state, or a state of another query.
+        """
+        return matcher_from_state(self.plan, state)
+
+    def explain(self, format: str = "text") -> str:  # noqa: A002  (as on the command line)
+        """The plan as text, or the automaton as a diagram.
+
+        Parameters
+        ----------
+        format : {"text", "mermaid", "dot", "json"}, default "text"
+        """
+        return draw(self.plan.automaton, format) if format != "text" else explain_text(self.plan)
+
+    def __str__(self) -> str:
+        return to_text(self.plan.query)
+
+    def __repr__(self) -> str:
+        return f"Query({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and other.syntax == self.syntax
+
+    def __hash__(self) -> int:
+        return hash(self.syntax)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": explain_text(self.plan), "text/vnd.mermaid": draw(self.plan.automaton, "mermaid")}
+
+
+def explain_text(plan: Plan) -> str:
+    """The plan in words: engine, why, sizes, what would be cheaper."""
+    cost = plan.cost
+    listing = (
+        f"{cost.determinised} determinised states to list matches (more where one event satisfies several letters)"
+        if cost.determinised is not None
+        else "determinised states to list matches are made while it runs"
+    )
+    lines = [
+        to_text(plan.query),
+        "",
+        f"engine   {plan.engine} (exact)",
+        *(f"         because {reason}" for reason in plan.reasons()),
+        f"states   {cost.states}, arcs {cost.arcs}, letters {cost.letters}",
+        f"         {listing}",
+        f"work     at most {cost.updates_per_event} arc updates per event and letter, for any number of partial matches",
+        f"memory   {cost.bytes_per_key} bytes per key to detect; to list also 16 bytes per arc and event in the window",
+        *(f"advice   {note}" for note in plan.advice()),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""How a query is looked for: letters, the automaton, its determinised form, and its picture."""

@@ -1,0 +1,129 @@
+"""The automaton: the one compiled form of every query; immutable, hashable, picklable.
+
+State 0 is the start. An arc consumes one event that satisfies its letter and binds it to its variable;
+its cost is the weight of the letters that are skipped (inserted, in the words of the paper) on the way.
+An arc's guard holds the letters of which no event may have passed since the source state was reached.
+
+Source: Li and Ge, PVLDB 10(4) 2016, sections 2 and 3.1. Deviations: the epsilon states of Figure 1 are folded
+into the arcs (``closure.py``); guards (negation) and weights are ours, the paper only names both as possible.
+Oracle: ``tests/naive.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from acep_approx.query.syntax import Expression
+
+START = 0
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What an arc asks of one event alone: its type and conditions on its attributes.
+
+    ``type`` is None where any type will do; the attributes in ``conditions`` name no variable.
+    """
+
+    type: str | None
+    conditions: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A move from ``source`` to ``target`` that consumes one event.
+
+    ``letter`` indexes ``Automaton.letters``; ``label`` indexes ``Automaton.variables``; ``cost`` is the weight of
+    the skipped letters and ``skipped`` names their variables; ``guard`` holds letters of which no event may lie between.
+    """
+
+    source: int
+    target: int
+    letter: int
+    label: int
+    cost: int = 0
+    guard: frozenset[int] = frozenset()
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Final:
+    """Acceptance at ``state`` after skipping letters of weight ``cost``.
+
+    A ``guard`` here is a negation after the last event: only the end of the window can answer it.
+    """
+
+    state: int
+    cost: int = 0
+    guard: frozenset[int] = frozenset()
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """States ``0 .. size-1``, arcs, finals, and the letters and variables that they index.
+
+    ``errors`` is k. ``names`` describes each state for people (the variable bound on the way in).
+    """
+
+    size: int
+    errors: int
+    letters: tuple[Letter, ...]
+    variables: tuple[str, ...]
+    arcs: tuple[Arc, ...]
+    finals: tuple[Final, ...]
+    names: tuple[str, ...]
+
+    @property
+    def guards(self) -> frozenset[int]:
+        """Letters that only negations ask for, or that negations ask for too."""
+        used = [arc.guard for arc in self.arcs] + [final.guard for final in self.finals]
+        return frozenset().union(*used)
+
+    def missing(self, labels: tuple[int, ...]) -> tuple[str, ...]:
+        """Variables whose events are missing from a match, in the order of the pattern.
+
+        Parameters
+        ----------
+        labels : tuple of int
+            What the events of the match are bound to, earliest first.
+
+        Returns
+        -------
+        tuple of str
+            Of the cheapest explanations the first in the order of the arcs.
+
+        Complexity: O(events x arcs).
+        """
+        best: dict[int, tuple[int, tuple[str, ...]]] = {START: (0, ())}
+        for label in labels:
+            reached: dict[int, tuple[int, tuple[str, ...]]] = {}
+            for arc in self.arcs:
+                if arc.label == label and arc.source in best:
+                    err, skipped = best[arc.source]
+                    if err + arc.cost < reached.get(arc.target, (self.errors + 1, ()))[0]:
+                        reached[arc.target] = err + arc.cost, skipped + arc.skipped
+            best = reached
+        ends = [
+            (best[f.state][0] + f.cost, best[f.state][1] + f.skipped) for f in self.finals if f.state in best
+        ]
+        return min(ends, key=lambda end: end[0])[1]
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that change whenever the meaning of the automaton does."""
+        meaning = (self.size, self.errors, self.letters, self.variables, self.arcs, self.finals)
+        return hashlib.sha256(_stable(meaning).encode()).hexdigest()[:16]
+
+
+def _stable(value: object) -> str:
+    """Like repr, but with sets in order, so that it does not depend on the hash seed."""
+    if isinstance(value, frozenset):
+        return "{" + ",".join(sorted(_stable(v) for v in value)) + "}"
+    if isinstance(value, tuple):
+        return "(" + ",".join(_stable(v) for v in value) + ")"
+    if isinstance(value, Arc | Final | Letter):
+        return type(value).__name__ + _stable(tuple(vars(value).values()))
+    return repr(value)

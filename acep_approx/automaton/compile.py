@@ -1,0 +1,125 @@
+"""From a query's tree to its automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from acep_approx.automaton.automaton import Arc, Automaton, Final, Letter
+from acep_approx.automaton.closure import reach
+from acep_approx.automaton.reduce import merge_equal_futures
+from acep_approx.automaton.thompson import Thompson, build_thompson
+from acep_approx.errors import LimitError
+from acep_approx.automaton.letters import unbound
+from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.syntax import Atom, Expression, QuerySyntax
+
+MAX_LETTERS = 64
+MAX_ARCS = 200_000
+
+
+def compile_automaton(query: QuerySyntax) -> Automaton:
+    """Compile the pattern, the predicates on single events, and the error allowance.
+
+    Predicates across events take no part: the planner refuses or places them.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+        Already checked (``query.checks.check``).
+
+    Returns
+    -------
+    Automaton
+        Without two states of the same future.
+
+    Raises
+    ------
+    LimitError
+        More than ``MAX_LETTERS`` distinct letters or ``MAX_ARCS`` arcs.
+
+    Complexity: O(states x moves that k skips can reach).
+
+    Examples
+    --------
+    >>> from acep_approx.query.parser import parse
+    >>> automaton = compile_automaton(parse("PATTERN SEQ(A a, B b) WITHIN 5 ERRORS 1"))
+    >>> automaton.size, len(automaton.arcs), [f.cost for f in automaton.finals]
+    (3, 3, [1, 0])
+    """
+    book = _Letters(query)
+    graph = build_thompson(query.pattern, lambda atom: book.index(atom))
+    raw = _automaton_of(graph, query, book)
+    return merge_equal_futures(raw)
+
+
+@dataclass
+class _Letters:
+    """Numbers the distinct letters as they are met; keeps the conditions of each variable."""
+
+    query: QuerySyntax
+    letters: dict[Letter, int] = field(default_factory=dict)
+
+    def index(self, atom: Atom) -> int:
+        letter = Letter(atom.type, tuple(self._conditions(atom.variable)))
+        index = self.letters.setdefault(letter, len(self.letters))
+        if index >= MAX_LETTERS:
+            raise LimitError(
+                f"the pattern asks for more than {MAX_LETTERS} different kinds of events",
+                code="ACEP-Q903",
+                given=index + 1,
+                limit=MAX_LETTERS,
+                hint="split the pattern, or ask for fewer combinations of type and conditions",
+                text=self.query.text,
+                start=atom.span[0],
+                end=atom.span[1],
+            )
+        return index
+
+    def _conditions(self, variable: str) -> Iterator[Expression]:
+        for definition in self.query.definitions:
+            if definition.letter == variable:
+                yield definition.condition
+        for predicate in self.query.predicates:
+            if is_static(predicate) and variable in variables(predicate):
+                yield unbound(predicate)
+
+
+def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automaton:
+    """One state per letter move, arcs and finals from the skip closure."""
+    weights = dict(query.weights)
+
+    def weight(atom: Atom) -> int:
+        return weights.get(atom.variable, 1)
+
+    moves = [(node, i, move.atom) for node, out in enumerate(graph.moves) for i, move in enumerate(out) if move.atom]
+    state_of = {(node, i): number for number, (node, i, _) in enumerate(moves, start=1)}
+    labels: dict[str, int] = {"": 0} if query.is_regex else {}
+    for _, _, atom in moves:
+        if not query.is_regex:
+            labels.setdefault(atom.variable, len(labels))
+    origins = [graph.start, *(graph.moves[node][i].target for node, i, _ in moves)]
+    arcs: list[Arc] = []
+    finals: list[Final] = []
+    for source, origin in enumerate(origins):
+        for way in reach(graph, origin, query.errors, weight):
+            final = Final(source, way.cost, way.guard, way.skipped)
+            if way.node == graph.end and not any(f.state == source and f.guard <= way.guard for f in finals):
+                finals.append(final)
+            for i, move in enumerate(graph.moves[way.node]):
+                if move.atom:
+                    label = labels["" if query.is_regex else move.atom.variable]
+                    target = state_of[way.node, i]
+                    arcs.append(
+                        Arc(source, target, book.index(move.atom), label, way.cost, way.guard, way.skipped)
+                    )
+        if len(arcs) > MAX_ARCS:
+            raise LimitError(
+                f"the automaton of this pattern has more than {MAX_ARCS} arcs",
+                code="ACEP-Q904",
+                given=len(arcs),
+                limit=MAX_ARCS,
+                hint="use smaller repeats, fewer optional parts or a smaller k",
+            )
+    names = ("start", *(atom.variable for _, _, atom in moves))
+    return Automaton(len(origins), query.errors, tuple(book.letters), tuple(labels), tuple(arcs), tuple(finals), names)

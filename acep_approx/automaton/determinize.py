@@ -1,0 +1,152 @@
+"""The determinised automaton: every match is found by exactly one path, so it is listed once.
+
+A state is a vector ``(state, guard) -> least err`` over the automaton. It moves in two ways: an event that is
+*bound* (a class of events and the label it is bound to), and an event that only *passes* and breaks a guard.
+States are made when they are first needed, up to a cap.
+
+Source: subset construction with weights; event classes after CORE (Bucchi et al., PVLDB 15(9) 2022); the err
+vectors, the labels and the passing moves are ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from acep_approx.automaton.automaton import START, Arc, Automaton
+from acep_approx.errors import LimitError
+
+MAX_DETERMINISED = 20_000
+EXPLORE = 512
+"""States made ahead in one go; beyond, states are made only when the stream asks for them."""
+
+Node = tuple[int, frozenset[int]]
+Vector = tuple[tuple[Node, int], ...]
+NO_GUARD: frozenset[int] = frozenset()
+
+
+class Determinised:
+    """A growing table of determinised states; state 0 is the start.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        Without guards at the start or at the end.
+    cap : int, default MAX_DETERMINISED
+        Most states that may be made.
+
+    Attributes
+    ----------
+    classes : list of int
+        Event classes seen so far: bit j is set when letter j holds.
+    err : list of int
+        Per state the err of a match that ends there, -1 where none does.
+    continues : list of bool
+        Per state whether any event could still be bound after it.
+    bound : dict
+        ``(state, class) -> [(label, target), ...]``, one target per label.
+    passed : dict
+        ``(state, class) -> target``, only where passing breaks a guard; -1 where nothing is left.
+    """
+
+    def __init__(self, automaton: Automaton, *, cap: int = MAX_DETERMINISED) -> None:
+        self.automaton = automaton
+        self.cap = cap
+        self.classes: list[int] = []
+        self.err: list[int] = []
+        self.continues: list[bool] = []
+        self.bound: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self.passed: dict[tuple[int, int], int] = {}
+        self.vectors: list[Vector] = []
+        self._numbers: dict[Vector, int] = {}
+        self._outgoing: dict[Node, list[Arc]] = {}
+        for arc in automaton.arcs:
+            self._outgoing.setdefault((arc.source, arc.guard), []).append(arc)
+        self._accepts = {final.state: final.cost for final in reversed(automaton.finals) if not final.guard}
+        self._guards = automaton.guards
+        self._guards_of: dict[int, list[frozenset[int]]] = {}
+        for state, guard in self._outgoing:
+            if guard:
+                self._guards_of.setdefault(state, []).append(guard)
+        self.add_vector((((START, NO_GUARD), 0),))
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def add_class(self, mask: int) -> int:
+        """Number of the event class ``mask``; explores what it leads to."""
+        self.classes.append(mask)
+        self.explore(START)
+        return len(self.classes) - 1
+
+    def explore(self, origin: int) -> None:
+        """Make the moves of all states over all classes, from ``origin`` first, until ``EXPLORE`` states are new."""
+        enough = len(self) + EXPLORE
+        queue = deque([origin, *range(len(self))])
+        done: set[int] = set()
+        while queue:
+            state = queue.popleft()
+            if state in done:
+                continue
+            if done and len(self) >= enough:
+                return
+            done.add(state)
+            for cls in range(len(self.classes)):
+                queue.extend(self._resolve(state, cls))
+
+    def _resolve(self, state: int, cls: int) -> list[int]:
+        """Make the moves of ``state`` over ``cls``; returns the states they lead to."""
+        if (state, cls) not in self.bound:
+            self.bound[state, cls] = self._bind(state, self.classes[cls])
+            left = self._pass(state, self.classes[cls])
+            if left is not None:
+                self.passed[state, cls] = left
+        targets = [target for _, target in self.bound[state, cls]]
+        left = self.passed.get((state, cls), -1)
+        return [*targets, left] if left >= 0 else targets
+
+    def _bind(self, state: int, mask: int) -> list[tuple[int, int]]:
+        best: dict[int, dict[int, int]] = {}
+        for node, err in self.vectors[state]:
+            for arc in self._outgoing.get(node, ()):
+                total = err + arc.cost
+                if mask >> arc.letter & 1 and total <= self.automaton.errors:
+                    reached = best.setdefault(arc.label, {})
+                    reached[arc.target] = min(total, reached.get(arc.target, total))
+        return [(label, self.add_vector(self._vector(reached))) for label, reached in sorted(best.items())]
+
+    def _pass(self, state: int, mask: int) -> int | None:
+        """The state after an event of ``mask`` passes unbound; None where it changes nothing."""
+        broken = {letter for letter in self._guards if mask >> letter & 1}
+        left = tuple((node, err) for node, err in self.vectors[state] if not node[1] & broken)
+        if len(left) == len(self.vectors[state]):
+            return None
+        return self.add_vector(left) if left else -1
+
+    def _vector(self, reached: dict[int, int]) -> Vector:
+        """All nodes that matter later, of the states just reached."""
+        nodes = {(s, NO_GUARD): e for s, e in reached.items()}
+        for s, e in reached.items():
+            nodes.update({(s, guard): e for guard in self._guards_of.get(s, ())})
+        return tuple(sorted(nodes.items(), key=lambda item: (item[0][0], sorted(item[0][1]))))
+
+    def add_vector(self, vector: Vector) -> int:
+        """Number of the state with this vector; made if it is new."""
+        if vector in self._numbers:
+            return self._numbers[vector]
+        if len(self.vectors) >= self.cap:
+            raise LimitError(
+                f"listing the matches of this pattern needs more than {self.cap} determinised states",
+                code="ACEP-Q905",
+                given=self.cap + 1,
+                limit=self.cap,
+                hint="ask for points or bundles instead (always possible), or use fewer optional parts, or a smaller k",
+            )
+        self._numbers[vector] = number = len(self.vectors)
+        self.vectors.append(vector)
+        self.continues.append(
+            any(e + arc.cost <= self.automaton.errors for node, e in vector for arc in self._outgoing.get(node, ()))
+        )
+        totals = [e + self._accepts[s] for (s, guard), e in vector if not guard and s in self._accepts and s != START]
+        least = min(totals, default=self.automaton.errors + 1)
+        self.err.append(least if least <= self.automaton.errors else -1)
+        return number

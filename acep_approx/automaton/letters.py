@@ -1,0 +1,100 @@
+"""Which letters hold on which events: each distinct condition is evaluated once per batch, over whole columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.automaton.automaton import Letter
+from acep_approx.query.evaluate import evaluate
+from acep_approx.query.syntax import Attribute, Expression
+
+Masks = npt.NDArray[np.uint64]
+
+
+def unbound(condition: Expression) -> Expression:
+    """``condition`` with its variable left out: ``a.price > 10`` becomes ``price > 10``."""
+    rebuilt: Any = condition
+    if isinstance(condition, Attribute):
+        return replace(condition, variable=None, index=None)
+    for part in fields(condition):
+        value = getattr(condition, part.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            rebuilt = replace(rebuilt, **{part.name: unbound(value)})  # type: ignore[arg-type]
+    result: Expression = rebuilt
+    return result
+
+
+class LetterReader:
+    """Turns a batch of events into letter masks: bit j of an event is set when letter j holds on it.
+
+    Parameters
+    ----------
+    letters : tuple of Letter
+        At most 64.
+
+    Notes
+    -----
+    A condition that is NULL on an event does not hold (SQL's WHERE). An event without type satisfies only letters
+    that ask for no type.
+    """
+
+    def __init__(self, letters: tuple[Letter, ...]) -> None:
+        self.letters = letters
+        self.conditions = tuple(dict.fromkeys(c for letter in letters for c in letter.conditions))
+        needing = [
+            sum(1 << j for j, letter in enumerate(letters) if condition in letter.conditions)
+            for condition in self.conditions
+        ]
+        self._needing = tuple(np.uint64(bits) for bits in needing)
+        self.needs_type = any(letter.type is not None for letter in letters)
+
+    def masks(self, rows: int, column: Callable[[str], pa.Array]) -> Masks:
+        """Letter masks of a batch.
+
+        Parameters
+        ----------
+        rows : int
+            Number of events.
+        column : callable
+            Gives the column of an attribute name (``"type"`` is the event type).
+
+        Returns
+        -------
+        numpy.ndarray of uint64, shape (rows,)
+
+        Complexity: O(rows x distinct conditions), vectorised.
+        """
+        masks = self._by_type(column("type")) if self.needs_type else np.full(rows, self._mask_of(None), np.uint64)
+        for condition, needing in zip(self.conditions, self._needing, strict=True):
+            holds = evaluate(condition, lambda attribute: column(attribute.name))
+            masks &= np.where(_as_bool(holds, rows), np.uint64(2**64 - 1), ~needing)
+        return masks
+
+    def _mask_of(self, type_: object) -> np.uint64:
+        return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
+
+    def _by_type(self, types: pa.Array) -> Masks:
+        if not pa.types.is_dictionary(types.type):
+            types = pc.dictionary_encode(types)
+        names = types.dictionary.to_pylist()
+        table = np.array([*(self._mask_of(None if name is None else str(name)) for name in names), self._mask_of(None)], dtype=np.uint64)
+        codes = pc.fill_null(types.indices, len(names)).to_numpy(zero_copy_only=False)
+        return table[codes]
+
+
+def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> npt.NDArray[np.bool_]:
+    """Three-valued to two-valued: NULL does not hold."""
+    if isinstance(holds, pa.Scalar):
+        return np.full(rows, bool(holds.as_py()), np.bool_)
+    filled = pc.fill_null(holds, False)
+    bits = np.frombuffer(filled.buffers()[1], np.uint8)
+    unpacked = np.unpackbits(bits, bitorder="little", count=filled.offset + len(filled))
+    result: npt.NDArray[np.bool_] = unpacked[filled.offset :].view(np.bool_)
+    return result

@@ -1,0 +1,340 @@
+"""Tables and state of the enumeration kernels: the determinised automaton as ``kernel_arclog`` wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.automaton.automaton import Automaton
+from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
+from acep_approx.matching import kernel_arclog, kernel_enumerate
+from acep_approx.matching.kernel_arclog import LOG, NOT_MADE
+from acep_approx.matching.kernel_detect import NEVER
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Events of a batch, grouped by key slot: parallel int64 columns."""
+
+    slot: Ints
+    tick: Ints
+    cls: Ints
+    row: Ints
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Matches as columns.
+
+    ``hit`` (index into the hits), ``start`` (tick of the first event) and ``offset`` are per match; match ``m`` binds
+    the events ``offset[m] .. offset[m+1]`` of ``row`` and ``label``, earliest first.
+    """
+
+    hit: Ints
+    start: Ints
+    offset: Ints
+    row: Ints
+    label: Ints
+
+
+class ArcLogs:
+    """Keeps what is needed to list all matches, for all keys.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        Without guards at the start or at the end.
+    window : int
+        In ticks, or in events for a count window.
+    cap : int, default MAX_DETERMINISED
+        Most determinised states.
+    """
+
+    def __init__(self, automaton: Automaton, window: int, *, cap: int = MAX_DETERMINISED) -> None:
+        self.determinised = Determinised(automaton, cap=cap)
+        self.window = window
+        self.slots = 0
+        self._states = 0  # room per slot in `latest`
+        self._width = 0  # room per slot in `logs`
+        self._arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
+        self._resets: dict[int, int] = {}  # guarded state -> its reset log
+        self.latest = np.zeros(0, np.int64)
+        self.logs = np.zeros(0, np.int64)
+        self.arena = np.zeros(0, np.int64)
+        self.used = 0
+        self.tables = np.zeros(0, np.int64)
+        self.offsets = np.zeros(11, np.int64)
+        self._pending = np.zeros(2, np.int64)
+
+    # --- tables ---------------------------------------------------------------------------------------------
+
+    def set_classes(self, classes: list[int]) -> None:
+        """Take notice of event classes (letter masks) beyond those known."""
+        for mask in classes[len(self.determinised.classes) :]:
+            self.determinised.add_class(mask)
+        self._build()
+
+    def _arc(self, source: int, label: int, target: int) -> int:
+        return self._arcs.setdefault((source, label, target), len(self._arcs) + len(self._resets))
+
+    def _build(self) -> None:
+        """Flatten the determinised automaton; arcs and states keep their numbers for ever."""
+        d = self.determinised
+        sources: list[list[tuple[int, int, int]]] = []
+        moves: list[int] = []
+        passes: list[list[tuple[int, int, int]]] = []
+        widest = 1
+        for c in range(len(d.classes)):
+            here: list[tuple[int, int, int]] = []
+            gone: list[tuple[int, int, int]] = []
+            count = 0
+            for state in range(len(d)):
+                bound = d.bound.get((state, c))
+                if bound is None:
+                    here.append((state, 0, NOT_MADE))
+                elif bound:
+                    here.append((state, len(moves), len(bound)))
+                    moves.extend(self._arc(state, label, target) for label, target in bound)
+                    count += len(bound)
+                if (state, c) in d.passed:
+                    left = d.passed[state, c]
+                    reset = self._resets.setdefault(state, len(self._arcs) + len(self._resets))
+                    gone.append((state, self._arc(state, -1, left) if left >= 0 else -1, reset))
+                    count += 1
+            sources.append(here)
+            passes.append(gone)
+            widest = max(widest, count)
+        self._flatten(sources, moves, passes)
+        self._pending = np.zeros(2 * widest, np.int64)
+
+    def _flatten(
+        self, sources: list[list[tuple[int, int, int]]], moves: list[int], passes: list[list[tuple[int, int, int]]]
+    ) -> None:
+        d = self.determinised
+        logs = len(self._arcs) + len(self._resets)
+        arcs = np.zeros((logs, 5), np.int64)  # source, target, label, err of a match that ends here, keeps a log
+        into: list[list[int]] = [[] for _ in range(len(d))]
+        for (source, label, target), arc in self._arcs.items():
+            keeps = d.continues[target]
+            arcs[arc] = source, target, label, d.err[target] if label >= 0 else -1, keeps
+            if keeps:
+                into[target].append(arc)
+        reset = [self._resets.get(state, -1) for state in range(len(d))]
+        parts = [
+            _first(sources),
+            [x for here in sources for item in here for x in item],
+            moves,
+            _first(passes),
+            [x for gone in passes for item in gone for x in item],
+            arcs.ravel().tolist(),
+            _first(into),
+            [arc for arcs_into in into for arc in arcs_into],
+            reset,
+        ]
+        self.tables = np.array([x for part in parts for x in part], dtype=np.int64)
+        starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+        self._widen(len(d), logs)
+        self.offsets = np.array([*starts, self._states, self._width], dtype=np.int64)
+
+    # --- room -----------------------------------------------------------------------------------------------
+
+    def _widen(self, states: int, logs: int) -> None:
+        """Make room for more states and arcs per slot."""
+        if states > self._states:
+            wide = np.full((self.slots, _room(states)), NEVER, np.int64)
+            wide[:, : self._states] = self.latest.reshape(self.slots, self._states)
+            self.latest, self._states = wide.ravel(), wide.shape[1]
+        if logs > self._width:
+            wider = np.zeros((self.slots, _room(logs) * LOG), np.int64)
+            wider[:, : self._width * LOG] = self.logs.reshape(self.slots, self._width * LOG)
+            self.logs, self._width = wider.ravel(), wider.shape[1] // LOG
+
+    def reserve(self, slots: int) -> None:
+        """Make room for key slots ``0 .. slots - 1``."""
+        if slots > self.slots:
+            grown = max(slots, 2 * self.slots)
+            self.latest = _extended(self.latest, grown * self._states, NEVER)
+            self.logs = _extended(self.logs, grown * self._width * LOG, 0)
+            self.slots = grown
+
+    def clear(self, slots: Ints) -> None:
+        """Forget the runs of some key slots."""
+        self.latest.reshape(self.slots, self._states)[slots] = NEVER
+        self.logs.reshape(self.slots, self._width * LOG)[slots] = 0
+
+    def newest(self) -> Ints:
+        """Per key slot the latest start of any run; below every tick where there is none."""
+        result: Ints = self.latest.reshape(self.slots, self._states).max(axis=1, initial=NEVER)
+        return result
+
+    def _grow(self, wanted: int, floors: Ints) -> None:
+        """Drop what has left the window, and give the arena at least twice the room that the rest takes."""
+        live = int(((self.logs[2::LOG] - self.logs[1::LOG]).clip(0)).sum())
+        moved = np.zeros(2 * max(1024, 8 * live + 2 * wanted), np.int64)
+        self.used = kernel_arclog.compact(self.logs, self._width, self.arena, floors, moved)
+        self.arena = moved
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays: how states, arcs and resets are numbered."""
+        vectors = [[[s, sorted(guard), e] for (s, guard), e in vector] for vector in self.determinised.vectors]
+        return {
+            "slots": self.slots,
+            "states": self._states,
+            "width": self._width,
+            "vectors": vectors,
+            "arcs": [[*move, arc] for move, arc in self._arcs.items()],
+            "resets": list(self._resets.items()),
+        }
+
+    def arrays(self) -> dict[str, Ints]:
+        """The state as arrays."""
+        return {"latest": self.latest, "logs": self.logs, "arena": self.arena[: 2 * self.used]}
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
+        """Take over a state and make the tables for its event classes."""
+        for vector in header["vectors"][1:]:
+            self.determinised.add_vector(tuple(((s, frozenset(guard)), e) for s, guard, e in vector))
+        self._arcs = {(source, label, target): arc for source, label, target, arc in header["arcs"]}
+        self._resets = dict(header["resets"])
+        self.slots, self._states, self._width = header["slots"], header["states"], header["width"]
+        self.latest, self.logs, self.arena = arrays["latest"], arrays["logs"], arrays["arena"]
+        self.used = self.arena.size // 2
+        self.set_classes(classes)
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def update(self, events: Grouped, floors: Ints) -> Ints:
+        """Run a batch of grouped events.
+
+        Parameters
+        ----------
+        events : Grouped
+        floors : int64, shape (slots,) or (1,)
+            Entries with a later start may still be asked for while this batch is listed.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (2 h,)
+            The hits: (event index, arc) of every way a match is completed; valid until the next update.
+        """
+        header = np.array([0, self.used, 0, -1, 0, 0, 0], np.int64)
+        hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
+        while True:
+            status = kernel_arclog.update(
+                events.slot,
+                events.tick,
+                events.cls,
+                events.row,
+                header,
+                self.tables,
+                self.offsets,
+                self.latest,
+                self.logs,
+                self.arena,
+                self._pending,
+                hits,
+                self.window,
+            )
+            self.used = int(header[kernel_arclog.USED])
+            if status == kernel_arclog.DONE:
+                return hits[: 2 * header[kernel_arclog.HITS]]
+            if status == kernel_arclog.UNKNOWN:
+                self.determinised.explore(int(header[kernel_arclog.ASK]))
+                self._build()
+            elif status == kernel_arclog.GROW:
+                self._grow(int(header[kernel_arclog.ASK]), np.broadcast_to(floors, self.slots).copy())
+                header[kernel_arclog.USED] = self.used
+            else:
+                hits = _extended(hits, 2 * hits.size, 0)
+
+    def err(self, hits: Ints) -> Ints:
+        """Errors of the matches of each hit."""
+        start = self.offsets[kernel_arclog.ARC]
+        return self.tables[start + 5 * hits[1::2] + 3]
+
+    def count(self, hits: Ints, events: Grouped) -> Ints:
+        """Number of matches of each hit, without listing them."""
+        counts = np.zeros(max(hits.size // 2, 1), np.int64)
+        for _ in self._walk(hits, events, counts, np.zeros(0, np.int64), only_count=True):
+            pass  # pragma: no cover - counting never fills an output
+        return counts[: hits.size // 2]
+
+    def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
+        """The matches of ``hits``, about ``chunk`` bound events at a time."""
+        out_match = np.zeros(3 * chunk, np.int64)
+        for matches, bound, out_event in self._walk(
+            hits, events, out_match, np.zeros(2 * chunk, np.int64), only_count=False
+        ):
+            match = out_match[: 3 * matches].reshape(matches, 3)
+            event = out_event[: 2 * bound].reshape(bound, 2)
+            offset = np.concatenate(([0], np.cumsum(match[:, 1])))
+            yield Listed(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
+
+    def live_rows(self, floors: Ints) -> Ints:
+        """Rows of all events that a live run can still point to."""
+        self._grow(0, np.broadcast_to(floors, self.slots).copy())
+        offset, tail = self.logs[0::LOG], self.logs[2::LOG]
+        lengths = tail[tail > 0]
+        first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+        return np.unique(self.arena[0::2][first + np.arange(lengths.sum())])
+
+    def _walk(
+        self, hits: Ints, events: Grouped, out_match: Ints, out_event: Ints, *, only_count: bool
+    ) -> Iterator[tuple[int, int, Ints]]:
+        """Drive ``kernel_enumerate.walk``: yields (matches, events, output) each time the output is full."""
+        header = np.zeros(5, np.int64)
+        stack = np.zeros(64 * kernel_enumerate.FRAME, np.int64)
+        path = np.zeros(128, np.int64)
+        while True:
+            status = kernel_enumerate.walk(
+                hits,
+                events.slot,
+                events.tick,
+                events.row,
+                header,
+                self.tables,
+                self.offsets,
+                self.logs,
+                self.arena,
+                stack,
+                path,
+                self.window,
+                int(only_count),
+                out_match,
+                out_event,
+            )
+            matches, bound = int(header[kernel_enumerate.MATCHES]), int(header[kernel_enumerate.EVENTS])
+            if status == kernel_enumerate.DEEPER:
+                stack, path = _extended(stack, 2 * stack.size, 0), _extended(path, 2 * path.size, 0)
+                continue
+            if matches:
+                yield matches, bound, out_event
+            elif status == kernel_enumerate.OUT_FULL:  # one match alone is longer than the output
+                out_event = np.zeros(2 * out_event.size, np.int64)
+            if status == kernel_enumerate.DONE:
+                return
+            header[kernel_enumerate.MATCHES] = header[kernel_enumerate.EVENTS] = 0
+
+
+def _first(items: list[list[int]] | list[list[tuple[int, int, int]]]) -> list[int]:
+    """Where each list starts once all are joined; one more at the end."""
+    return [0, *np.cumsum([len(item) for item in items]).tolist()] if items else [0]
+
+
+def _room(wanted: int) -> int:
+    """The power of two that holds ``wanted``: tables that grow by one rarely move all keys."""
+    return max(4, 1 << (wanted - 1).bit_length())
+
+
+def _extended(array: Ints, size: int, fill: int) -> Ints:
+    grown = np.full(size, fill, np.int64)
+    grown[: array.size] = array
+    return grown

@@ -1,0 +1,62 @@
+"""The only module that imports numba: compiles kernels, on first call, from disk where it can.
+
+Without numba, or with ``ACEP_JIT=0`` in the environment, kernels are plain Python functions: slow, for debugging and
+for line coverage.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+try:
+    if os.environ.get("ACEP_JIT") == "0":
+        raise ImportError
+    import numba
+    from numba.core import config as _config
+except ImportError:
+    numba = None
+
+
+class _Kernel:
+    """A compiled function with LLVM's vectorisers set for our loops while it compiles.
+
+    Kernels have short inner loops over lanes: packing neighbouring statements (SLP) speeds them up by 1.4-2.3 times,
+    the loop vectoriser slows them down. Both flags are global in numba, so they are set only during compilation.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            self._compiled = numba.njit(cache=True, nogil=True)(function)
+        except RuntimeError:  # no place to keep compiled code, e.g. a read-only container without HOME
+            self._compiled = numba.njit(nogil=True)(function)
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any) -> Any:
+        if self._compiled.signatures:
+            return self._compiled(*args)
+        before = _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE
+        _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE = 1, 0
+        try:
+            return self._compiled(*args)
+        finally:
+            _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE = before
+
+
+def kernel(function: Function) -> Function:
+    """Compile ``function`` when it is first called; its arguments are integers and flat arrays, always of the same types."""
+    if numba is None:
+        return function
+    return _Kernel(function)  # type: ignore[return-value]
+
+
+def inline(function: Function) -> Function:
+    """A helper that kernels call; compiled into them."""
+    if numba is None:
+        return function
+    compiled: Function = numba.njit(nogil=True)(function)
+    return compiled

@@ -1,0 +1,132 @@
+"""Detection: the latest start of a run per state and number of errors, and which events are match points.
+
+Recurrence, for an event of tick ``t`` whose class lets it be consumed at state ``q`` (read all, then write)::
+
+    N[q][e] = max(t where e >= cost of beginning at q,  max over arcs p -> q of S[p][e - cost])
+    hit at q  iff  N[q][e] >= t - w  for an e with  e + cost of finishing at q <= k
+
+``S[q][e]`` is the latest start of a run at ``q`` with at most ``e`` errors. Exact by dominance: a run with the same
+state, no more errors and no earlier start can do all that another can.
+
+Source: the problem is Li and Ge's (PVLDB 10(4) 2016, Definition 1 and Algorithm 1); the recurrence replaces their
+match nodes and is ours, an extension of episode matching (Das et al., CPM 1997). Unlike Algorithm 1 as printed, an event
+advances a run once only. Oracle: ``tests/naive.py``.
+
+A row holds ``2 * lanes`` integers: a pad of minus infinity, then one lane per number of errors, so that paying ``c``
+errors is reading ``c`` places earlier, in one vector load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.matching.jit import kernel
+
+Ints = npt.NDArray[np.int64]
+
+NEVER = -(2**62)
+"""Minus infinity for starts; ticks lie within +-2**60, so sums with it stay below every real tick."""
+
+GROUP = 4
+"""Fields of a group of arcs: cost of beginning, cost of finishing, first arc, first row."""
+
+
+def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, int, Ints], int]:
+    """The kernel for ``lanes`` lanes: the number is a constant while it compiles, so its loops are unrolled."""
+
+    @kernel
+    def detect(
+        slot: Ints, tick: Ints, cls: Ints, tables: Ints, offsets: Ints, cells: Ints, fresh: Ints, window: int, out: Ints
+    ) -> int:
+        """Run events through the cells.
+
+        Parameters
+        ----------
+        slot, tick, cls : int64, shape (n,)
+            Key slot, tick and event class of each event, grouped by slot, ordered inside.
+        tables, offsets : int64
+            As made by ``cells.detection_tables``.
+        cells : int64
+            Rows of all slots; changed in place.
+        fresh : int64
+            Scratch: ``lanes`` integers for each group of the largest class.
+        window : int
+            Largest ``tick - start`` of a match.
+        out : int64, shape (3 n,)
+            Match points: event index, least err, latest start at that err.
+
+        Returns
+        -------
+        int
+            Number of match points.
+
+        Complexity: O(n x arcs into the states that the class can reach x lanes).
+        """
+        hits = 0
+        k = offsets[0]
+        stride = offsets[1]
+        class_off = offsets[2]
+        group_off = offsets[3]
+        arc_off = offsets[4]
+        row_off = offsets[5]
+        clear_off = offsets[6]
+        clear_row = offsets[7]
+        for i in range(slot.size):
+            t = tick[i]
+            c = cls[i]
+            base = slot[i] * stride
+            first = tables[class_off + c]
+            last = tables[class_off + c + 1]
+            best_err = k + 1
+            best_start = t
+            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                begin = tables[at]
+                for e in range(lanes):
+                    fresh[f + e] = t if begin <= e else NEVER
+                for a in range(tables[at + 2], tables[at + GROUP + 2]):
+                    p = base + tables[arc_off + a]
+                    for e in range(lanes):
+                        fresh[f + e] = max(fresh[f + e], cells[p + e])
+                low = t - window
+                finish = tables[at + 1]
+                if finish <= k and fresh[f + k - finish] >= low:
+                    e = 0
+                    while fresh[f + e] < low:
+                        e += 1
+                    if e + finish < best_err or (e + finish == best_err and fresh[f + e] > best_start):
+                        best_err = e + finish
+                        best_start = fresh[f + e]
+            for x in range(tables[clear_off + c], tables[clear_off + c + 1]):
+                p = base + tables[clear_row + x]
+                for e in range(lanes):
+                    cells[p + e] = NEVER
+            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                for r in range(tables[at + 3], tables[at + GROUP + 3]):
+                    p = base + tables[row_off + r]
+                    for e in range(lanes):
+                        cells[p + e] = max(cells[p + e], fresh[f + e])
+            if best_err <= k:
+                out[3 * hits] = i
+                out[3 * hits + 1] = best_err
+                out[3 * hits + 2] = best_start
+                hits += 1
+        return hits
+
+    return detect
+
+
+FEW_LANES = 4
+MANY_LANES = 16
+
+detect_few = _detect(FEW_LANES)
+"""For k <= 3."""
+
+detect_many = _detect(MANY_LANES)
+"""For k <= 15."""

@@ -1,0 +1,109 @@
+"""Before matching: number the event classes of a batch, leave out what no letter holds on, group by key.
+
+Grouping keeps a key's state in cache while its events are run: with many keys it is worth far more than it costs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.matching.jit import kernel
+
+Ints = npt.NDArray[np.int64]
+Masks = npt.NDArray[np.uint64]
+
+
+@kernel
+def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls: Ints) -> int:
+    """Look up the class of each mask from event ``first`` on, in an open hash table (class -1: empty place).
+
+    Returns
+    -------
+    int
+        Index of the first event whose mask is not in the table, or the number of events.
+    """
+    size = known_mask.size
+    for i in range(first, mask.size):
+        m = mask[i]
+        place = np.int64((m * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) & (size - 1)
+        while known_class[place] >= 0 and known_mask[place] != m:
+            place = (place + 1) & (size - 1)
+        if known_class[place] < 0:
+            return i
+        cls[i] = known_class[place]
+    return mask.size
+
+
+@kernel
+def group(
+    slot: Ints,
+    cls: Ints,
+    tick: Ints,
+    first_row: int,
+    counters: Ints,
+    is_count: int,
+    count: Ints,
+    touched: Ints,
+    out_slot: Ints,
+    out_tick: Ints,
+    out_cls: Ints,
+    out_row: Ints,
+) -> int:
+    """Group the relevant events (class above 0, slot not negative) by slot, stably.
+
+    Parameters
+    ----------
+    slot, cls, tick : int64, shape (n,)
+    first_row : int
+        Row number of the first event in the whole input.
+    counters : int64, shape (slots,)
+        Events seen per slot; changed in place, and the tick of an event in a count window.
+    is_count : int
+        1 for a count window.
+    count : int64, shape (slots,)
+        Scratch, all zeros before and after.
+    touched : int64, shape (n,)
+        Scratch.
+    out_slot, out_tick, out_cls, out_row : int64, shape (n,)
+        The grouped events; slots in order of first appearance.
+
+    Returns
+    -------
+    int
+        Number of events written.
+
+    Complexity: O(n), independent of the number of slots.
+    """
+    slots = 0
+    for i in range(slot.size):
+        s = slot[i]
+        if s >= 0 and cls[i] > 0:
+            if count[s] == 0:
+                touched[slots] = s
+                slots += 1
+            count[s] += 1
+    total = 0
+    for j in range(slots):
+        s = touched[j]
+        here = count[s]
+        count[s] = total
+        total += here
+    for i in range(slot.size):
+        s = slot[i]
+        if s < 0:
+            continue
+        t = tick[i]
+        if is_count == 1:
+            t = counters[s]
+            counters[s] = t + 1
+        if cls[i] > 0:
+            at = count[s]
+            count[s] = at + 1
+            out_slot[at] = s
+            out_tick[at] = t
+            out_cls[at] = cls[i]
+            out_row[at] = first_row + i
+    for j in range(slots):
+        count[touched[j]] = 0
+    return total

@@ -1,0 +1,219 @@
+"""The matches of a query in some events: found when asked for, as columns, one by one, or only counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import UsageError
+from acep_approx.events.source import Source
+from acep_approx.events.stream import read_events
+from acep_approx.matching.bundles import bundles
+from acep_approx.matching.matcher import Matcher, OutputKind, Progress
+from acep_approx.matching.planner import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Match:
+    """One match.
+
+    Attributes
+    ----------
+    errors : int
+        Least weight of the missing events.
+    start, end : datetime or int
+        Time of the first and the last bound event.
+    key : dict
+        Values of the equivalence attributes.
+    missing : tuple of str
+        Variables without event that the pattern wanted; empty for bare regular expressions.
+    values : dict
+        Per variable the row number of its event (None where nothing is bound, a list where it repeats), or what RETURN
+        asks for; for a bare regular expression ``events``, all row numbers.
+    """
+
+    errors: int
+    start: Any
+    end: Any
+    key: dict[str, Any]
+    missing: tuple[str, ...]
+    values: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+class Matches:
+    """All matches of one query in one input; nothing is computed before it is asked for.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+    options : dict
+        Which columns are time, key and type, and the unit: as for ``Matcher``.
+    sort : bool
+        Sort the input by time first (needs memory for all of it).
+    limit : int, optional
+        List at most so many matches.
+    on_progress : callable, optional
+        Called after each batch with the number of events done so far.
+
+    Notes
+    -----
+    Each method reads the input anew. Where it can be read only once (a generator, a reader, standard input), the second
+    call raises ``UsageError``.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        options: dict[str, Any],
+        *,
+        sort: bool = False,
+        limit: int | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        if limit is not None and limit < 0:
+            raise UsageError(f"limit is {limit}", code="ACEP-U002", hint="it cannot be negative")
+        self.plan = plan
+        self.source = source
+        self.limit = limit
+        self.is_cut = False
+        self.progress = Progress()
+        self._options = options
+        self._sort = sort
+        self._on_progress = on_progress
+
+    def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
+        """Run a fresh matcher over the input; the first table is empty and shows the columns."""
+        matcher = Matcher(self.plan, output=kind, **self._options)
+        if not len(self.source.schema):
+            return
+        matcher.bind(self.source.schema)
+        self.progress = matcher.progress
+        yield matcher.nothing()
+        assert matcher.roles is not None
+        for batch in read_events(self.source, matcher.roles, columns=matcher.columns, sort=self._sort):
+            yield from matcher.run(batch)
+            if self._on_progress:
+                self._on_progress(matcher.progress.events)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The matches as a stream of tables, each of bounded size; see ``to_arrow`` for the columns."""
+        self.is_cut = False
+        left = self.limit
+        for table in self._run("matches"):
+            if left is None:
+                yield table
+                continue
+            self.is_cut = table.num_rows > left
+            yield table.slice(0, left)
+            left -= min(left, table.num_rows)
+            if self.is_cut:
+                return
+
+    def to_arrow(self) -> pa.Table:
+        """All matches as one table, in order of the events that complete them.
+
+        Returns
+        -------
+        pyarrow.Table
+            Equivalence attributes; ``errors`` (int64); ``start``, ``end`` (timestamp or int64); ``missing`` (list of
+            string); then per variable the row number of its event: int64, null where none is bound, a list where the
+            variable repeats. With RETURN its columns instead. A bare regular expression has one column ``events``.
+
+        Complexity: linear in the number of events and in the size of the output.
+        """
+        return _joined(self.tables())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``to_arrow`` as a pandas DataFrame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def __iter__(self) -> Iterator[Match]:
+        keys = [e.name for e in self.plan.query.equivalences]
+        for table in self.tables():
+            names = [n for n in table.column_names if n not in ("errors", "start", "end", "missing")]
+            columns = self._key_columns(table, keys)
+            for row in table.to_pylist():
+                key = {name: row[column] for name, column in columns.items()}
+                values = {n: row[n] for n in names if n not in columns.values()}
+                missing = tuple(row.get("missing") or ())
+                yield Match(row["errors"], row["start"], row["end"], key, missing, values)
+
+    @staticmethod
+    def _key_columns(table: pa.Table, keys: list[str]) -> dict[str, str]:
+        """Attribute of each equivalence -> its column, which comes first in every table."""
+        return dict(zip(keys, table.column_names, strict=False))
+
+    def __len__(self) -> int:
+        """Number of matches (at most ``limit``), counted without listing them."""
+        total = sum(self.count_by_errors().values())
+        return total if self.limit is None else min(total, self.limit)
+
+    def count_by_errors(self) -> dict[int, int]:
+        """Number of matches by number of errors, counted without listing them; ``limit`` plays no role."""
+        counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
+        for table in self._run("counts"):
+            for row in table.group_by("errors").aggregate([("matches", "sum")]).to_pylist():
+                counts[row["errors"]] += row["matches_sum"]
+        return counts
+
+    def counts(self) -> pa.Table:
+        """Per match point and number of errors how many matches it completes: errors, end, row, matches."""
+        return _joined(self._run("counts"))
+
+    def points(self) -> pa.Table:
+        """The match points: events that complete a match.
+
+        Returns
+        -------
+        pyarrow.Table
+            Equivalence attributes, ``errors`` (the least), ``start`` (the latest, at that number of errors; in a count
+            window ``span`` in events instead), ``end``, ``row``.
+
+        Complexity: O(1) per event for a fixed query, however many matches there are.
+        """
+        return _joined(self._run("points"))
+
+    def point_tables(self) -> Iterator[pa.Table]:
+        """``points`` as a stream of tables."""
+        return self._run("points")
+
+    def bundles(self) -> pa.Table:
+        """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``matching.bundles``."""
+        points = self.points()
+        matcher = Matcher(self.plan, output="points", **self._options)
+        matcher.bind(self.source.schema)
+        return bundles(points, matcher.preparer.key_columns, matcher.window)
+
+    def __repr__(self) -> str:
+        size = "" if self.source.rows is None else f" in {self.source.rows:,} events"
+        return f"<Matches of {self.plan.query.text.strip()!r}{size}; nothing is computed yet>"
+
+    def _repr_html_(self) -> str:
+        from acep_approx.timeline import notebook_view
+
+        return notebook_view(self)
+
+
+def _joined(tables: Iterator[pa.Table]) -> pa.Table:
+    parts = list(tables)
+    filled = [part for part in parts if part.num_rows] or parts[:1]
+    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
+
+
+def errors_of(points: pa.Table) -> dict[int, int]:
+    """Number of match points by least number of errors."""
+    counted = pc.value_counts(points.column("errors").combine_chunks())
+    return {item["values"]: item["counts"] for item in counted.to_pylist()}

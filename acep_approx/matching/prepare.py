@@ -1,0 +1,133 @@
+"""From a batch of events to grouped kernel input: letters, event classes, key slots, ticks or counters."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.automaton.letters import LetterReader
+from acep_approx.events.keys import KeyCodes
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.arclogs import Grouped
+from acep_approx.matching.kernel_group import classify, group
+from acep_approx.matching.planner import Plan
+
+Ints = npt.NDArray[np.int64]
+
+
+class Preparer:
+    """Reads batches for one query; remembers event classes, keys and, in count windows, how many events each key had.
+
+    Parameters
+    ----------
+    plan : Plan
+    roles : Roles
+        Which columns are time, key and type.
+
+    Attributes
+    ----------
+    classes : list of int
+        Letter masks in order of discovery; class 0 is "no letter holds".
+    keys : KeyCodes
+        Values of the equivalence attributes per slot.
+    slots : int
+        Slots in use so far; 1 without equivalences.
+    without_key : int
+        Events left out because an equivalence attribute was NULL (NULL equals nothing).
+    """
+
+    def __init__(self, plan: Plan, roles: Roles) -> None:
+        self.roles = roles
+        self.letters = LetterReader(plan.automaton.letters)
+        self.key_columns = tuple(roles.column(e.name) for e in plan.query.equivalences)
+        self.is_count = plan.is_count_window
+        self.classes: list[int] = [0]
+        self.keys = KeyCodes()
+        self.slots = 0 if self.key_columns else 1
+        self.without_key = 0
+        self.counters: Ints = np.zeros(1, np.int64)
+        self._count: Ints = np.zeros(1, np.int64)
+        self._known_mask = np.zeros(1024, np.uint64)
+        self._known_class: Ints = np.full(1024, -1, np.int64)
+        self._remember(0, 0)
+
+    def prepare(self, batch: EventBatch) -> Grouped:
+        """Group the events of a batch that a letter holds on by key slot."""
+        rows = len(batch.ticks)
+        if rows == 0:
+            return Grouped(*(np.zeros(0, np.int64) for _ in range(4)))
+        slot = self._slots(batch, rows)
+        cls = self._classes(batch, rows)
+        out = [np.empty(rows, np.int64) for _ in range(5)]
+        used = group(
+            slot,
+            cls,
+            batch.ticks,
+            batch.first_row,
+            self.counters,
+            int(self.is_count),
+            self._count,
+            *out,
+        )
+        return Grouped(*(column[:used] for column in out[1:]))
+
+    def _slots(self, batch: EventBatch, rows: int) -> Ints:
+        if not self.key_columns:
+            return np.zeros(rows, np.int64)
+        slot = self.keys.encode([batch.data.column(name) for name in self.key_columns])
+        self.without_key += int((slot < 0).sum())
+        self.slots = max(self.slots, int(slot.max()) + 1)
+        if self.slots > self._count.size:
+            self.set_counters(self.counters, room=2 * self.slots)
+        return slot
+
+    def set_counters(self, counters: Ints, room: int = 0) -> None:
+        """Take over the number of events per slot, with room for more slots."""
+        self.counters = np.zeros(max(room, counters.size), np.int64)
+        self.counters[: counters.size] = counters
+        self._count = np.zeros(self.counters.size, np.int64)
+
+    def _classes(self, batch: EventBatch, rows: int) -> Ints:
+        masks = self.letters.masks(rows, self.column_of(batch))
+        cls = np.empty(rows, np.int64)
+        at = 0
+        while (at := classify(masks, at, self._known_mask, self._known_class, cls)) < rows:
+            self.add_class(int(masks[at]))
+        return cls
+
+    def add_class(self, mask: int) -> None:
+        """Give a letter mask the next class number."""
+        self.classes.append(mask)
+        if 2 * len(self.classes) > self._known_mask.size:
+            self._known_mask = np.zeros(4 * self._known_mask.size, np.uint64)
+            self._known_class = np.full(self._known_mask.size, -1, np.int64)
+            for number, known in enumerate(self.classes):
+                self._remember(known, number)
+        else:
+            self._remember(mask, len(self.classes) - 1)
+
+    def _remember(self, mask: int, number: int) -> None:
+        """Put a mask into the hash table of ``kernel_group.classify`` (same hash)."""
+        size = self._known_mask.size
+        place = (mask * 0x9E3779B97F4A7C15 % 2**64 >> 40) & (size - 1)
+        while self._known_class[place] >= 0:
+            place = (place + 1) & (size - 1)
+        self._known_mask[place] = mask
+        self._known_class[place] = number
+
+    def column_of(self, batch: EventBatch) -> ColumnOf:
+        """Attribute name -> column of ``batch``."""
+        return ColumnOf(batch.data, self.roles)
+
+
+class ColumnOf:
+    """Looks up the column of an attribute name in a batch."""
+
+    def __init__(self, data: pa.RecordBatch, roles: Roles) -> None:
+        self._data = data
+        self._roles = roles
+
+    def __call__(self, name: str) -> pa.Array:
+        return self._data.column(self._roles.column(name))

@@ -1,0 +1,82 @@
+"""Results as Arrow columns: matches, points, counts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.automaton.automaton import Automaton
+from acep_approx.matching.arclogs import Listed
+
+Ints = npt.NDArray[np.int64]
+
+class BindingColumns:
+    """Turns flat lists of bound events into one column per variable.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    kleene : set of str
+        Variables that can bind several events: their columns hold lists.
+    is_regex : bool
+        One column ``events`` instead of a column per variable.
+    """
+
+    def __init__(self, automaton: Automaton, kleene: frozenset[str], *, is_regex: bool) -> None:
+        self.automaton = automaton
+        self.kleene = kleene
+        self.is_regex = is_regex
+        self._missing = lru_cache(maxsize=4096)(automaton.missing)
+
+    def columns(self, listed: Listed) -> dict[str, pa.Array]:
+        """Row numbers of the bound events, per variable: int64, null where nothing is bound; lists where Kleene."""
+        if self.is_regex:
+            return {"events": pa.ListArray.from_arrays(pa.array(listed.offset, pa.int32()), pa.array(listed.row))}
+        matches = len(listed.hit)
+        match = np.repeat(np.arange(matches), np.diff(listed.offset))
+        result = {}
+        for label, variable in enumerate(self.automaton.variables):
+            mine = listed.label == label
+            if variable in self.kleene:
+                lengths = np.bincount(match[mine], minlength=matches)
+                offsets = np.concatenate(([0], np.cumsum(lengths)))
+                result[variable] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(listed.row[mine]))
+            else:
+                result[variable] = _scattered(matches, match[mine], listed.row[mine])
+        return result
+
+    def missing(self, listed: Listed) -> pa.Array:
+        """Per match the variables whose events are missing: list of strings, in the order of the pattern."""
+        codes, first = self._shapes(listed)
+        texts = [
+            self._missing(tuple(listed.label[listed.offset[m] : listed.offset[m + 1]].tolist())) for m in first
+        ]
+        return pa.array(texts, pa.list_(pa.string())).take(pa.array(codes))
+
+    def _shapes(self, listed: Listed) -> tuple[Ints, Ints]:
+        """Number the distinct sequences of labels: per match its number, per number a match that has it."""
+        lengths = np.diff(listed.offset)
+        if not len(lengths):
+            return lengths, lengths
+        base = len(self.automaton.variables) + 1
+        if lengths.max(initial=0) * np.log2(base) < 62:
+            place = np.arange(len(listed.label)) - np.repeat(listed.offset[:-1], lengths)
+            terms = (listed.label + 1) * base**place
+            keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, listed.offset[:-1])
+        else:
+            ends = listed.offset.tolist()
+            keys = np.array([listed.label[a:b].tobytes() for a, b in zip(ends, ends[1:], strict=False)], object)
+        _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        return codes, first
+
+
+def _scattered(size: int, places: Ints, values: Ints) -> pa.Array:
+    """A column with ``values`` at ``places`` and null elsewhere."""
+    column = np.zeros(size, np.int64)
+    empty = np.ones(size, np.bool_)
+    column[places] = values
+    empty[places] = False
+    return pa.array(column, mask=empty)
