@@ -1,0 +1,113 @@
+"""Small worlds, all of them: every pattern of up to 3 operators over {a, b} x every stream of up to 6 events x k = 0..2.
+
+The oracle is brute force over languages: the words of a pattern as strings, and for each subsequence of a stream the
+least number of letters that must be inserted to make it a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations, product
+
+import pytest
+
+from acep_approx.automaton.automaton import Automaton
+from acep_approx.automaton.compile import compile_automaton
+from acep_approx.query.syntax import Atom, Choice, Pattern, QuerySyntax, Repeat, Sequence, Window
+from tests.engines import detected, enumerated
+from tests.naive import Binding, match_points
+
+LONGEST = 6
+MOST_ERRORS = 2
+STREAMS = ["".join(letters) for n in range(1, LONGEST + 1) for letters in product("ab", repeat=n)]
+UNARY = ((0, None), (1, None), (0, 1))
+MASK = {"a": 1, "b": 2}
+
+
+@lru_cache
+def patterns(operators: int) -> tuple[Pattern, ...]:
+    """All patterns with exactly so many operators: star, plus, optional, sequence, choice."""
+    if operators == 0:
+        return (Atom("a", "a"), Atom("b", "b"))
+    unary = [Repeat(part, *bounds) for part in patterns(operators - 1) for bounds in UNARY]
+    pairs = [
+        pair for left in range(operators) for pair in product(patterns(left), patterns(operators - 1 - left))
+    ]
+    return (*unary, *(Sequence(pair) for pair in pairs), *(Choice(pair) for pair in pairs))
+
+
+def words(pattern: Pattern) -> frozenset[str]:
+    """All words of the language up to the length that can matter."""
+    longest = LONGEST + MOST_ERRORS
+    if isinstance(pattern, Atom):
+        return frozenset(pattern.variable)
+    if isinstance(pattern, Choice):
+        return frozenset().union(*(words(option) for option in pattern.options))
+    if isinstance(pattern, Sequence):
+        left, right = (words(part) for part in pattern.parts)
+        return frozenset(x + y for x in left for y in right if len(x + y) <= longest)
+    assert isinstance(pattern, Repeat)
+    inner = words(pattern.part)
+    reached = {""} if pattern.least == 0 else set(inner)
+    while pattern.most is None:
+        more = {x + y for x in reached for y in inner if len(x + y) <= longest} - reached
+        if not more:
+            break
+        reached |= more
+    return frozenset(reached | inner)
+
+
+def insertions(language: frozenset[str]) -> dict[str, int]:
+    """For each string the least number of letters to insert to make it a word; only those up to MOST_ERRORS."""
+    least: dict[str, int] = {}
+    for word in language:
+        for missing in range(min(MOST_ERRORS, len(word)) + 1):
+            for gone in combinations(range(len(word)), missing):
+                rest = "".join(letter for i, letter in enumerate(word) if i not in gone)
+                least[rest] = min(missing, least.get(rest, missing))
+    return least
+
+
+@lru_cache
+def subsequences(window: int) -> dict[str, list[tuple[Binding, str]]]:
+    """Per stream every non-empty choice of events within the window, and what it spells."""
+    found = {}
+    for stream in STREAMS:
+        chosen = [c for n in range(1, len(stream) + 1) for c in combinations(range(len(stream)), n)]
+        found[stream] = [
+            (tuple((i, "") for i in c), "".join(stream[i] for i in c)) for c in chosen if c[-1] - c[0] <= window
+        ]
+    return found
+
+
+def cases(operators: int) -> Iterator[tuple[Pattern, int, Automaton]]:
+    """Every pattern with every k that it allows, compiled."""
+    for pattern in patterns(operators):
+        for errors in range(MOST_ERRORS + 1):
+            query = QuerySyntax(pattern, Window(0, "ticks"), is_regex=True, errors=errors)
+            yield pattern, errors, compile_automaton(query)
+
+
+@pytest.mark.parametrize("window", [2, LONGEST])
+@pytest.mark.parametrize("operators", [0, 1, 2, pytest.param(3, marks=pytest.mark.slow)])
+def test_every_pattern_on_every_stream(operators: int, window: int) -> None:
+    """Both engines against the language, for all streams at once: each is a key of its own."""
+    streams = [[(tick, MASK[letter]) for tick, letter in enumerate(stream)] for stream in STREAMS]
+    checked = 0
+    for pattern, errors, automaton in cases(operators):
+        least = insertions(words(pattern))
+        if least.get("", MOST_ERRORS + 1) <= errors:
+            continue  # even the empty subsequence would match: such a query is refused
+        masks = {name: bit for bit, name in enumerate(letter.type for letter in automaton.letters)}
+        recoded = [[(t, sum(1 << masks[x] for x in "ab" if MASK[x] == m and x in masks)) for t, m in s] for s in streams]
+        classes = sorted({mask for stream in recoded for _, mask in stream} | {0})
+        expected = [
+            {bound: least[text] for bound, text in subsequences(window)[s] if least.get(text, errors + 1) <= errors}
+            for s in STREAMS
+        ]
+        where = f"{pattern} with k = {errors}"
+        assert enumerated(automaton, window, recoded, classes) == expected, where
+        assert detected(automaton, window, recoded, classes) == [match_points(e) for e in expected], where
+        checked += 1
+    assert checked > len(patterns(operators)) / 2

@@ -1,0 +1,113 @@
+"""Whatever the query and the stream: the engines give what brute force gives, in any split, after any restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from acep_approx import Query, QueryError, compile_query
+from acep_approx.automaton.compile import compile_automaton
+from acep_approx.matching.matches import errors_of
+from tests.naive import Binding, match_points
+from tests.worlds import World, walk_absent, worlds
+
+def cases(number: int) -> settings:
+    """Settings for ``number`` random worlds."""
+    slow = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+    return settings(max_examples=number, deadline=None, suppress_health_check=slow)
+
+
+NEEDS_RUNS = "ACEP-Q900"
+
+
+def compiled(world: World) -> Query | None:
+    """The compiled query; None where a negation can be the first or the last part, which the cells cannot answer."""
+    try:
+        return compile_query(world.text)
+    except QueryError as error:
+        assert error.code == NEEDS_RUNS, error
+        assert walk_absent(world.query.pattern)
+        return None
+
+
+def bindings(table: pa.Table, query: Query) -> dict[Binding, int]:
+    """The rows of a table of matches as the oracle writes them; asserts that no match is listed twice."""
+    found: dict[Binding, int] = {}
+    for row in table.to_pylist():
+        if query.syntax.is_regex:
+            bound = tuple((event, "") for event in row["events"])
+        else:
+            pairs = []
+            for variable in query.automaton.variables:
+                events = row[variable]
+                events = events if isinstance(events, list) else [] if events is None else [events]
+                pairs += [(event, variable) for event in events]
+            bound = tuple(sorted(pairs))
+        assert bound not in found, f"{bound} was listed twice"
+        found[bound] = row["errors"]
+    return found
+
+
+@cases(2000)
+@given(worlds())
+def test_listed_counted_and_detected_as_by_brute_force(world: World) -> None:
+    """Matches with their least err; counts by err; match points with their least err."""
+    query = compiled(world)
+    if query is None:
+        return
+    expected = world.expected()
+    matches = query.match(world.table())
+    assert bindings(matches.to_arrow(), query) == expected
+    by_errors = Counter(expected.values())
+    assert matches.count_by_errors() == {e: by_errors[e] for e in range(world.query.errors + 1)}
+    points = matches.points()
+    assert dict(zip(points["row"].to_pylist(), points["errors"].to_pylist(), strict=True)) == match_points(expected)
+    assert errors_of(points) == Counter(match_points(expected).values())
+
+
+@cases(600)
+@given(worlds(), st.data())
+def test_any_split_and_any_restart_give_the_same(world: World, data: st.DataObject) -> None:
+    """Batches cut anywhere, and a state saved and restored between them, change nothing."""
+    query = compiled(world)
+    if query is None:
+        return
+    table = world.table()
+    output = data.draw(st.sampled_from(["matches", "points", "counts"]))
+    whole = query.matcher(output=output).push(table)
+    cuts = data.draw(st.lists(st.integers(0, table.num_rows), max_size=4).map(sorted))
+    matcher = query.matcher(output=output)
+    parts = []
+    for start, end in zip([0, *cuts], [*cuts, table.num_rows], strict=True):
+        parts.append(matcher.push(table.slice(start, end - start)))
+        if data.draw(st.booleans()):
+            matcher = query.from_state(matcher.state_bytes())
+    assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
+
+
+@cases(600)
+@given(worlds())
+def test_missing_names_what_the_least_err_pays_for(world: World) -> None:
+    """The weights of the missing variables add up to the errors of the match."""
+    query = compiled(world)
+    if query is None or query.syntax.is_regex:
+        return
+    weights = dict(world.query.weights)
+    for match in query.match(world.table()):
+        assert sum(weights.get(variable, 1) for variable in match.missing) == match.errors
+
+
+@cases(200)
+@given(worlds())
+def test_equal_queries_compile_to_equal_automata(world: World) -> None:
+    """Compilation is a function of the text: same fingerprint, same hash."""
+    if compiled(world) is None:
+        return
+    one, other = compile_query(world.text), compile_query(world.text)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.automaton == compile_automaton(other.syntax)
+    assert one.automaton.fingerprint() == other.automaton.fingerprint()
