@@ -10,6 +10,9 @@ EXIT_USAGE = 2
 EXIT_QUERY = 3
 EXIT_DATA = 4
 
+WIDEST = 160
+"""Characters of a query's line that an error shows at most."""
+
 
 class AcepError(Exception):
     """Base of all errors of this package.
@@ -82,10 +85,14 @@ class QueryError(AcepError):
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
 
     def caret(self) -> str:
-        """The offending line with a row of carets below the piece."""
+        """The offending line with a row of carets below the piece; a long line is cut around it."""
         line = self.text.split("\n")[self.line - 1]
-        width = max(1, min(self.end - self.start, len(line) - self.column + 1))
-        return f"  {line}\n  {' ' * (self.column - 1)}{'^' * width}"
+        at = self.column - 1
+        cut = max(0, at - WIDEST // 2)
+        shown = ("..." if cut else "") + line[cut : cut + WIDEST] + ("..." if cut + WIDEST < len(line) else "")
+        place = at - cut + (3 if cut else 0)
+        width = max(1, min(self.end - self.start, len(shown) - place))
+        return f"  {shown}\n  {' ' * place}{'^' * width}"
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}"

@@ -1,0 +1,399 @@
+"""From lark's parse tree to the tree of `syntax`: one method for each rule of the grammar.
+
+What the grammar lets pass because a better message can be given here is refused here: brackets with a wrong
+index, negations of more than single events, units that do not exist.
+"""
+# ruff: noqa: D102, ARG002  the methods of Assembler are documented by grammar.lark, and all take (parts, span)
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from acep_approx.errors import QueryError
+from acep_approx.query.shape import choice_of, sequence_of
+from acep_approx.query.syntax import (
+    NO_SPAN,
+    Absent,
+    Aggregate,
+    Atom,
+    Attribute,
+    Between,
+    Binary,
+    Choice,
+    Constant,
+    Definition,
+    Equivalence,
+    Expression,
+    In,
+    Index,
+    IsNull,
+    Output,
+    Pattern,
+    Repeat,
+    Sequence,
+    Span,
+    Strategy,
+    Unary,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+UNITS = {
+    **dict.fromkeys(("us", "microsecond", "microseconds"), "us"),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("min", "minute", "minutes"), "min"),
+    **dict.fromkeys(("h", "hour", "hours"), "h"),
+    **dict.fromkeys(("d", "day", "days"), "d"),
+    **dict.fromkeys(("event", "events"), "events"),
+    **dict.fromkeys(("tick", "ticks"), "ticks"),
+}
+"""Every spelling of a unit, and the one that stands in the tree."""
+
+_BOUNDS: dict[str, tuple[int, int | None]] = {"+": (1, None), "*": (0, None), "?": (0, 1)}
+_SYNONYMS = {"==": "=", "<>": "!="}
+_LARGEST_WHOLE = 2**63
+_INDEXES: dict[str, Index] = {"1": "first", "i": "current", "i-1": "previous"}
+
+
+@dataclasses.dataclass
+class Clauses:
+    """What follows the pattern, as written; None and empty where a clause is missing."""
+
+    window: Window | None = None
+    strategy: Strategy | None = None
+    condition: Expression | None = None
+    covered: list[Token] = dataclasses.field(default_factory=list)
+    errors: int = 0
+    weights: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+    outputs: tuple[Output, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    places: list[tuple[str, Span]] = dataclasses.field(default_factory=list)
+
+
+class Assembler:
+    """Builds the tree of one text.
+
+    Parameters
+    ----------
+    text : str
+        The whole query: all positions refer to it.
+
+    Attributes
+    ----------
+    clauses_read : Clauses
+        Filled by the rules of the clauses.
+    marked : list of tokens
+        Variables written with ``[]`` in the pattern.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.clauses_read = Clauses()
+        self.marked: list[Token] = []
+
+    def assemble(self, tree: Tree[Token]) -> Any:
+        """Build what a parse tree stands for, from the leaves up and without recursion."""
+        made: dict[int, Any] = {}
+        for node in tree.iter_subtrees():
+            parts = [made[id(child)] if hasattr(child, "children") else child for child in node.children]
+            span = NO_SPAN if node.meta.empty else (node.meta.start_pos, node.meta.end_pos)
+            made[id(node)] = getattr(self, str(node.data))(parts, span)
+        return made[id(tree)]
+
+    def fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
+        """An error that points at a span of this text."""
+        return QueryError(message, code=code, hint=hint, text=self.text, start=span[0], end=span[1])
+
+    # --- patterns -----------------------------------------------------------------------------------------
+
+    def pattern_query(self, parts: list[Any], span: Span) -> Pattern:
+        return cast("Pattern", parts[0])
+
+    def choice(self, parts: list[Pattern], span: Span) -> Pattern:
+        return choice_of(parts, span)
+
+    def sequence(self, parts: list[Pattern], span: Span) -> Pattern:
+        return sequence_of(parts, span)
+
+    def group(self, parts: list[Any], span: Span) -> Any:
+        return dataclasses.replace(parts[0], span=span)
+
+    def repeat(self, parts: list[Any], span: Span) -> Repeat:
+        part, (least, most) = parts
+        return Repeat(part, least, most, span)
+
+    def absent(self, parts: list[Pattern], span: Span) -> Absent:
+        options = parts[0].options if isinstance(parts[0], Choice) else (parts[0],)
+        for option in options:
+            if not isinstance(option, Atom):
+                raise self.fault(
+                    "ACEP-Q012",
+                    f"only single events can be negated, this is {_KINDS[type(option)]}",
+                    option.span,
+                    "write one ~(T x) for each event that must be missing, or ~(A a | B b) for several types",
+                )
+        return Absent(tuple(option for option in options if isinstance(option, Atom)), span)
+
+    def component(self, parts: list[Any], span: Span) -> Pattern:
+        asked, *rest = parts
+        bounds = rest.pop(0) if isinstance(rest[0], tuple) else None
+        variable = self._variable(rest)
+        if bounds is None:
+            return Atom(asked[0], variable, span)
+        least, most = bounds
+        return Repeat(Atom(asked[0], variable, span), least, most, span)
+
+    def type(self, parts: list[Token], span: Span) -> list[str | None]:
+        """The type in a list, so that it is not taken for bounds."""
+        token = parts[0]
+        if token.type == "ANY":
+            return [None]
+        return [unquote(token) if token.type == "STRING" else str(token)]
+
+    def quantifier(self, parts: list[Token], span: Span) -> tuple[int, int | None]:
+        if parts[0] in _BOUNDS:
+            return _BOUNDS[parts[0]]
+        numbers = [int(self._number(token)) for token in parts if token.type == "INT"]
+        if len(numbers) == 2:
+            return numbers[0], numbers[1]
+        return numbers[0], None if "," in parts else numbers[0]
+
+    letter_quantifier = quantifier
+
+    def letter(self, parts: list[Token], span: Span) -> Atom:
+        letter = str(parts[0])
+        defined = any(definition.letter == letter for definition in self.clauses_read.definitions)
+        return Atom(None if defined else letter, letter, span)
+
+    def _variable(self, tokens: list[Token]) -> str:
+        name, *index = tokens
+        if index:
+            self.marked.append(name)
+            if _inside(index[0]):
+                hint = f"write {name}[]; conditions on single events belong in WHERE"
+                raise self.fault(
+                    "ACEP-Q009", f"{index[0]} has no meaning in a pattern", _span(index[0]), hint
+                )
+        return str(name)
+
+    # --- clauses ------------------------------------------------------------------------------------------
+
+    def clauses(self, parts: list[Any], span: Span) -> Clauses:
+        return self.clauses_read
+
+    def where(self, parts: list[Any], span: Span) -> None:
+        for part in parts:
+            if getattr(part, "type", None) == "STRATEGY":
+                self.clauses_read.strategy = part.lower()
+            elif isinstance(part, list):
+                self.clauses_read.covered = part
+            else:
+                self.clauses_read.condition = part
+
+    def covered(self, parts: list[Token], span: Span) -> list[Token]:
+        return [token for token in parts if token.type == "NAME"]
+
+    def within(self, parts: list[Window], span: Span) -> None:
+        self.clauses_read.window = parts[0]
+
+    def window(self, parts: list[Any], span: Span) -> Window:
+        (amount, _), *unit = parts
+        if not unit:
+            return Window(amount, "ticks", span)
+        if unit[0].lower() not in UNITS:
+            raise self.fault(
+                "ACEP-Q007",
+                f"no such unit {str(unit[0])!r}",
+                _span(unit[0]),
+                did_you_mean(unit[0].lower(), UNITS) + "units are us, ms, s, min, h, d and events",
+            )
+        return Window(amount, UNITS[unit[0].lower()], span)
+
+    def signed(self, parts: list[Token], span: Span) -> tuple[int | float, Span]:
+        number = self._number(parts[-1])
+        return (-number if len(parts) == 2 else number), span
+
+    def errors(self, parts: list[Any], span: Span) -> None:
+        _, (amount, place), *weights = parts
+        if not isinstance(amount, int):
+            hint = "ERRORS k is the number of events that may be missing"
+            raise self.fault("ACEP-Q008", f"ERRORS needs a whole number, not {amount}", place, hint)
+        self.clauses_read.errors = amount
+        self.clauses_read.places.append(("ERRORS", place))
+        for name, weight, place in weights:
+            self.clauses_read.weights.append((name, weight))
+            self.clauses_read.places.append((f"WEIGHTS {name}", place))
+
+    def weight(self, parts: list[Any], span: Span) -> tuple[str, int, Span]:
+        name, (amount, place) = parts
+        if not isinstance(amount, int):
+            hint = "a weight is a whole number from 1: the cost of missing that event"
+            raise self.fault("ACEP-Q038", f"the weight of {name} is {amount}", place, hint)
+        return str(name), amount, span
+
+    def outputs(self, parts: list[Output], span: Span) -> None:
+        self.clauses_read.outputs = tuple(parts)
+
+    def output(self, parts: list[Any], span: Span) -> Output:
+        return Output(unquote(parts[1]), parts[0], span)
+
+    def define(self, parts: list[Any], span: Span) -> None:
+        self.clauses_read.definitions = tuple(parts[1:])
+        self.clauses_read.places.append(("DEFINE", _span(parts[0])))
+
+    def definition(self, parts: list[Any], span: Span) -> Definition:
+        return Definition(str(parts[0]), parts[1], span)
+
+    # --- expressions --------------------------------------------------------------------------------------
+
+    def binary(self, parts: list[Any], span: Span) -> Binary:
+        left, sign, right = parts
+        return Binary(_SYNONYMS.get(sign, sign.upper()), left, right, span)
+
+    def unary(self, parts: list[Any], span: Span) -> Expression:
+        sign, operand = parts
+        # A literal with a minus is a negative number; with brackets, -(5), it stays what it is. A group's
+        # span starts at its bracket, which tells the two apart.
+        if sign == "-" and isinstance(operand, Constant) and self.text[operand.span[0]] in "0123456789.":
+            return Constant(-cast("int | float", operand.value), span)
+        return Unary(sign.upper(), operand, span)
+
+    def unary_number(self, parts: list[Token], span: Span) -> Constant:
+        return Constant(-self._number(parts[1]), span)
+
+    def contained(self, parts: list[Any], span: Span) -> In:
+        operand, *rest = parts
+        negated = not isinstance(rest[0], Constant)
+        return In(operand, tuple(rest[negated:]), negated, span)
+
+    def between(self, parts: list[Any], span: Span) -> Between:
+        operand, *middle, low, _, high = parts
+        return Between(operand, low, high, bool(middle), span)
+
+    def is_null(self, parts: list[Any], span: Span) -> IsNull:
+        return IsNull(parts[0], len(parts) == 3, span)
+
+    def plain_constant(self, parts: list[Token], span: Span) -> Constant:
+        token = parts[0]
+        match token.type:
+            case "NUMBER":
+                return Constant(self._number(token), span)
+            case "STRING":
+                return Constant(unquote(token), span)
+        return Constant({"TRUE": True, "FALSE": False, "NULL": None}[token.type], span)
+
+    def equivalence(self, parts: list[Token], span: Span) -> Equivalence:
+        return Equivalence(unquote(parts[0]), span)
+
+    def attribute(self, parts: list[Token], span: Span) -> Attribute:
+        if len(parts) == 1:
+            return Attribute(None, None, unquote(parts[0]), span)
+        variable, name = str(parts[0]), unquote(parts[-1])
+        index = self._index(variable, parts[1], name) if len(parts) == 3 else None
+        return Attribute(variable, index, name, span)
+
+    def _index(self, variable: str, token: Token, name: str) -> Index:
+        inside = _inside(token)
+        if inside.lower() in _INDEXES:
+            return _INDEXES[inside.lower()]
+        whose, dot, length = inside.partition(".")
+        if dot and length.upper() == "LEN" and whose == variable:
+            return "last"
+        if inside in ("", "..i-1"):
+            hint = f"use it inside an aggregate, for example max({variable}[{inside}].{name})"
+            raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", _span(token), hint)
+        hint = f"use {variable}[1], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
+        raise self.fault("ACEP-Q009", f"no such index {token}", _span(token), hint)
+
+    def aggregate(self, parts: list[Token], span: Span) -> Aggregate:
+        function, variable, *rest = parts
+        index = rest.pop(0) if rest and rest[0].type == "INDEX" else None
+        name = unquote(rest[0]) if rest else None
+        function, inside = function.lower(), None if index is None else _inside(index).lower()
+        example = f"{variable}[].{name or 'price'}"
+        if inside == "i-1":
+            hint = f"for all events before a[i] write {function}({example.replace('[]', '[..i-1]')})"
+        elif (name is None and function != "count") or inside not in ("", "..i-1"):
+            hint = (
+                f"write {function}({variable}[])" if function == "count" else f"write {function}({example})"
+            )
+        else:
+            return Aggregate(function, str(variable), name, inside == "..i-1", span)
+        raise self.fault("ACEP-Q010", f"{self.text[slice(*span)]} is no aggregate over events", span, hint)
+
+    # --- numbers ------------------------------------------------------------------------------------------
+
+    def _number(self, token: Token) -> int | float:
+        whole = token.isdigit()
+        digits = token.lstrip("0") or "0"
+        number = (int(digits) if len(digits) <= 19 else math.inf) if whole else float(token)
+        if number > _LARGEST_WHOLE if whole else math.isinf(number):
+            raise self.fault(
+                "ACEP-Q008", "the number is too large", _span(token), "whole numbers have 64 bits"
+            )
+        return number
+
+
+_KINDS: dict[type, str] = {
+    Repeat: "a repetition",
+    Absent: "a negation within a negation",
+    Choice: "a choice",
+    Sequence: "a sequence",
+}
+
+
+def unquote(token: str) -> str:
+    """The text within single quotes or backticks, doubled quotes made single; other text as it is.
+
+    Parameters
+    ----------
+    token : str
+        As it stands in the query.
+
+    Returns
+    -------
+    str
+        What it means.
+
+    Examples
+    --------
+    >>> unquote("'it''s'"), unquote("`dep time`"), unquote("price")
+    ("it's", 'dep time', 'price')
+    """
+    quote = token[0]
+    return token[1:-1].replace(quote * 2, quote) if quote in "'`" else str(token)
+
+
+def did_you_mean(word: str, known: Any) -> str:
+    """``"did you mean `price`? "``, or nothing when no known word is near.
+
+    Parameters
+    ----------
+    word : str
+        What was written.
+    known : iterable of str
+        What could have been meant.
+
+    Returns
+    -------
+    str
+        The beginning of a hint.
+    """
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if not near:
+        near = [name for name in known if name.lower() == word.lower()][:1]
+    return f"did you mean `{near[0]}`? " if near else ""
+
+
+def _span(token: Token) -> Span:
+    return cast("int", token.start_pos), cast("int", token.end_pos)
+
+
+def _inside(index: Token) -> str:
+    return "".join(index[1:-1].split())

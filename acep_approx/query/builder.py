@@ -1,0 +1,399 @@
+"""Queries from Python: the same tree as the text makes, built by calls.
+
+>>> query = (
+...     seq(event("Shelf", "a"), absent(event("Register", "b")), event("Exit", "c"))
+...     .where("[tag_id] AND a.price > 10")
+...     .within("12 h")
+...     .errors(1)
+... )
+>>> print(query)
+PATTERN SEQ(Shelf a, ~(Register b), Exit c)
+WHERE [tag_id] AND a.price > 10
+WITHIN 12 h
+ERRORS 1
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import cast
+
+from acep_approx.errors import UsageError
+from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.messages import STRATEGIES
+from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window
+from acep_approx.query.printer import is_name, to_text
+from acep_approx.query.shape import choice_of, sequence_of
+from acep_approx.query.syntax import (
+    DEFAULT_STRATEGY,
+    Absent,
+    Atom,
+    Equivalence,
+    Expression,
+    Output,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Strategy,
+    Window,
+)
+
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryBuilder:
+    """A query in the making; every method gives a new one.
+
+    Made by the clause methods of a pattern, seldom by hand. ``str(builder)`` is the text of the query.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        What to look for.
+    window : Window, optional
+        Must be given, by `within`, before the query is complete.
+    """
+
+    pattern: Pattern
+    window: Window | None = None
+    chosen: Strategy = DEFAULT_STRATEGY
+    equivalences: tuple[Equivalence, ...] = ()
+    predicates: tuple[Expression, ...] = ()
+    missing: int = 0
+    weights: tuple[tuple[str, int], ...] = ()
+    outputs: tuple[Output, ...] = ()
+
+    def where(self, conditions: str) -> QueryBuilder:
+        """Add conditions; all conditions of all calls must hold.
+
+        Parameters
+        ----------
+        conditions : str
+            As in WHERE: ``"a.price > 10"``, ``"[tag_id] AND b.x = 1"``.
+
+        Returns
+        -------
+        QueryBuilder
+            With the conditions added.
+
+        Raises
+        ------
+        QueryError
+            The text is no condition.
+        """
+        equivalences, predicates = parse_condition(conditions)
+        return dataclasses.replace(
+            self,
+            equivalences=self.equivalences + equivalences,
+            predicates=self.predicates + predicates,
+        )
+
+    def strategy(self, name: str) -> QueryBuilder:
+        """Choose which events may be skipped.
+
+        Parameters
+        ----------
+        name : str
+            ``skip_till_any_match`` (the default), ``skip_till_next_match``, ``partition_contiguity`` or
+            ``strict_contiguity``.
+
+        Returns
+        -------
+        QueryBuilder
+            With that strategy.
+
+        Raises
+        ------
+        UsageError
+            ACEP-U021: no such strategy.
+        """
+        if name.lower() not in STRATEGIES:
+            hint = did_you_mean(name.lower(), STRATEGIES) + "strategies are " + ", ".join(STRATEGIES)
+            raise UsageError(f"no strategy {name!r}", code="ACEP-U021", hint=hint)
+        return dataclasses.replace(self, chosen=cast("Strategy", name.lower()))
+
+    def within(self, window: str | int | timedelta) -> QueryBuilder:
+        """Set the window.
+
+        Parameters
+        ----------
+        window : str, int or timedelta
+            ``"10 s"``, ``"5 events"``; a number alone is in the units of the time column.
+
+        Returns
+        -------
+        QueryBuilder
+            With that window, whatever it was before.
+
+        Raises
+        ------
+        QueryError
+            The text is no window.
+
+        Examples
+        --------
+        >>> print(event("A", "a").within(timedelta(minutes=90)))
+        PATTERN A a
+        WITHIN 90 min
+        """
+        made = _window_of(window) if isinstance(window, timedelta) else parse_window(str(window))
+        return dataclasses.replace(self, window=made)
+
+    def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
+        """Say how many events may be missing.
+
+        Parameters
+        ----------
+        k : int
+            The largest sum of weights of missing events, from 0.
+        weights : mapping of str to int, optional
+            What a missing event of a variable costs; default 1 each.
+
+        Returns
+        -------
+        QueryBuilder
+            With these errors.
+        """
+        return dataclasses.replace(self, missing=k, weights=tuple((weights or {}).items()))
+
+    def returning(self, **outputs: str) -> QueryBuilder:
+        """Add output columns.
+
+        Parameters
+        ----------
+        **outputs : str
+            Name of the column and expression: ``mean="avg(b[].price)"``.
+
+        Returns
+        -------
+        QueryBuilder
+            With the outputs added after those it has.
+
+        Raises
+        ------
+        QueryError
+            A text is no expression.
+        """
+        made = tuple(Output(name, parse_expression(text)) for name, text in outputs.items())
+        return dataclasses.replace(self, outputs=self.outputs + made)
+
+    def syntax(self) -> QuerySyntax:
+        """The tree of the query; its positions refer to ``str(self)``.
+
+        Returns
+        -------
+        QuerySyntax
+            Equal to what the parser makes of the text.
+
+        Raises
+        ------
+        QueryError
+            A clause is missing (WITHIN) or a name cannot stand in a query.
+        """
+        return parse(str(self))
+
+    def __str__(self) -> str:
+        if self.window is None:
+            # There is no canonical text of half a query: print what `parse` will complain about.
+            return to_text(self._query(Window(0, "ticks"))).replace("\nWITHIN 0", "", 1)
+        return to_text(self._query(self.window))
+
+    def _query(self, window: Window) -> QuerySyntax:
+        return QuerySyntax(
+            pattern=self.pattern,
+            window=window,
+            strategy=self.chosen,
+            equivalences=self.equivalences,
+            predicates=self.predicates,
+            errors=self.missing,
+            weights=self.weights,
+            outputs=self.outputs,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class PatternBuilder:
+    """A pattern, to be repeated, combined, and given clauses; every method gives a new object.
+
+    Parameters
+    ----------
+    node : Pattern
+        Its tree.
+    """
+
+    node: Pattern
+
+    def plus(self) -> PatternBuilder:
+        """Once or more: ``+``."""
+        return self._repeat(1, None)
+
+    def star(self) -> PatternBuilder:
+        """Any number of times, also none: ``*``."""
+        return self._repeat(0, None)
+
+    def optional(self) -> PatternBuilder:
+        """Once or not at all: ``?``."""
+        return self._repeat(0, 1)
+
+    def times(self, least: int, most: int | None = None) -> PatternBuilder:
+        """A bounded number of times: ``{least}`` or ``{least,most}``.
+
+        Parameters
+        ----------
+        least : int
+            From 0.
+        most : int, optional
+            Default: as ``least``, exactly that often.
+
+        Returns
+        -------
+        PatternBuilder
+            The repetition.
+        """
+        return self._repeat(least, least if most is None else most)
+
+    def at_least(self, least: int) -> PatternBuilder:
+        """That often or more: ``{least,}``.
+
+        Parameters
+        ----------
+        least : int
+            From 0.
+
+        Returns
+        -------
+        PatternBuilder
+            The repetition.
+        """
+        return self._repeat(least, None)
+
+    def where(self, conditions: str) -> QueryBuilder:
+        """See `QueryBuilder.where`."""
+        return QueryBuilder(self.node).where(conditions)
+
+    def strategy(self, name: str) -> QueryBuilder:
+        """See `QueryBuilder.strategy`."""
+        return QueryBuilder(self.node).strategy(name)
+
+    def within(self, window: str | int | timedelta) -> QueryBuilder:
+        """See `QueryBuilder.within`."""
+        return QueryBuilder(self.node).within(window)
+
+    def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
+        """See `QueryBuilder.errors`."""
+        return QueryBuilder(self.node).errors(k, weights)
+
+    def returning(self, **outputs: str) -> QueryBuilder:
+        """See `QueryBuilder.returning`."""
+        return QueryBuilder(self.node).returning(**outputs)
+
+    def __str__(self) -> str:
+        return to_text(self.node)
+
+    def _repeat(self, least: int, most: int | None) -> PatternBuilder:
+        if least < 0 or (most is not None and most < 0):
+            hint = "bounds of a repetition are whole numbers from 0"
+            raise UsageError(f"{min(least, most or 0)} times makes no sense", code="ACEP-U023", hint=hint)
+        return PatternBuilder(Repeat(self.node, least, most))
+
+
+def event(type: str | None, variable: str) -> PatternBuilder:  # noqa: A002  the word of the language
+    """One event: ``Shelf a``.
+
+    Parameters
+    ----------
+    type : str or None
+        The event type; None for any (``ANY a``).
+    variable : str
+        The name of the event in conditions and outputs.
+
+    Returns
+    -------
+    PatternBuilder
+        To be put into `seq`, repeated, or given clauses.
+
+    Raises
+    ------
+    UsageError
+        ACEP-U022: the variable is not a word, or reserved.
+    """
+    if not is_name(variable):
+        hint = "a variable is a word of letters, digits and _ that is not reserved"
+        raise UsageError(f"{variable!r} is no name for a variable", code="ACEP-U022", hint=hint)
+    return PatternBuilder(Atom(type, variable))
+
+
+def seq(*parts: PatternBuilder) -> PatternBuilder:
+    """Parts that follow one another: ``SEQ(A a, B b)``.
+
+    Parameters
+    ----------
+    *parts : PatternBuilder
+        At least one.
+
+    Returns
+    -------
+    PatternBuilder
+        The sequence.
+    """
+    return PatternBuilder(sequence_of(_nodes("seq", parts)))
+
+
+def either(*parts: PatternBuilder) -> PatternBuilder:
+    """Exactly one of several parts: ``(A a | B b)``.
+
+    Parameters
+    ----------
+    *parts : PatternBuilder
+        At least one.
+
+    Returns
+    -------
+    PatternBuilder
+        The choice.
+    """
+    return PatternBuilder(choice_of(_nodes("either", parts)))
+
+
+def absent(*events: PatternBuilder) -> PatternBuilder:
+    """Negation: none of the events happens here: ``~(Register b)``, ``~(A a | B b)``.
+
+    Parameters
+    ----------
+    *events : PatternBuilder
+        At least one; single events.
+
+    Returns
+    -------
+    PatternBuilder
+        To be put into `seq`.
+
+    Raises
+    ------
+    UsageError
+        ACEP-U024: nothing, or more than single events.
+    """
+    nodes = _nodes("absent", events)
+    atoms = tuple(node for node in nodes if isinstance(node, Atom))
+    if len(atoms) < len(nodes):
+        hint = "write one absent(...) for each event that must be missing, or absent(a, b) for several types"
+        raise UsageError("only single events can be negated", code="ACEP-U024", hint=hint)
+    return PatternBuilder(Absent(atoms))
+
+
+def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:
+    if not parts:
+        raise UsageError(f"{name}() needs at least one part", code="ACEP-U024", hint="event('Shelf', 'a')")
+    return [part.node for part in parts]
+
+
+def _window_of(length: timedelta) -> Window:
+    """The largest unit in which the length is whole."""
+    microseconds = length // timedelta(microseconds=1)
+    for unit, size in _UNITS:
+        if microseconds and microseconds % size == 0:
+            return Window(microseconds // size, unit)
+    return Window(microseconds, "us")

@@ -1,0 +1,312 @@
+"""Expressions over whole columns, with SQL's three-valued logic.
+
+NULL stands for "not known". A comparison with NULL is NULL, ``FALSE AND NULL`` is FALSE, ``TRUE OR NULL`` is
+TRUE. NaN counts as NULL everywhere. ``/`` is true division; division and modulo by zero give NULL; the result
+of ``%`` has the sign of the divisor, as in Python. Whole numbers are 64 bits wide and never wrap.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acep_approx.errors import DataError
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Unary,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Column = Callable[[Attribute | Aggregate], pa.Array]
+
+_COMPARISONS = {
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+_CHECKED = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
+
+
+def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
+    """Evaluate an expression for all rows at once.
+
+    Parameters
+    ----------
+    expr : Expression
+        Well typed for the columns (`acep_approx.query.types.check_types`).
+    column : callable
+        Gives the values of an attribute or of an aggregate, one for each row: a `pyarrow.Array`, which may be
+        dictionary-encoded. Called once for each distinct one.
+
+    Returns
+    -------
+    pyarrow.Array or pyarrow.Scalar
+        One value for each row; a scalar when the expression names no column. Conditions are boolean with
+        nulls: a row qualifies only when its value is true.
+
+    Raises
+    ------
+    DataError
+        ACEP-D201: a whole number passed 64 bits.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> price = Attribute("a", None, "price")
+    >>> evaluate(Binary(">", price, Constant(10)), lambda _: pa.array([5, None, 20])).to_pylist()
+    [False, None, True]
+    """
+    import pyarrow as pa
+
+    try:
+        return _Evaluator(column).value(expr)
+    except pa.ArrowInvalid as error:
+        if "overflow" not in str(error) and "not in range" not in str(error):
+            raise
+        raise DataError(
+            "a whole number in a condition passed the range of 64 bits",
+            code="ACEP-D201",
+            hint="write one number with a fraction, as in a.x * 2.0, to compute with floating point",
+        ) from error
+
+
+class _Evaluator:
+    """Evaluates over the columns of one batch; each column is fetched and normalised once."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        self.fetched: dict[Attribute | Aggregate, Any] = {}
+
+    def value(self, expr: Expression) -> Any:  # noqa: PLR0911  one for each kind of node
+        match expr:
+            case Constant(value=value):
+                return _scalar(value)
+            case Attribute() | Aggregate():
+                return _decoded(self._fetch(expr))
+        encoded = self._only_dictionary(expr)
+        if encoded is not None:
+            return _by_code(expr, encoded)
+        match expr:
+            case Unary(op="NOT", operand=operand):
+                return _call("invert", _boolean(self.value(operand)))
+            case Unary(operand=operand):
+                return _call("negate_checked", self.value(operand))
+            case IsNull(operand=operand, negated=negated):
+                return _call("is_valid" if negated else "is_null", self.value(operand))
+            case Binary(op=op, left=left, right=right):
+                return _binary(op, self.value(left), self.value(right))
+            case Between(operand=operand, low=low, high=high, negated=negated):
+                tested = self.value(operand)
+                above = _binary(">=", tested, self.value(low))
+                return _inverted(_binary("AND", above, _binary("<=", tested, self.value(high))), negated)
+            case In(operand=operand, values=values, negated=negated):
+                return _inverted(_contained(self.value(operand), [value.value for value in values]), negated)
+
+    def _fetch(self, leaf: Attribute | Aggregate) -> Any:
+        if leaf not in self.fetched:
+            self.fetched[leaf] = _normal(self.column(leaf))
+        return self.fetched[leaf]
+
+    def _only_dictionary(self, expr: Expression) -> Any:
+        """The one column an expression names, if it is one of encoded strings with fewer values than rows."""
+        import pyarrow as pa
+
+        leaves = {node for node in walk(expr) if isinstance(node, (Attribute, Aggregate))}
+        if len(leaves) != 1:
+            return None
+        found = self._fetch(leaves.pop())
+        encoded = isinstance(found, pa.DictionaryArray) and len(found.dictionary) < len(found)
+        return found if encoded else None
+
+
+def _by_code(expr: Expression, encoded: Any) -> Any:
+    """Evaluate on the distinct values, with NULL as one more, and take the results by code."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = encoded.dictionary
+    values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    result = _Evaluator(lambda _: values).value(expr)
+    # Unsigned 8-bit codes could not hold the number of the added value.
+    codes = pc.fill_null(encoded.indices.cast(pa.int64()), len(values) - 1)
+    return result.take(codes)
+
+
+# --- values -----------------------------------------------------------------------------------------------
+
+
+def _normal(column: Any) -> Any:  # noqa: PLR0911  one for each kind of type
+    """Whole numbers as int64, others as float64 without NaN, times in UTC without zone."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    arrow = column.type
+    if types.is_dictionary(arrow):
+        if types.is_string(arrow.value_type) or types.is_large_string(arrow.value_type):
+            return column
+        return _normal(column.dictionary_decode())
+    if types.is_integer(arrow):
+        return column if arrow == pa.int64() else column.cast(pa.int64())
+    if types.is_floating(arrow) or types.is_decimal(arrow):
+        return _without_nan(column if arrow == pa.float64() else column.cast(pa.float64()))
+    if types.is_date(arrow):
+        return column.cast(pa.timestamp("us"))
+    if types.is_timestamp(arrow) and arrow.tz is not None:
+        return column.cast(pa.timestamp(arrow.unit))
+    return column.cast(pa.string()) if types.is_string_view(arrow) else column
+
+
+def _decoded(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def _without_nan(value: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if value.type != pa.float64():
+        return value
+    bad = pc.is_nan(value)
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(None, pa.float64()) if bad.as_py() else value
+    return pc.if_else(bad, pa.scalar(None, pa.float64()), value) if pc.any(bad).as_py() else value
+
+
+def _scalar(value: object) -> Any:
+    import pyarrow as pa
+
+    if isinstance(value, int) and not isinstance(value, bool):
+        return pa.scalar(value, pa.int64())
+    return _without_nan(pa.scalar(value))
+
+
+def _call(function: str, *values: Any) -> Any:
+    """A function of pyarrow; of a value without type (all NULL) the result is NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if function not in ("is_null", "is_valid") and any(pa.types.is_null(value.type) for value in values):
+        kind = pa.bool_() if function in _COMPARISONS.values() else pa.null()
+        rows = [len(value) for value in values if isinstance(value, (pa.Array, pa.ChunkedArray))]
+        return pa.nulls(rows[0], kind) if rows else pa.scalar(None, kind)
+    return pc.call_function(function, list(values))
+
+
+def _boolean(value: Any) -> Any:
+    import pyarrow as pa
+
+    return value.cast(pa.bool_()) if pa.types.is_null(value.type) else value
+
+
+def _inverted(value: Any, negated: bool) -> Any:
+    return _call("invert", value) if negated else value
+
+
+# --- operators --------------------------------------------------------------------------------------------
+
+
+def _binary(op: str, left: Any, right: Any) -> Any:
+    if op in ("AND", "OR"):
+        return _call(f"{op.lower()}_kleene", _boolean(left), _boolean(right))
+    left, right = _matched(left, right)
+    if op in _COMPARISONS:
+        return _call(_COMPARISONS[op], left, right)
+    if op in _CHECKED:
+        return _without_nan(_call(_CHECKED[op], left, right))
+    return _divided(op, left, right)
+
+
+def _matched(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both values of one type: a whole number beside a float is made one, a string beside a time a time."""
+    import pyarrow as pa
+
+    first, second = left.type, right.type
+    if first == pa.float64() and second == pa.int64():
+        return left, right.cast(pa.float64(), safe=False)
+    if first == pa.int64() and second == pa.float64():
+        return left.cast(pa.float64(), safe=False), right
+    if pa.types.is_timestamp(first) and isinstance(right, pa.StringScalar):
+        return left, _time(right.as_py())
+    if pa.types.is_timestamp(second) and isinstance(left, pa.StringScalar):
+        return _time(left.as_py()), right
+    return left, right
+
+
+def _time(text: str) -> Any:
+    """An ISO-8601 string as a time in UTC; without an offset it is taken as UTC."""
+    import pyarrow as pa
+
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is not None:
+        found = found.astimezone(UTC).replace(tzinfo=None)
+    return pa.scalar(found, pa.timestamp("us"))
+
+
+def _divided(op: str, left: Any, right: Any) -> Any:
+    """``/`` and ``%``; numpy computes the latter, with Python's sign."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+        return _call("divide", left, right)
+    if op == "/":
+        left, right = (part.cast(pa.float64(), safe=False) for part in (left, right))
+    zero = pc.equal(right, pa.scalar(0, right.type))
+    right = pc.if_else(zero, pa.scalar(None, right.type), right)
+    if op == "/":
+        return _without_nan(pc.divide(left, right))
+    missing = pc.or_(pc.is_null(left), pc.is_null(right))
+    with np.errstate(all="ignore"):
+        rest = np.mod(_numpy(left), _numpy(right))
+    if isinstance(missing, pa.Scalar):
+        return _without_nan(pa.scalar(None if missing.as_py() else rest.item(), left.type))
+    return _without_nan(pa.array(rest, left.type, mask=missing.to_numpy(zero_copy_only=False)))
+
+
+def _numpy(value: Any) -> Any:
+    """Values for numpy, with 1 where there is none: the place is masked afterwards."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    filled = pc.fill_null(value, pa.scalar(1, value.type))
+    if isinstance(filled, pa.Scalar):
+        return np.asarray(filled.as_py(), dtype=value.type.to_pandas_dtype())
+    return filled.to_numpy(zero_copy_only=False)
+
+
+def _contained(tested: Any, values: list[Any]) -> Any:
+    """``IN``: as in SQL, what is not in a list that holds NULL is not known to be outside."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = [value for value in values if value is not None]
+    hashable = {pa.int64(): int, pa.string(): str}.get(tested.type)
+    if hashable is None or not known or not all(type(value) is hashable for value in known):
+        tests = [_binary("=", tested, _scalar(value)) for value in values]
+        return functools.reduce(lambda left, right: _binary("OR", left, right), tests)
+    found = pc.is_in(tested, value_set=pa.array(known, tested.type))
+    unknown = pa.scalar(None, pa.bool_())
+    if len(known) < len(values):
+        found = pc.if_else(found, found, unknown)
+    return pc.if_else(pc.is_valid(tested), found, unknown)

@@ -1,0 +1,263 @@
+"""What a reader is told when a text does not parse: what was found and expected, and the likely mistake."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from acep_approx.errors import QueryError
+from acep_approx.query.assemble import did_you_mean
+
+if TYPE_CHECKING:
+    from lark import UnexpectedInput
+
+CLAUSES = ("PATTERN", "WHERE", "WITHIN", "ERRORS", "WEIGHTS", "RETURN", "DEFINE")
+FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
+STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
+RESERVED = frozenset(
+    (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
+)
+"""Words that cannot name a type (unless quoted), a variable or an unqualified attribute."""
+
+_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "ERRORS", "_RETURN", "DEFINE"}
+_VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "FUNCTION", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"}
+_COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
+_QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}
+_OPERATOR = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "NOT"}
+# A set of terminals that stand for one thing, the terminal that gives the set away, and the words for it.
+_GROUPS = (
+    (_COMPONENT, "TILDE", "a component such as `Type a`"),
+    (_VALUE | {"NOT", "STRATEGY"}, "FUNCTION", "a value such as `a.price` or 3"),
+    (_OPERATOR, "COMPARISON", "a comparison such as `= 3`"),
+    (_OPERATOR, "PERCENT", "an operator"),
+    (_QUANTIFIER, "QMARK", "a quantifier such as `+`"),
+)
+_WORDS = {
+    "$END": "the end of the query",
+    "NAME": "a name",
+    "FIELD": "the name of an attribute",
+    "WORD": "a name",
+    "LETTER": "a letter",
+    "INDEX": "`[]`",
+    "INT": "a whole number",
+    "NUMBER": "a number",
+    "STRING": "a string",
+    "STRATEGY": "a strategy",
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "LBRACE": "`{`",
+    "RBRACE": "`}`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
+    "COMMA": "`,`",
+    "VBAR": "`|`",
+    "DOT": "`.`",
+    "_EQUAL": "`=`",
+    "MINUS": "`-`",
+    "PLUS": "`+`",
+    "STAR": "`*`",
+    "SLASH": "`/`",
+    "PERCENT": "`%`",
+    "TILDE": "`~`",
+}
+_OTHER_NAMES = {"mean": "avg", "average": "avg", "length": "count", "len": "count", "total": "sum"}
+_CALL = re.compile(
+    rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE
+)
+_UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
+_LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
+
+
+def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryError:
+    """Turn lark's error into one for the reader of the query.
+
+    Parameters
+    ----------
+    text : str
+        The whole query.
+    error : lark.UnexpectedInput
+        What lark raised; its positions refer to ``text``.
+    end : int, optional
+        Where the part that was parsed ends; default the end of the text.
+
+    Returns
+    -------
+    QueryError
+        ACEP-Q001 (unexpected word), Q002 (ends too early), Q003 (unexpected character), Q004 (open quote),
+        Q006 (clause out of order), Q010 (aggregate), Q011 (unknown function) or Q018 (unknown strategy).
+    """
+    token = getattr(error, "token", None)
+    if token is None:
+        return _character(text, error.pos_in_stream or 0)
+    possible = set(getattr(error, "accepts", None) or error.expected) or {"$END"}
+    if token.type == "$END":
+        return _early_end(text, len(text) if end is None else end, possible)
+    start, stop = token.start_pos, token.end_pos
+    code, hint = _mistake(str(token), text[:start], text[stop:], possible)
+    message = f"unexpected {_shown(str(token))}; expected {expected(possible)}"
+    word = _LAST_WORD.search(text, 0, start)
+    if word and code in _UNKNOWN:  # the mistake is the word before the bracket
+        message, start, stop = f"no {_UNKNOWN[code]} {word[1]!r}", *word.span(1)
+    return QueryError(message, code=code, hint=hint, text=text, start=start, end=stop)
+
+
+def expected(possible: set[str]) -> str:
+    """Names of terminals, in the words of a reader: ``"`,`, `)` or WITHIN"``.
+
+    Parameters
+    ----------
+    possible : set of str
+        Terminals of the grammar.
+
+    Returns
+    -------
+    str
+        A list for a sentence.
+    """
+    left, words = set(possible), []
+    for group, sign, description in _GROUPS:
+        if sign in left:
+            words.append(description)
+            left -= group
+    words += sorted({_WORDS.get(name, name.lstrip("_")) for name in left})
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def _character(text: str, start: int) -> QueryError:
+    """A character that begins no word of the language."""
+    sign = text[start]
+    code, end, hint = "ACEP-Q003", start + 1, None
+    if sign in "'`":
+        code, end = "ACEP-Q004", text.find("\n", start) if "\n" in text[start:] else len(text)
+        message = f"the quote {sign} is never closed"
+        hint = f"close it with {sign}; a quote within is written twice: {sign * 2}"
+    else:
+        message = f"unexpected character {sign!r}"
+    if sign == '"':
+        closing = text.find('"', start + 1)
+        end = closing + 1 if closing > 0 else end
+        hint = f"strings stand in single quotes: '{text[start + 1 : closing] if closing > 0 else 'text'}'"
+    elif sign == "&":
+        end, hint = start + (2 if text[start : start + 2] == "&&" else 1), "write AND"
+    elif sign == "!":
+        hint = "write NOT, or != for `is not equal`"
+    elif sign == ";":
+        hint = "a text holds one query, without a semicolon; parts of SEQ are separated by `,`"
+    return QueryError(message, code=code, hint=hint, text=text, start=start, end=end)
+
+
+def _early_end(text: str, end: int, possible: set[str]) -> QueryError:
+    end = len(text[:end].rstrip())
+    hint = None
+    if "RPAR" in possible or "RBRACE" in possible:
+        hint = "a bracket is still open"
+    elif "_AS" in possible:
+        hint = "every output needs a name: RETURN a.price AS price"
+    elif possible == {"NAME"}:
+        hint = "a component is a type and a variable: `Shelf a`"
+    message = f"the query ends too early; expected {expected(possible - {'$END'})}"
+    return QueryError(message, code="ACEP-Q002", hint=hint, text=text, start=end, end=end)
+
+
+def _mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[str, str | None]:  # noqa: PLR0911  one for each mistake
+    """The code of an unexpected word, and a hint when the mistake is a frequent one."""
+    if found == ")" and before.count("(") <= before.count(")"):
+        return "ACEP-Q001", "there is no open bracket for it to close"
+    near = did_you_mean(found.upper(), [*CLAUSES, *(["AND", "OR"] if "OR" in possible else [])])
+    word = _LAST_WORD.search(before)
+    if found.upper() in CLAUSES:
+        return _misplaced_clause(found.upper(), before, possible)
+    if near and found.upper() not in RESERVED and (_CLAUSE_TERMINALS | {"OR", "_WEIGHTS"}) & possible:
+        return "ACEP-Q001", near.strip()
+    if word and possible <= _CLAUSE_TERMINALS | {"$END"} and did_you_mean(word[1].upper(), CLAUSES):
+        return "ACEP-Q001", did_you_mean(word[1].upper(), CLAUSES).strip()  # WITHIN 5 EROR 1: read as a unit
+    if found == "(" and word and "COMPARISON" in possible and word[1].upper() not in RESERVED:
+        name = word[1].lower()
+        near = (
+            f"did you mean `{_OTHER_NAMES[name]}`? "
+            if name in _OTHER_NAMES
+            else did_you_mean(name, FUNCTIONS)
+        )
+        return "ACEP-Q011", near + "functions are " + ", ".join(FUNCTIONS)
+    if _CALL.search(before):
+        hint = (
+            "an aggregate takes the events of one variable: count(a[]), avg(a[].price), max(a[..i-1].price)"
+        )
+        return "ACEP-Q010", hint
+    if found == "{" and word and "COMPARISON" in possible:
+        return "ACEP-Q018", did_you_mean(word[1].lower(), STRATEGIES) + "strategies are " + ", ".join(
+            STRATEGIES
+        )
+    if {"VBAR", "LETTER", "TILDE", "QMARK"} & possible or possible == {"NAME"}:
+        return "ACEP-Q001", _pattern_mistake(found, before, possible)
+    return "ACEP-Q001", _expression_mistake(found, before, after, possible)
+
+
+def _misplaced_clause(clause: str, before: str, possible: set[str]) -> tuple[str, str]:
+    if "RPAR" in possible or "RBRACE" in possible:
+        return "ACEP-Q001", "a bracket is still open"
+    if clause == "WEIGHTS":
+        return "ACEP-Q006", "WEIGHTS follows the number of errors: ERRORS 1 WEIGHTS (b = 2)"
+    if _CLAUSE_TERMINALS & possible or possible <= {"$END", "COMMA", "NAME", *_OPERATOR, "AND", "OR"}:
+        return (
+            "ACEP-Q006",
+            "each clause stands once, in this order: PATTERN, WHERE, WITHIN, ERRORS, RETURN, DEFINE",
+        )
+    if before.rstrip().upper().endswith("PATTERN"):
+        return "ACEP-Q001", "say what to look for: PATTERN SEQ(Shelf a, Exit b)"
+    if "TILDE" not in possible and "FUNCTION" in possible:
+        return "ACEP-Q001", f"a condition or a value is missing before {clause}"
+    return "ACEP-Q001", f"{clause} is a reserved word; as a type, quote it: '{clause}' a"
+
+
+def _pattern_mistake(found: str, before: str, possible: set[str]) -> str | None:  # noqa: PLR0911  one for each mistake
+    component = re.search(r"([\w']+)\s+(\w+)\s*(\[\])?\s*$", before)
+    if found.upper() in RESERVED and "LETTER" not in possible:
+        return (
+            f"{found} is a reserved word; as a type, quote it: '{found}' a; as a variable, take another name"
+        )
+    if "LETTER" in possible or re.fullmatch(r"[~\[\]^.$\\]", found):
+        return "a bare regular expression has letters and ( ) | + * ? {m,n}; for types write PATTERN"
+    if found[0] in "+*?{" and component:
+        sign = found if found != "{" else "{2,3}"
+        return f"the quantifier follows the type: `{component[1]}{sign} {component[2]}[]`"
+    if found[0] in "+*?{":
+        return "one quantifier each; for a repetition of a repetition use brackets: ((A a)+)*"
+    if found in ",)|" and ("NAME" in possible and "TILDE" not in possible):
+        return "a component is a type and a variable: `Shelf a`"
+    if "COMMA" in possible and (found[0].isalpha() or found[0] in "_'~("):
+        return "parts of a sequence are separated by `,`"
+    if found in ("-", "->", ">", "&", "AND"):
+        return "parts of a sequence are separated by `,`: SEQ(A a, B b)"
+    return None
+
+
+def _expression_mistake(found: str, before: str, after: str, possible: set[str]) -> str | None:  # noqa: PLR0911  one for each mistake
+    if found.startswith(("<", ">", "=")) and before.endswith(("=", "<", ">")):
+        wrong = before[-1] + found
+        return (
+            f"write {wrong[::-1]} instead of {wrong}"
+            if wrong in ("=>", "=<")
+            else "write one comparison sign"
+        )
+    if found == "|":
+        return "write OR"
+    if found[0] in "<>=!" and "AND" in possible:
+        return "comparisons do not chain: write a.x < b.x AND b.x < c.x"
+    if found.upper() == "LIKE":
+        return "LIKE is not in the language; compare with =, or list the values with IN"
+    if "_AS" in possible:
+        return "every output needs a name: RETURN a.price AS price"
+    if "AND" in possible and (found[0].isalnum() or found[0] in "_'([`"):
+        return "conditions are joined by AND or OR"
+    if found.upper() in RESERVED and "NAME" in possible:
+        return f"{found} is a reserved word; write an attribute of that name as a.{found} or `{found}`"
+    if "INT" in possible and not after.startswith("}"):
+        return "repetitions are written {2}, {2,} or {2,3}"
+    if found == ")" and "NUMBER" in possible and before.rstrip().endswith("("):
+        return "the list may not be empty"
+    return None
+
+
+def _shown(found: str) -> str:
+    return f"`{found}`" if len(found) <= 40 else f"`{found[:37]}...`"

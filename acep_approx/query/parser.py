@@ -1,0 +1,326 @@
+"""From text to the tree of a query: `parse`, and the pieces of it that the builder needs."""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Any, cast
+
+from acep_approx.errors import QueryError
+from acep_approx.query.assemble import Assembler, Clauses, did_you_mean
+from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text
+from acep_approx.query.messages import CLAUSES, explain
+from acep_approx.query.predicates import conjuncts
+from acep_approx.query.shape import atoms, kleene_variables, negated_variables, walk
+from acep_approx.query.syntax import (
+    DEFAULT_STRATEGY,
+    Equivalence,
+    Expression,
+    Pattern,
+    QuerySyntax,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+_LEADING = re.compile(r"(?:\s+|--[^\n]*)*")
+_FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
+_PATTERN = re.compile(r"PATTERN\b", re.IGNORECASE)
+
+
+def parse(text: str) -> QuerySyntax:
+    """Read a query.
+
+    The structure is not checked beyond the grammar: `acep_approx.query.checks.check` does that.
+
+    Parameters
+    ----------
+    text : str
+        A query that starts with PATTERN, or a bare regular expression with clauses.
+
+    Returns
+    -------
+    QuerySyntax
+        The tree, with positions in ``text``.
+
+    Raises
+    ------
+    QueryError
+        The text is not a query (ACEP-Q001 to Q018).
+    LimitError
+        It is too long (ACEP-Q020) or nested too deep (ACEP-Q021).
+
+    Examples
+    --------
+    >>> query = parse("PATTERN SEQ(Shelf a, ~(Register b), Exit c) WHERE [tag_id] AND a.x > 3 WITHIN 12 h")
+    >>> query.window.amount, query.window.unit, query.equivalences[0].name, len(query.predicates)
+    (12, 'h', 'tag_id', 1)
+    >>> parse("a(b|c)db WITHIN 5 ERRORS 2").is_regex
+    True
+    """
+    refuse_long_text(text)
+    begin = cast("re.Match[str]", _LEADING.match(text)).end()
+    if begin == len(text):
+        hint = "for example PATTERN SEQ(Shelf a, Exit b) WITHIN 12 h"
+        raise QueryError("the query is empty", code="ACEP-Q017", hint=hint, text=text.strip() and text)
+    refuse_deep_text(text)
+    assembler = Assembler(text)
+    if _PATTERN.match(text, begin):
+        pattern = assembler.assemble(_tree(text, "pattern_query"))
+        return _finish(assembler, pattern, is_regex=False)
+    end = cast("re.Match[str]", _FIRST_WORD.match(text, begin)).end()
+    trees = [_regex_tree(text, begin, end), _clauses_tree(text, begin, end)]
+    assembler.assemble(trees[1])  # first, because a letter's type depends on DEFINE
+    return _finish(assembler, assembler.assemble(trees[0]), is_regex=True)
+
+
+def parse_window(text: str) -> Window:
+    """Read what stands after WITHIN: ``"10 s"``, ``"5 events"``, ``"5"``.
+
+    Parameters
+    ----------
+    text : str
+        A number and a unit.
+
+    Returns
+    -------
+    Window
+        With the unit in its short form.
+
+    Raises
+    ------
+    QueryError
+        No such unit (ACEP-Q007) or not a window at all.
+
+    Examples
+    --------
+    >>> parse_window("10 seconds")
+    Window(amount=10, unit='s')
+    """
+    return cast("Window", _piece(text, "window"))
+
+
+def parse_condition(text: str) -> tuple[tuple[Equivalence, ...], tuple[Expression, ...]]:
+    """Read conditions as they stand in WHERE: ``"[id] AND a.price > 10"``.
+
+    Parameters
+    ----------
+    text : str
+        Conditions joined by AND, without a strategy.
+
+    Returns
+    -------
+    equivalences : tuple of Equivalence
+        The attributes in square brackets.
+    predicates : tuple of Expression
+        All other conditions.
+
+    Raises
+    ------
+    QueryError
+        The text is no condition.
+    """
+    condition = cast("Expression", _piece(text, "expression"))
+    return _split(Assembler(text), condition)
+
+
+def parse_expression(text: str) -> Expression:
+    """Read one expression as it stands in RETURN: ``"avg(b[].price)"``.
+
+    Parameters
+    ----------
+    text : str
+        An expression.
+
+    Returns
+    -------
+    Expression
+        Its tree, with positions in ``text``.
+
+    Raises
+    ------
+    QueryError
+        The text is no expression.
+    """
+    value = cast("Expression", _piece(text, "expression"))
+    _refuse_equivalences(Assembler(text), value)
+    return value
+
+
+@functools.cache
+def _lark() -> Lark:
+    from lark import Lark
+
+    grammar = resources.files("acep_approx.query").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["pattern_query", "regex", "clauses", "window", "expression"],
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+
+
+def _tree(text: str, start: str, first: int = 0, end: int | None = None) -> Any:
+    """Parse ``text[first:end]``; blanks before it keep the positions those of the whole text."""
+    from lark import Token, Tree, UnexpectedInput
+
+    try:
+        tree = _lark().parse(" " * first + text[first:end], start=start)
+    except UnexpectedInput as error:
+        raise explain(text, error, end) from None
+    # A rule that stands for its only token gives the bare token.
+    return Tree(start, [tree]) if isinstance(tree, Token) else tree
+
+
+def _piece(text: str, start: str) -> Any:
+    refuse_long_text(text)
+    refuse_deep_text(text)
+    made = Assembler(text).assemble(_tree(text, start))
+    if start == "expression":
+        for condition in conjuncts(made):
+            refuse_deep_tree(condition, text)
+    return made
+
+
+def _regex_tree(text: str, begin: int, end: int) -> Any:
+    try:
+        return _tree(text, "regex", begin, end)
+    except QueryError as error:
+        _add_start_hint(error, text[begin:end])
+        raise
+
+
+def _clauses_tree(text: str, begin: int, end: int) -> Any:
+    try:
+        return _tree(text, "clauses", end)
+    except QueryError as error:
+        if not _add_start_hint(error, text[begin:end]) and not text[end : error.start].strip():
+            error.hint = (
+                error.hint
+                or "a bare regular expression ends at the first space: write a(b|c)d, not a (b|c) d"
+            )
+        raise
+
+
+def _add_start_hint(error: QueryError, word: str) -> bool:
+    """When the first word looks like the beginning of a PATTERN query, say so."""
+    near = did_you_mean(word.upper(), CLAUSES[:1])
+    if near:
+        error.hint = near.strip()
+    elif word.upper().startswith("SEQ("):
+        error.hint = "a query with types starts with PATTERN: PATTERN SEQ(A a, B b) WITHIN 10 s"
+    elif word.upper() in CLAUSES:
+        error.hint = "a query starts with PATTERN or a bare regular expression; its clauses follow"
+    else:
+        return False
+    return True
+
+
+def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QuerySyntax:
+    """Put pattern and clauses together, and check what cannot be seen in the finished tree."""
+    read = assembler.clauses_read
+    window = _window(assembler, is_regex)
+    _check_marks(assembler, pattern)
+    _check_covered(assembler, pattern)
+    equivalences, predicates = _split(assembler, read.condition)
+    query = QuerySyntax(
+        pattern=pattern,
+        window=window,
+        is_regex=is_regex,
+        strategy=read.strategy or DEFAULT_STRATEGY,
+        equivalences=equivalences,
+        predicates=predicates,
+        errors=read.errors,
+        weights=tuple(read.weights),
+        outputs=read.outputs,
+        definitions=read.definitions,
+        text=assembler.text,
+        places=tuple(read.places),
+    )
+    for tree in (pattern, *predicates, *_other_expressions(read)):
+        refuse_deep_tree(tree, assembler.text)
+    for value in _other_expressions(read):
+        _refuse_equivalences(assembler, value)
+    return query
+
+
+def _window(assembler: Assembler, is_regex: bool) -> Window:
+    if assembler.clauses_read.window is not None:
+        return assembler.clauses_read.window
+    end = len(assembler.text.rstrip())
+    where = "after the regular expression" if is_regex else "after PATTERN and WHERE"
+    raise assembler.fault(
+        "ACEP-Q005",
+        "WITHIN is missing: without a window, what must be remembered grows for ever",
+        (end, end),
+        f"add it {where}: WITHIN 10 s, WITHIN 100 events, or WITHIN 5 in the units of the time column",
+    )
+
+
+def _check_marks(assembler: Assembler, pattern: Pattern) -> None:
+    kleene = kleene_variables(pattern)
+    for token in assembler.marked:
+        if token not in kleene:
+            raise assembler.fault(
+                "ACEP-Q014",
+                f"{token}[] names several events, but nothing repeats it",
+                (token.start_pos, token.end_pos),
+                f"add a quantifier after the type, as in `Shelf+ {token}[]`, or write {token} without []",
+            )
+
+
+def _check_covered(assembler: Assembler, pattern: Pattern) -> None:
+    """Refuse a list after the strategy that leaves a variable out: a tree holds one strategy for all."""
+    covered = assembler.clauses_read.covered
+    if not covered:
+        return
+    known = {atom.variable for atom in atoms(pattern)}
+    for token in covered:
+        if token not in known:
+            raise assembler.fault(
+                "ACEP-Q030",
+                f"no variable {str(token)!r} in the pattern",
+                (token.start_pos, token.end_pos),
+                did_you_mean(token, known) + f"variables are {', '.join(sorted(known))}",
+            )
+    missing = known - negated_variables(pattern) - set(covered)
+    if missing:
+        raise assembler.fault(
+            "ACEP-Q016",
+            f"the strategy leaves out {', '.join(sorted(missing))}",
+            (covered[0].start_pos, covered[-1].end_pos),
+            "a strategy holds for the whole pattern: name every variable, or leave the list out",
+        )
+
+
+def _split(
+    assembler: Assembler, condition: Expression | None
+) -> tuple[tuple[Equivalence, ...], tuple[Expression, ...]]:
+    parts = () if condition is None else conjuncts(condition)
+    equivalences = tuple(part for part in parts if isinstance(part, Equivalence))
+    predicates = tuple(part for part in parts if not isinstance(part, Equivalence))
+    for predicate in predicates:
+        _refuse_equivalences(assembler, predicate)
+    return equivalences, predicates
+
+
+def _refuse_equivalences(assembler: Assembler, expression: Expression) -> None:
+    for node in walk(expression):
+        if isinstance(node, Equivalence):
+            raise assembler.fault(
+                "ACEP-Q013",
+                f"[{node.name}] is no value: it can only be joined to other conditions by AND",
+                node.span,
+                f"write WHERE [{node.name}] AND ..., outside OR, NOT and arithmetic",
+            )
+
+
+def _other_expressions(read: Clauses) -> tuple[Expression, ...]:
+    return (
+        *(output.value for output in read.outputs),
+        *(definition.condition for definition in read.definitions),
+    )

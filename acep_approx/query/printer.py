@@ -1,0 +1,262 @@
+"""From the tree of a query back to text: canonical, with as few brackets as its meaning allows."""
+
+from __future__ import annotations
+
+import re
+
+from acep_approx.query.messages import RESERVED
+from acep_approx.query.syntax import (
+    DEFAULT_STRATEGY,
+    Absent,
+    Aggregate,
+    Atom,
+    Attribute,
+    Between,
+    Binary,
+    Choice,
+    Constant,
+    Expression,
+    In,
+    Index,
+    IsNull,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Sequence,
+    Unary,
+    Window,
+)
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_STRENGTH = {
+    "OR": 1,
+    "AND": 2,
+    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), 4),
+    **dict.fromkeys("+-", 5),
+    **dict.fromkeys("*/%", 6),
+}
+_NOT, _COMPARISON, _SUM, _SIGN, _ALONE = 3, 4, 5, 7, 8
+_INDEXES: dict[Index | None, str] = {None: "", "first": "[1]", "current": "[i]", "previous": "[i-1]"}
+
+
+def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
+    """Write a tree as text.
+
+    Parameters
+    ----------
+    node : QuerySyntax, Pattern, Expression or Window
+        A tree in normal form, as the parser and the builder make it. A pattern on its own is written with
+        types and variables, as after PATTERN.
+
+    Returns
+    -------
+    str
+        For a query one line for each clause; ``parse(to_text(query)) == query``.
+
+    Examples
+    --------
+    >>> from acep_approx.query.parser import parse
+    >>> print(to_text(parse("pattern ( Shelf a , Exit+ b ) where a.x==1 and ([id]) within 5 minutes")))
+    PATTERN SEQ(Shelf a, Exit+ b[])
+    WHERE [id] AND a.x = 1
+    WITHIN 5 min
+    """
+    match node:
+        case QuerySyntax():
+            return "\n".join(_clauses(node))
+        case Window():
+            return f"{node.amount!r}" if node.unit == "ticks" else f"{node.amount!r} {node.unit}"
+        case Sequence():
+            return f"SEQ({_pattern(node)})"
+        case Choice():
+            return f"({_pattern(node)})"
+        case Atom() | Repeat() | Absent():
+            return _pattern(node)
+    return _expression(node)[0]
+
+
+def is_name(word: str) -> bool:
+    """Whether a word can stand for a variable as it is: a letter or ``_`` first, and not a reserved word.
+
+    Parameters
+    ----------
+    word : str
+        Any text.
+
+    Returns
+    -------
+    bool
+        False for words that would have to be quoted.
+
+    Examples
+    --------
+    >>> is_name("price"), is_name("Within"), is_name("start trip")
+    (True, False, False)
+    """
+    return bool(_WORD.fullmatch(word)) and word.upper() not in RESERVED
+
+
+# --- clauses ----------------------------------------------------------------------------------------------
+
+
+def _clauses(query: QuerySyntax) -> list[str]:
+    lines = [_regex(query.pattern) if query.is_regex else f"PATTERN {to_text(query.pattern)}"]
+    where = _where(query)
+    if where:
+        lines.append(f"WHERE {where}")
+    lines.append(f"WITHIN {to_text(query.window)}")
+    if query.errors or query.weights:
+        weights = ", ".join(f"{name} = {weight}" for name, weight in query.weights)
+        lines.append(f"ERRORS {query.errors}" + (f" WEIGHTS ({weights})" if weights else ""))
+    if query.outputs:
+        outputs = (f"{to_text(output.value)} AS {_output_name(output.name)}" for output in query.outputs)
+        lines.append("RETURN " + ", ".join(outputs))
+    if query.definitions:
+        found = (
+            f"{definition.letter} AS {to_text(definition.condition)}" for definition in query.definitions
+        )
+        lines.append("DEFINE " + ", ".join(found))
+    return lines
+
+
+def _where(query: QuerySyntax) -> str:
+    conditions = [f"[{_field(equivalence.name)}]" for equivalence in query.equivalences]
+    conditions += [_within(predicate, _NOT) for predicate in query.predicates]
+    text = " AND ".join(conditions)
+    if query.strategy == DEFAULT_STRATEGY:
+        return text
+    return f"{query.strategy} {{ {text} }}" if text else query.strategy
+
+
+# --- patterns ---------------------------------------------------------------------------------------------
+
+
+def _pattern(node: Pattern) -> str:
+    """A pattern as it stands within brackets, where a sequence and a choice need none of their own."""
+    match node:
+        case Atom():
+            return f"{_type(node)} {node.variable}"
+        case Sequence(parts=parts):
+            return ", ".join(
+                f"({_pattern(part)})" if isinstance(part, Choice) else _pattern(part) for part in parts
+            )
+        case Choice(options=options):
+            return " | ".join(_pattern(option) for option in options)
+        case Absent(options=options):
+            return f"~({' | '.join(_pattern(option) for option in options)})"
+        case Repeat(part=Atom() as atom):
+            several = "" if node.most is not None and node.most <= 1 else "[]"
+            return f"{_type(atom)}{_bounds(node)} {atom.variable}{several}"
+        case Repeat(part=part):
+            return f"({_pattern(part)}){_bounds(node)}"
+
+
+def _regex(node: Pattern) -> str:
+    match node:
+        case Atom(variable=letter):
+            return letter
+        case Sequence(parts=parts):
+            return "".join(
+                f"({_regex(part)})" if isinstance(part, Choice) else _regex(part) for part in parts
+            )
+        case Choice(options=options):
+            return "|".join(_regex(option) for option in options)
+        case Repeat(part=part):
+            inner = _regex(part)
+            return f"{inner if isinstance(part, Atom) else f'({inner})'}{_bounds(node)}"
+        case Absent():
+            raise ValueError("a bare regular expression has no negation")
+
+
+def _type(atom: Atom) -> str:
+    if atom.type is None:
+        return "ANY"
+    return atom.type if is_name(atom.type) else _quoted(atom.type, "'")
+
+
+def _bounds(node: Repeat) -> str:
+    signs = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+    if (node.least, node.most) in signs:
+        return signs[node.least, node.most]
+    if node.most == node.least:
+        return f"{{{node.least}}}"
+    return f"{{{node.least},{'' if node.most is None else node.most}}}"
+
+
+# --- expressions ------------------------------------------------------------------------------------------
+
+
+def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for each kind of node
+    """The text of an expression, and how strongly its outermost operator binds."""
+    match node:
+        case Constant():
+            return _constant(node), _ALONE
+        case Attribute():
+            return _attribute(node), _ALONE
+        case Aggregate():
+            events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
+            name = "" if node.name is None else f".{_field(node.name)}"
+            return f"{node.function}({events}{name})", _ALONE
+        case Unary(op="NOT"):
+            return f"NOT {_within(node.operand, _NOT)}", _NOT
+        case Unary():
+            inner = _within(node.operand, _SIGN)
+            # `--` would begin a comment, and `-5` would be read as one number.
+            return (f"-({inner})" if inner[0] in "-.0123456789" else f"-{inner}"), _SIGN
+        case Binary():
+            return _binary(node)
+    return f"{_within(node.operand, _SUM)} {_test(node)}", _COMPARISON
+
+
+def _test(node: In | Between | IsNull) -> str:
+    negated = "NOT " if node.negated else ""
+    match node:
+        case In(values=values):
+            return f"{negated}IN ({', '.join(_constant(value) for value in values)})"
+        case Between(low=low, high=high):
+            return f"{negated}BETWEEN {_within(low, _SUM)} AND {_within(high, _SUM)}"
+        case IsNull():
+            return f"IS {negated}NULL"
+
+
+def _binary(node: Binary) -> tuple[str, int]:
+    own = _STRENGTH[node.op]
+    # Operators group to the left, and comparisons not at all.
+    left = _within(node.left, own + (own == _COMPARISON))
+    return f"{left} {node.op} {_within(node.right, own + 1)}", own
+
+
+def _within(node: Expression, least: int) -> str:
+    """The text of an operand, in brackets when it binds less strongly than asked."""
+    text, strength = _expression(node)
+    return text if strength >= least else f"({text})"
+
+
+def _constant(node: Constant) -> str:
+    match node.value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if node.value else "FALSE"
+        case str():
+            return _quoted(node.value, "'")
+    return repr(node.value)
+
+
+def _attribute(node: Attribute) -> str:
+    if node.variable is None:
+        return node.name if is_name(node.name) else _quoted(node.name, "`")
+    index = f"[{node.variable}.LEN]" if node.index == "last" else _INDEXES[node.index]
+    return f"{node.variable}{index}.{_field(node.name)}"
+
+
+def _field(name: str) -> str:
+    return name if _WORD.fullmatch(name) else _quoted(name, "`")
+
+
+def _output_name(name: str) -> str:
+    return name if re.fullmatch(r"\w+", name) else _quoted(name, "`")
+
+
+def _quoted(text: str, quote: str) -> str:
+    return f"{quote}{text.replace(quote, quote * 2)}{quote}"

@@ -1,0 +1,204 @@
+"""The normal form of patterns, and walks over trees that do not recurse: no tree is too deep for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from acep_approx.query.syntax import (
+    NO_SPAN,
+    Absent,
+    Aggregate,
+    Atom,
+    Attribute,
+    Between,
+    Binary,
+    Choice,
+    Constant,
+    Equivalence,
+    Expression,
+    In,
+    IsNull,
+    Pattern,
+    Repeat,
+    Sequence,
+    Span,
+    Unary,
+)
+
+Node = Pattern | Expression
+SomeNode = TypeVar("SomeNode", bound=Node)
+
+
+def sequence_of(parts: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
+    """Join parts into a sequence; a sequence within it is flattened, one part alone is itself.
+
+    Parameters
+    ----------
+    parts : iterable of Pattern
+        At least one.
+    span : Span, optional
+        Where the sequence stands in the text.
+
+    Returns
+    -------
+    Pattern
+        The normal form: no sequence directly within a sequence, none with one part.
+
+    Examples
+    --------
+    >>> a, b = Atom("A", "a"), Atom("B", "b")
+    >>> sequence_of([a]) == a, len(sequence_of([Sequence((a, b)), Atom("C", "c")]).parts)
+    (True, 3)
+    """
+    flat: list[Pattern] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Sequence) else (part,))
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat), span)
+
+
+def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
+    """Join options into a choice, with the same normal form as `sequence_of`.
+
+    Parameters
+    ----------
+    options : iterable of Pattern
+        At least one.
+    span : Span, optional
+        Where the choice stands in the text.
+
+    Returns
+    -------
+    Pattern
+        The normal form: no choice directly within a choice, none with one option.
+    """
+    flat: list[Pattern] = []
+    for option in options:
+        flat.extend(option.options if isinstance(option, Choice) else (option,))
+    return flat[0] if len(flat) == 1 else Choice(tuple(flat), span)
+
+
+def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kind of node
+    """The nodes directly below a node, in the order of the text.
+
+    Parameters
+    ----------
+    node : Pattern or Expression
+        Any node.
+
+    Returns
+    -------
+    tuple of nodes
+        Empty for a leaf.
+    """
+    match node:
+        case Sequence(parts=parts):
+            return parts
+        case Choice(options=options):
+            return options
+        case Absent(options=atoms):
+            return atoms
+        case Repeat(part=part):
+            return (part,)
+        case Unary(operand=operand) | IsNull(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case In(operand=operand, values=values):
+            return (operand, *values)
+        case Between(operand=operand, low=low, high=high):
+            return (operand, low, high)
+        case Atom() | Constant() | Attribute() | Aggregate() | Equivalence():
+            return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of a tree, each before what is below it, in the order of the text.
+
+    Parameters
+    ----------
+    node : Pattern or Expression
+        The root.
+
+    Yields
+    ------
+    node
+        The root first.
+    """
+    for found, _ in walk_with_depth(node):
+        yield found
+
+
+def walk_with_depth(node: Node) -> Iterator[tuple[Node, int]]:
+    """Like `walk`, with the depth of each node; the root has depth 1.
+
+    Parameters
+    ----------
+    node : Pattern or Expression
+        The root.
+
+    Yields
+    ------
+    tuple of node and int
+        The root first.
+    """
+    waiting: list[tuple[Node, int]] = [(node, 1)]
+    while waiting:
+        found, depth = waiting.pop()
+        yield found, depth
+        waiting.extend((child, depth + 1) for child in reversed(children(found)))
+
+
+def atoms(pattern: Pattern) -> list[Atom]:
+    """All atoms of a pattern, in the order of the text, those of negations included.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Any pattern.
+
+    Returns
+    -------
+    list of Atom
+        In a bare regular expression a letter may occur several times.
+    """
+    return [node for node in walk(pattern) if isinstance(node, Atom)]
+
+
+def kleene_variables(pattern: Pattern) -> frozenset[str]:
+    """The variables that can bind several events: those below any repeat that is not ``?`` or ``{1}``.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Any pattern.
+
+    Returns
+    -------
+    frozenset of str
+        Names of variables.
+
+    Examples
+    --------
+    >>> sorted(kleene_variables(Sequence((Repeat(Atom("A", "a"), 1, None), Repeat(Atom("B", "b"), 0, 1)))))
+    ['a']
+    """
+    loops = [node for node in walk(pattern) if isinstance(node, Repeat) and node.most != 1]
+    return frozenset(atom.variable for loop in loops for atom in atoms(loop))
+
+
+def negated_variables(pattern: Pattern) -> frozenset[str]:
+    """The variables that only name what must not happen: those of ``~(T x)``.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Any pattern.
+
+    Returns
+    -------
+    frozenset of str
+        Names of variables.
+    """
+    absent = [node for node in walk(pattern) if isinstance(node, Absent)]
+    return frozenset(atom.variable for node in absent for atom in node.options)

@@ -1,0 +1,256 @@
+"""Types of expressions against a schema: unknown attributes, and operators on values of the wrong kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from acep_approx.errors import QueryError
+from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.syntax import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    QuerySyntax,
+    Span,
+    Unary,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind = Literal["number", "string", "boolean", "time", "unknown", "other"]
+"""What a value is. ``unknown`` (NULL) goes with everything, ``other`` only with IS NULL."""
+
+_NAMES: dict[Kind, str] = {
+    "number": "a number",
+    "string": "a string",
+    "boolean": "a boolean",
+    "time": "a time",
+    "unknown": "unknown",
+    "other": "of a type without operators",
+}
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def kinds(schema: pa.Schema) -> dict[str, Kind]:
+    """The kind of every column of an Arrow schema.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Columns of the events. Dictionary-encoded columns have the kind of their values.
+
+    Returns
+    -------
+    dict of str to Kind
+        In the order of the schema.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> kinds(pa.schema([("price", pa.float32()), ("type", pa.dictionary(pa.int32(), pa.string()))]))
+    {'price': 'number', 'type': 'string'}
+    """
+    return {field.name: _kind(field.type) for field in schema}
+
+
+def _kind(arrow: pa.DataType) -> Kind:
+    from pyarrow import types
+
+    if types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if types.is_integer(arrow) or types.is_floating(arrow) or types.is_decimal(arrow):
+        return "number"
+    if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
+        return "string"
+    if types.is_boolean(arrow):
+        return "boolean"
+    if types.is_timestamp(arrow) or types.is_date(arrow):
+        return "time"
+    return "unknown" if types.is_null(arrow) else "other"
+
+
+def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> None:
+    """Refuse a query that names attributes the events do not have, or mixes types.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+        A query that passed `acep_approx.query.checks.check`.
+    schema : mapping of str to Kind
+        The attributes of the events, for example from `kinds`.
+
+    Raises
+    ------
+    QueryError
+        ACEP-Q060 (unknown attribute), Q061 (values that cannot be compared), Q062 (no number), Q063 (no
+        condition), Q064 (aggregate), Q065 (not a time).
+
+    Examples
+    --------
+    >>> from acep_approx.query.parser import parse
+    >>> query = parse("PATTERN A a WHERE a.prise > 10 WITHIN 5")
+    >>> check_types(query, {"price": "number"})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    acep_approx.errors.QueryError: ACEP-Q060: no attribute 'prise' ...
+    """
+    checker = _Checker(query.text, schema)
+    for equivalence in query.equivalences:
+        checker.attribute(equivalence.name, equivalence.span)
+    for predicate in query.predicates:
+        checker.condition(predicate)
+    for output in query.outputs:
+        checker.kind(output.value)
+    for definition in query.definitions:
+        checker.condition(definition.condition)
+
+
+class _Checker:
+    """Finds the kind of expressions over one schema."""
+
+    def __init__(self, text: str, schema: Mapping[str, Kind]) -> None:
+        self.text = text
+        self.schema = schema
+
+    def fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
+        start, end = span if self.text else (0, 0)
+        return QueryError(message, code=code, hint=hint, text=self.text, start=start, end=end)
+
+    def attribute(self, name: str, span: Span) -> Kind:
+        if name not in self.schema:
+            known = ", ".join(self.schema)
+            hint = did_you_mean(name, self.schema) + f"attributes are {known or '(none)'}"
+            raise self.fault("ACEP-Q060", f"no attribute {name!r}", span, hint)
+        return self.schema[name]
+
+    def condition(self, expr: Expression) -> None:
+        """Refuse an expression that is not true or false."""
+        found = self.kind(expr)
+        if found not in ("boolean", "unknown"):
+            hint = "a condition compares values: a.price > 10"
+            raise self.fault("ACEP-Q063", f"this is {_NAMES[found]}, not a condition", expr.span, hint)
+
+    def kind(self, expr: Expression) -> Kind:  # noqa: PLR0911  one for each kind of node
+        """The kind of an expression, all parts of which are checked."""
+        match expr:
+            case Constant(value=value):
+                return _kind_of_value(value)
+            case Attribute(name=name, span=span):
+                return self.attribute(name, span)
+            case Aggregate():
+                return self._aggregate(expr)
+            case Unary(op="NOT", operand=operand):
+                self.condition(operand)
+                return "boolean"
+            case Unary(operand=operand):
+                return self._number(operand)
+            case Binary(op=op, left=left, right=right):
+                return self._binary(expr, op, left, right)
+            case In(operand=operand, values=values):
+                for listed in values:
+                    self._comparable(expr, "=", operand, listed)
+                return "boolean"
+            case Between(operand=operand, low=low, high=high):
+                self._comparable(expr, "<=", low, operand)
+                self._comparable(expr, "<=", operand, high)
+                return "boolean"
+            case IsNull(operand=operand):
+                self.kind(operand)
+                return "boolean"
+
+    def _binary(self, expr: Expression, op: str, left: Expression, right: Expression) -> Kind:
+        if op in ("AND", "OR"):
+            self.condition(left)
+            self.condition(right)
+            return "boolean"
+        if op in _COMPARISONS:
+            self._comparable(expr, op, left, right)
+            return "boolean"
+        self._number(left)
+        self._number(right)
+        return "number"
+
+    def _number(self, expr: Expression) -> Kind:
+        found = self.kind(expr)
+        if found not in ("number", "unknown"):
+            hint = "arithmetic is for numbers"
+            if found == "time":
+                hint = "times cannot be added or subtracted; WITHIN limits their distance"
+            raise self.fault("ACEP-Q062", f"this is {_NAMES[found]}, not a number", expr.span, hint)
+        return "number"
+
+    def _comparable(self, expr: Expression, op: str, left: Expression, right: Expression) -> None:
+        first, second = self.kind(left), self.kind(right)
+        for found, part in ((first, left), (second, right)):
+            if found == "other":
+                hint = "only IS NULL can be asked of it; change the column to numbers, strings or times"
+                raise self.fault("ACEP-Q061", f"this is {_NAMES[found]}", part.span, hint)
+            if found == "boolean" and op not in ("=", "!="):
+                hint = "compare with = or !="
+                raise self.fault("ACEP-Q061", f"booleans have no order for {op}", part.span, hint)
+        if "unknown" in (first, second) or first == second:
+            return
+        for kind, other in ((first, right), (second, left)):
+            if kind == "time" and isinstance(other, Constant) and isinstance(other.value, str):
+                self._time(other, other.value)
+                return
+        message = f"{_NAMES[first]} cannot be compared with {_NAMES[second]}"
+        raise self.fault("ACEP-Q061", message, expr.span, _comparison_hint(left, right, {first, second}))
+
+    def _time(self, expr: Constant, value: str) -> None:
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            hint = "write it as '2013-01-31' or '2013-01-31T12:30:00'"
+            raise self.fault("ACEP-Q065", f"{value!r} is not a time", expr.span, hint) from None
+
+    def _aggregate(self, expr: Aggregate) -> Kind:
+        found: Kind = "unknown" if expr.name is None else self.attribute(expr.name, expr.span)
+        if expr.function == "count":
+            return "number"
+        wrong = (
+            (expr.function in ("sum", "avg") and found not in ("number", "unknown"))
+            or (expr.function in ("min", "max") and found in ("boolean", "other"))
+        )  # fmt: skip
+        if wrong:
+            hint = "sum and avg take numbers; min and max take numbers, strings and times"
+            message = f"{expr.name!r} is {_NAMES[found]}: no {expr.function} of it"
+            raise self.fault("ACEP-Q064", message, expr.span, hint)
+        return found
+
+
+def _kind_of_value(value: object) -> Kind:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "boolean"
+    return "string" if isinstance(value, str) else "number"
+
+
+def _comparison_hint(left: Expression, right: Expression, found: set[Kind]) -> str:
+    for part in (left, right):
+        if isinstance(part, Constant) and found == {"number", "string"}:
+            if isinstance(part.value, str):
+                return f"numbers stand without quotes: {part.value}" if _is_number(part.value) else _SAME
+            return f"strings stand in quotes: '{part.value}'"
+        if isinstance(part, Constant) and "boolean" in found:
+            return "write TRUE or FALSE without quotes" if isinstance(part.value, (str, int)) else _SAME
+    return _SAME
+
+
+_SAME = "both sides must be of one type"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

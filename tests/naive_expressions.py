@@ -1,0 +1,109 @@
+"""The obvious evaluator: one row, plain Python, None for NULL. The package never imports it."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from acep_approx.query.syntax import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Unary,
+)
+
+
+class OverflowOf64Bits(Exception):
+    """A whole number left the range."""
+
+
+def value_of(expr: Expression, row: dict) -> object:
+    """The value of an expression for one row, a dict from attribute (the node) to value."""
+    match expr:
+        case Constant(value=value):
+            return clean(value)
+        case Attribute() | Aggregate():
+            return clean(row[expr])
+        case Unary(op="NOT", operand=operand):
+            return negated(value_of(operand, row))
+        case Unary(operand=operand):
+            value = value_of(operand, row)
+            return None if value is None else clean(-value)
+        case Binary(op="AND", left=left, right=right):
+            return both(value_of(left, row), value_of(right, row))
+        case Binary(op="OR", left=left, right=right):
+            return negated(both(negated(value_of(left, row)), negated(value_of(right, row))))
+        case Binary(op=op, left=left, right=right):
+            return binary(op, value_of(left, row), value_of(right, row))
+        case IsNull(operand=operand, negated=is_negated):
+            return (value_of(operand, row) is None) != is_negated
+        case Between(operand=operand, low=low, high=high, negated=is_negated):
+            value = value_of(operand, row)
+            found = both(binary("<=", value_of(low, row), value), binary("<=", value, value_of(high, row)))
+            return negated(found) if is_negated else found
+        case In(operand=operand, values=values, negated=is_negated):
+            found = False
+            for constant in values:
+                equal = binary("=", value_of(operand, row), constant.value)
+                found = negated(both(negated(found), negated(equal)))
+            return negated(found) if is_negated else found
+
+
+def both(left, right):
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def negated(value):
+    return None if value is None else not value
+
+
+def clean(value):
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise OverflowOf64Bits
+    return value
+
+
+def binary(op, left, right):
+    if left is None or right is None:
+        return None
+    if isinstance(left, datetime) != isinstance(right, datetime):
+        left, right = instant(left), instant(right)
+    if isinstance(left, float) or isinstance(right, float) or op == "/":
+        left, right = float(left), float(right)
+    match op:
+        case "=":
+            return left == right
+        case "!=":
+            return left != right
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+        case ">=":
+            return left >= right
+        case "+":
+            return clean(left + right)
+        case "-":
+            return clean(left - right)
+        case "*":
+            return clean(left * right)
+        case "/":
+            return None if right == 0 else clean(left / right)
+        case "%":
+            return None if right == 0 else clean(left % right)
+
+
+def instant(value):
+    found = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)

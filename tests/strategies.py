@@ -1,0 +1,163 @@
+"""Random trees for hypothesis: patterns, expressions and whole queries in normal form."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from hypothesis import strategies as st
+
+from acep_approx.query.shape import choice_of, sequence_of
+from acep_approx.query.syntax import (
+    Absent,
+    Aggregate,
+    Atom,
+    Attribute,
+    Between,
+    Binary,
+    Choice,
+    Constant,
+    Definition,
+    Equivalence,
+    Expression,
+    In,
+    IsNull,
+    Output,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Sequence,
+    Unary,
+    Window,
+)
+
+VARIABLES = st.sampled_from(["a", "b", "c", "x1", "_y", "größe", "count", "i"])
+FIELDS = st.sampled_from(["price", "type", "ts", "key", "and", "WITHIN", "i", "count"]) | st.text(
+    min_size=1, max_size=4
+)
+UNQUALIFIED = st.sampled_from(["price", "type", "seq", "count"]) | st.text(min_size=1, max_size=4)
+TYPES = (
+    st.none()
+    | st.sampled_from(["Shelf", "Exit", "ANY", "start trip", "it's", "within"])
+    | st.text(max_size=4)
+)
+BOUNDS = st.tuples(st.integers(0, 5), st.none() | st.integers(0, 5))
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+CONSTANTS = st.builds(
+    Constant, NUMBERS | st.integers(-9, 9) | st.booleans() | st.none() | st.text(max_size=5)
+)
+ATTRIBUTES = st.builds(
+    Attribute, VARIABLES, st.sampled_from([None, "first", "current", "previous", "last"]), FIELDS
+)
+AGGREGATES = st.builds(
+    Aggregate,
+    st.sampled_from(["count", "sum", "min", "max", "avg", "first", "last"]),
+    VARIABLES,
+    FIELDS,
+    st.booleans(),
+) | st.builds(Aggregate, st.just("count"), VARIABLES, st.none(), st.booleans())
+UNQUALIFIED_ATTRIBUTES = st.builds(Attribute, st.none(), st.none(), UNQUALIFIED)
+
+
+def expressions(leaves: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    """Any expression over some leaves, well typed or not."""
+
+    def deeper(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+        operators = st.sampled_from(["+", "-", "*", "/", "%", "=", "!=", "<", "<=", ">", ">=", "AND", "OR"])
+        return st.one_of(
+            st.builds(Binary, operators, inner, inner),
+            st.builds(Unary, st.sampled_from(["NOT", "-"]), inner),
+            st.builds(In, inner, st.lists(CONSTANTS, min_size=1, max_size=3).map(tuple), st.booleans()),
+            st.builds(Between, inner, inner, inner, st.booleans()),
+            st.builds(IsNull, inner, st.booleans()),
+        )
+
+    return st.recursive(leaves, deeper, max_leaves=8)
+
+
+EXPRESSIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES)
+
+
+def patterns(atoms: st.SearchStrategy[Atom], *, negation: bool = True) -> st.SearchStrategy[Pattern]:
+    """Any pattern over some atoms in normal form; variables may occur more than once."""
+
+    def deeper(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
+        several = st.lists(inner, min_size=2, max_size=3)
+        repeats = st.builds(lambda part, bounds: Repeat(part, *bounds), inner, BOUNDS)
+        return st.one_of(several.map(sequence_of), several.map(choice_of), repeats)
+
+    absent = st.lists(atoms, min_size=1, max_size=2).map(lambda options: Absent(tuple(options)))
+    return st.recursive(atoms | absent if negation else atoms, deeper, max_leaves=8)
+
+
+def renamed(pattern: Pattern) -> Pattern:
+    """The same pattern with variables v0, v1, ... from left to right, each once."""
+    numbers = count()
+
+    def walk(node: Pattern) -> Pattern:
+        match node:
+            case Atom(type=kind):
+                return Atom(kind, f"v{next(numbers)}")
+            case Sequence(parts=parts):
+                return Sequence(tuple(walk(part) for part in parts))
+            case Choice(options=options):
+                return Choice(tuple(walk(option) for option in options))
+            case Absent(options=options):
+                return Absent(tuple(walk(option) for option in options))
+            case Repeat(part=part, least=least, most=most):
+                return Repeat(walk(part), least, most)
+
+    return walk(pattern)
+
+
+WINDOWS = st.builds(
+    Window, st.integers(0, 10**9), st.sampled_from(["us", "ms", "s", "min", "h", "d", "events", "ticks"])
+) | st.builds(Window, st.floats(0, 1e9), st.sampled_from(["s", "h"]))
+STRATEGIES = st.sampled_from(
+    ["skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"]
+)
+EQUIVALENCES = st.lists(st.builds(Equivalence, FIELDS), max_size=2).map(tuple)
+WEIGHTS = st.lists(st.tuples(VARIABLES, st.integers(-2, 9)), max_size=2).map(tuple)
+
+
+def _conditions(values: st.SearchStrategy[Expression]) -> st.SearchStrategy[tuple[Expression, ...]]:
+    """Conjuncts, none of which is an AND itself."""
+    single = values.filter(lambda node: not (isinstance(node, Binary) and node.op == "AND"))
+    return st.lists(single, max_size=3).map(tuple)
+
+
+PATTERN_QUERIES = st.builds(
+    QuerySyntax,
+    pattern=patterns(st.builds(Atom, TYPES, VARIABLES)),
+    window=WINDOWS,
+    strategy=STRATEGIES,
+    equivalences=EQUIVALENCES,
+    predicates=_conditions(EXPRESSIONS),
+    errors=st.integers(-1, 5),
+    weights=WEIGHTS,
+    outputs=st.lists(st.builds(Output, FIELDS, EXPRESSIONS), max_size=2).map(tuple),
+)
+
+LETTERS = st.sampled_from("abcXY09_")
+
+
+@st.composite
+def regex_queries(draw: st.DrawFn) -> QuerySyntax:
+    """A bare regular expression with clauses; letters that are defined have no type."""
+    names = draw(st.lists(LETTERS, max_size=2, unique=True))
+    letters = LETTERS.map(lambda letter: Atom(None if letter in names else letter, letter))
+    conditions = expressions(CONSTANTS | UNQUALIFIED_ATTRIBUTES)
+    return QuerySyntax(
+        pattern=draw(patterns(letters, negation=False)),
+        window=draw(WINDOWS),
+        is_regex=True,
+        strategy=draw(STRATEGIES),
+        equivalences=draw(EQUIVALENCES),
+        predicates=draw(_conditions(EXPRESSIONS)),
+        errors=draw(st.integers(0, 5)),
+        weights=draw(st.lists(st.tuples(LETTERS, st.integers(1, 9)), max_size=2).map(tuple)),
+        definitions=tuple(Definition(name, draw(conditions)) for name in names),
+    )
+
+
+QUERIES = PATTERN_QUERIES | regex_queries()
