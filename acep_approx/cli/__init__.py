@@ -1,0 +1,1 @@
+"""The command line: ``acep run``, ``check``, ``explain``, ``demo``. Data on stdout, words on stderr."""

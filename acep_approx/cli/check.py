@@ -1,0 +1,66 @@
+"""``acep check``: is a query right, does it fit the data, and what will it cost?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from acep_approx.cli import options
+from acep_approx.cli.terminal import read_query
+
+if TYPE_CHECKING:
+    from acep_approx.matching.matcher import Matcher
+    from acep_approx.matching.planner import Plan
+
+
+def check(
+    query: options.Query,
+    input: Annotated[  # noqa: A002  (the option's name)
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="Events to check the names and types of the query against."
+        ),
+    ] = None,
+    time: options.Time = None,
+    key: options.Key = None,
+    type: options.Type = None,  # noqa: A002  (the word of the query language)
+    unit: options.TimeUnit = None,
+) -> None:
+    """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs."""
+    text = read_query(query)
+
+    from acep_approx.api import compile_query
+
+    compiled = compile_query(text)
+    lines = ["the query is right and can be run", "", str(compiled), "", *_sizes(compiled.plan)]
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        matcher = compiled.matcher(time=time, key=key, type=type, unit=unit)
+        matcher.bind(open_source(input).schema)
+        lines += _columns(matcher)
+    typer.echo("\n".join(lines))
+
+
+def _sizes(plan: Plan) -> list[str]:
+    """Size of the automaton and cost of running it."""
+    cost = plan.cost
+    return [
+        f"automaton  {cost.states} states, {cost.arcs} arcs, {cost.letters} letters, k = {plan.automaton.errors}",
+        f"work       at most {cost.updates_per_event} arc updates per event and letter",
+        f"memory     {cost.bytes_per_key} bytes per key",
+    ]
+
+
+def _columns(matcher: Matcher) -> list[str]:
+    """The columns that the query reads, with the roles they play."""
+    roles = matcher.roles
+    assert roles is not None
+    played = {roles.time: "time", roles.key: "key", roles.type: "type"}
+    shown = [
+        f"{name} ({', '.join(filter(None, (played.get(name), str(matcher.schema.field(name).type))))})"
+        for name in matcher.columns
+    ]
+    return [f"reads      {', '.join(shown)}"]

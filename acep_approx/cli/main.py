@@ -1,0 +1,110 @@
+"""The program ``acep``: its commands, and what users see when something goes wrong.
+
+Nothing heavy is imported before a command runs, so that ``acep --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from acep_approx import __version__
+from acep_approx.cli.check import check
+from acep_approx.cli.demo import demo
+from acep_approx.cli.explain import explain
+from acep_approx.cli.run import run
+from acep_approx.cli.terminal import say, show_error
+from acep_approx.errors import EXIT_FAILED, AcepError
+
+EXIT_INTERRUPTED = 130
+EPILOG = (
+    "First steps:  [cyan]acep demo[/cyan]\n\n"
+    "Exit codes:  0 ok, 1 failed, 2 wrong usage, 3 the query is wrong or cannot be run, 4 the data is wrong, "
+    "130 interrupted"
+)
+
+
+class Commands(TyperGroup):
+    """The commands; turns errors into a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except AcepError as error:
+            show_error(str(error))
+            raise typer.Exit(error.exit_code) from error
+        except BrokenPipeError as error:  # the reader of our output, e.g. `head`, has had enough: no failure
+            _mute_stdout()
+            raise typer.Exit(0) from error
+        except OSError as error:
+            show_error(str(error))
+            raise typer.Exit(EXIT_FAILED) from error
+        except KeyboardInterrupt as error:
+            say("interrupted")
+            raise typer.Exit(EXIT_INTERRUPTED) from error
+
+
+app = typer.Typer(
+    name="acep",
+    cls=Commands,
+    help="Approximate complex event matching: every match of a pattern in a stream, with up to k events missing.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _mute_stdout() -> None:
+    """Let what is still buffered go nowhere, or Python would complain at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"acep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+app.command(
+    epilog="[cyan]acep run 'PATTERN SEQ(A a, B b, C c) WITHIN 10 s ERRORS 1' events.parquet[/cyan]\n\n"
+    "[cyan]cat events.csv | acep run @query.acep - --time when --key user --format csv[/cyan]\n\n"
+    "[cyan]acep run @query.acep logs/ --errors 2 --output points -o points.parquet[/cyan]\n\n"
+    "[cyan]acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count[/cyan]"
+)(run)
+app.command(
+    epilog="[cyan]acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'[/cyan]\n\n"
+    "[cyan]acep check @query.acep --input events.parquet --time when[/cyan]"
+)(check)
+app.command(
+    epilog="[cyan]acep explain @query.acep[/cyan]\n\n"
+    "[cyan]acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg[/cyan]"
+)(explain)
+app.command(epilog="[cyan]acep demo --output flights.html[/cyan]")(demo)
+
+
+def main() -> None:
+    """Entry point of the script ``acep``."""
+    app(prog_name="acep")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Choices of the commands, and the arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Output(StrEnum):
+    """What ``acep run`` puts out."""
+
+    MATCHES = "matches"
+    POINTS = "points"
+    BUNDLES = "bundles"
+    COUNT = "count"
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class InputFormat(StrEnum):
+    """How events are written in files."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+class Unit(StrEnum):
+    """Units of a time column of numbers."""
+
+    NS = "ns"
+    US = "us"
+    MS = "ms"
+    S = "s"
+
+
+Query = Annotated[
+    str, typer.Argument(metavar="QUERY", show_default=False, help="The query, or a file that holds it (also as @FILE).")
+]
+Time = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", show_default=False, help="The column that orders the events. By default the first "
+    "of ts, time, timestamp, event_time, datetime, date."),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", show_default=False, help="The column that 'key' means in the query. By default key."),
+]
+Type = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", show_default=False, help="The column that holds the event types. By default the "
+    "first of type, event_type, event, kind."),
+]
+TimeUnit = Annotated[
+    Unit | None,
+    typer.Option(show_default=False, help="What a time column of numbers counts. By default plain ticks."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something is wrong.")]

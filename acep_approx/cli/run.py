@@ -1,0 +1,208 @@
+"""``acep run``: find the matches of a query in events, and write them."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from acep_approx.cli import options
+from acep_approx.cli.options import Format, InputFormat, Output
+from acep_approx.cli.terminal import amount, progress_bar, read_query, say
+from acep_approx.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.cli.write import Results
+    from acep_approx.matching.matches import Matches
+
+SHOWN = 20
+"""Rows that a table shows by default."""
+MANY = 100_000
+"""Events from which on a speed means something: below, starting up takes longer than matching."""
+SINGULAR = {Output.MATCHES: "match", Output.POINTS: "point", Output.BUNDLES: "bundle"}
+SUFFIXES = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".csv": Format.CSV, ".parquet": Format.PARQUET}
+
+
+def run(
+    query: options.Query,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT",
+            show_default=False,
+            help="Parquet, CSV or JSON lines (the text formats also gzipped), folders of such files, or - for stdin.",
+        ),
+    ],
+    time: options.Time = None,
+    key: options.Key = None,
+    type: options.Type = None,  # noqa: A002  (the word of the query language)
+    unit: options.TimeUnit = None,
+    errors: Annotated[
+        int | None,
+        typer.Option("--errors", "-k", metavar="K", min=0, show_default=False, help="Replaces the query's ERRORS."),
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="W", show_default=False, help="Replaces the query's WITHIN, e.g. '10 s', '50 events'."),
+    ] = None,
+    output: Annotated[
+        Output,
+        typer.Option(
+            help="All matches; only the points, i.e. the events that complete a match (fast however many matches there "
+            "are); bundles, i.e. chains of points; or only a count of the matches."
+        ),
+    ] = Output.MATCHES,
+    format: Annotated[  # noqa: A002  (the option's name)
+        Format | None,
+        typer.Option(
+            show_default=False,
+            help="How to write them. By default as the name of FILE says, else a table on a terminal and jsonl elsewhere.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="FILE", show_default=False, help="Write to a file, not to stdout."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, show_default=False, help=f"Stop after N rows. By default {SHOWN} in a table."),
+    ] = None,
+    sort: Annotated[
+        bool, typer.Option("--sort", help="Sort the events by time first; takes memory for all of them.")
+    ] = False,
+    input_format: Annotated[
+        InputFormat | None,
+        typer.Option(show_default=False, help="Format of the input. By default told from names, of stdin from its start."),
+    ] = None,
+    skip_malformed: Annotated[
+        bool, typer.Option("--skip-malformed", help="Leave out rows that cannot be read, instead of stopping.")
+    ] = False,
+    rejects: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Write rows left out to FILE; with --skip-malformed."),
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find the matches of QUERY in the events of INPUT.
+
+    Results go to stdout or FILE, words to stderr. Events must be ordered by time.
+    """
+    form = _format(format, file)
+    _check(form, output, file, limit, inputs)
+    text = read_query(query)
+
+    from acep_approx.api import compile_query
+    from acep_approx.cli.write import Results, print_table, write
+
+    compiled = compile_query(text, errors=errors, within=within)
+    begun = clock.perf_counter()
+    is_seen = form is not Format.TABLE and file is None and sys.stdout.isatty()  # rows and a bar would mix
+    with progress_bar("matching", enabled=not (quiet or is_seen)) as progress:
+        matches = compiled.match(
+            inputs,
+            time=time,
+            key=key,
+            type=type,
+            unit=unit,
+            sort=sort,
+            on_progress=progress.done,
+            format=input_format,
+            on_malformed="skip" if skip_malformed else "refuse",
+            rejects=rejects,
+        )
+        progress.total = matches.source.rows
+        with closing(_tables(matches, output)) as tables:
+            results = Results(tables, SHOWN if limit is None and form is Format.TABLE else limit)
+            if form is Format.TABLE:
+                found = list(results)
+            else:
+                write(results, form, file)
+    if form is Format.TABLE:
+        print_table(found, "matches" if output is Output.COUNT else output.value)
+    sys.stdout.flush()
+    if not quiet:
+        _summary(matches, results, output, clock.perf_counter() - begun)
+
+
+def _format(wanted: Format | None, file: Path | None) -> Format:
+    if wanted is not None:
+        return wanted
+    if file is not None:
+        return SUFFIXES.get(file.suffix.lower(), Format.JSONL)
+    return Format.TABLE if sys.stdout.isatty() else Format.JSONL
+
+
+def _check(form: Format, output: Output, file: Path | None, limit: int | None, inputs: list[str]) -> None:
+    """Refuse options that do not go together, before any work is done."""
+    if form is Format.PARQUET and file is None:
+        raise UsageError("Parquet cannot be written to stdout", code="ACEP-U011", hint="name a file: -o FILE")
+    if form is Format.TABLE and file is not None:
+        raise UsageError(
+            "a table is for reading on the terminal, not for a file",
+            code="ACEP-U014",
+            hint="use --format jsonl, csv or parquet with -o",
+        )
+    if output is Output.COUNT and limit is not None:
+        raise UsageError("--limit means nothing for --output count", code="ACEP-U015", hint="leave it out")
+    if file is not None and any(_is_input(file.resolve(), Path(name).resolve()) for name in inputs if name != "-"):
+        raise UsageError(
+            f"the output {str(file)!r} is one of the inputs", code="ACEP-U013", hint="name another file"
+        )
+
+
+def _is_input(file: Path, given: Path) -> bool:
+    return file == given or (file.exists() and given in file.parents)
+
+
+def _tables(matches: Matches, output: Output) -> Iterator[pa.Table]:
+    """The results as a stream of tables."""
+    if output is Output.MATCHES:
+        yield from matches.tables()
+    elif output is Output.POINTS:
+        yield from matches.point_tables()
+    elif output is Output.BUNDLES:
+        yield matches.bundles()
+    else:
+        import pyarrow as pa
+
+        counts = matches.count_by_errors()
+        yield pa.table({"errors": list(counts), "matches": list(counts.values())})
+
+
+def _summary(matches: Matches, results: Results, output: Output, seconds: float) -> None:
+    """Say on stderr what was read and what was found."""
+    seen = matches.progress
+    rate = f", {seen.events / seconds:,.0f} events/s" if seen.events >= MANY else ""
+    say(f"{seen.events:,} events read, {seen.relevant:,} relevant to the query; {seconds:.2f} s{rate}")
+    if output is not Output.COUNT:
+        say(f"{amount(results.rows, SINGULAR[output])}{by_errors(results.by_errors)}")
+    if results.is_cut:
+        say(
+            f"stopped after {amount(results.rows, SINGULAR[output])}, there are more: --limit N lists more of them, "
+            "-o FILE writes them all, --output count counts all matches"
+        )
+    if seen.without_key:
+        names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)
+        say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")
+    skipped = matches.source.malformed
+    if skipped.count:
+        say(f"{amount(skipped.count, 'row')} left out that could not be read; {skipped.reasons[0]}")
+
+
+def by_errors(counts: dict[int, int]) -> str:
+    """Numbers by number of errors, in words; empty where there is nothing to tell.
+
+    Examples
+    --------
+    >>> by_errors({0: 5267, 1: 3954})
+    ': 5,267 with 0 errors, 3,954 with 1 error'
+    """
+    parts = [f"{n:,} with {amount(e, 'error')}" for e, n in sorted(counts.items())]
+    return ": " + ", ".join(parts) if parts else ""

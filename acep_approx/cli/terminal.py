@@ -1,0 +1,143 @@
+"""What people see on stderr: messages, errors, a progress bar; and queries read from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep_approx.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def words() -> Console:
+    """A console on stderr that prints text as it is: no markup, no wrapping, so that carets stay below their piece."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print a line of words on stderr."""
+    words().print(text)
+
+
+def show_error(text: str) -> None:
+    """Print an error on stderr, the word ``error`` in red."""
+    from rich.text import Text
+
+    words().print(Text.assemble(("error", "bold red"), " ", text))
+
+
+def amount(number: int, thing: str) -> str:
+    """A number of things in words.
+
+    Examples
+    --------
+    >>> amount(1, "match"), amount(1200, "match"), amount(0, "row")
+    ('1 match', '1,200 matches', '0 rows')
+    """
+    plural = "" if number == 1 else "es" if thing.endswith("ch") else "s"
+    return f"{number:,} {thing}{plural}"
+
+
+@contextmanager
+def progress_bar(label: str, *, enabled: bool) -> Iterator[Progress]:
+    """A progress bar on stderr, gone when done.
+
+    Parameters
+    ----------
+    label : str
+        What is going on.
+    enabled : bool
+        Without, or where stderr is no terminal, nothing is shown.
+
+    Yields
+    ------
+    Progress
+        Give it ``total`` when known, and ``done`` as the callback.
+    """
+    if not (enabled and sys.stderr.isatty()):
+        yield Progress(lambda _done, _total: None)
+        return
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.completed:,.0f} events"),
+        bars.TimeElapsedColumn(),
+    )
+    with bars.Progress(*columns, console=words(), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield Progress(lambda done, total: bar.update(task, completed=done, total=total))
+
+
+class Progress:
+    """How far a command is.
+
+    Parameters
+    ----------
+    show : callable
+        Shows the numbers (done, total or None).
+
+    Attributes
+    ----------
+    total : int or None
+        Events there are, where known.
+    """
+
+    def __init__(self, show: Callable[[int, int | None], None]) -> None:
+        self.total: int | None = None
+        self._show = show
+
+    def done(self, events: int) -> None:
+        """Report that so many events are done."""
+        self._show(events, self.total)
+
+
+def read_query(argument: str) -> str:
+    """The text of a query given on the command line.
+
+    Parameters
+    ----------
+    argument : str
+        The query itself, the path of a file that holds it, or ``@`` and such a path.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U010``: there is no such file, or it cannot be read.
+    """
+    if argument.startswith("@"):
+        return _read(Path(argument[1:]))
+    path = Path(argument)
+    looks_like_path = bool(path.suffix) and len(argument.split()) == 1  # a query has blanks: WITHIN ...
+    return _read(path) if looks_like_path or _is_file(path) else argument
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # e.g. longer than a file name can be
+        return False
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(
+            f"the query cannot be read from {str(path)!r}: {reason}",
+            code="ACEP-U010",
+            hint="give the path of a text file, or the query itself in quotes",
+        ) from error

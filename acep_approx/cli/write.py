@@ -1,0 +1,197 @@
+"""Tables of results on their way out: cut at a limit, counted, and written batch by batch."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.cli.options import Format
+from acep_approx.cli.text import csv_header, csv_lines, json_lines, plain_text
+from acep_approx.errors import UsageError
+
+ROWS = 65_536
+"""Rows that are written at once."""
+LONGEST_LIST = 5
+"""Items of a list that a table on the terminal shows."""
+
+
+class Results:
+    """A stream of tables, cut at a limit and counted on the way.
+
+    Parameters
+    ----------
+    tables : iterable of pyarrow.Table
+        The first one may be empty; it shows the columns.
+    limit : int or None
+        Most rows.
+
+    Attributes
+    ----------
+    rows : int
+        Rows passed on so far.
+    by_errors : Counter
+        These rows by number of errors.
+    is_cut : bool
+        Whether there are more rows than ``limit``.
+    """
+
+    def __init__(self, tables: Iterable[pa.Table], limit: int | None) -> None:
+        self._tables = tables
+        self._limit = limit
+        self.rows = 0
+        self.by_errors: Counter[int] = Counter()
+        self.is_cut = False
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for table in self._tables:
+            left = table.num_rows if self._limit is None else self._limit - self.rows
+            self.is_cut = table.num_rows > left
+            part = table.slice(0, left)
+            self.rows += part.num_rows
+            if "errors" in part.column_names:
+                for item in pc.value_counts(part.column("errors")).to_pylist():
+                    self.by_errors[item["values"]] += item["counts"]
+            yield part
+            if self.is_cut:
+                return
+
+
+def write(results: Iterable[pa.Table], format: Format, path: Path | None) -> None:  # noqa: A002
+    """Write tables as JSON lines, CSV or Parquet.
+
+    Parameters
+    ----------
+    results : iterable of pyarrow.Table
+        All of one schema.
+    format : Format
+        Not ``Format.TABLE``.
+    path : Path or None
+        None: standard output.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``: the file cannot be written.
+
+    Complexity: memory for the largest of the tables.
+    """
+    with _destination(path) as sink:
+        if format is Format.PARQUET:
+            _write_parquet(results, sink)
+        else:
+            _write_text(results, sink, is_csv=format is Format.CSV)
+
+
+def _write_text(results: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool) -> None:
+    lines = csv_lines if is_csv else json_lines
+    is_first = True
+    for table in results:
+        if is_csv and is_first:
+            sink.write(csv_header(table.column_names))
+        is_first = False
+        for start in range(0, table.num_rows, ROWS):
+            sink.write(lines(table.slice(start, ROWS)))
+        sink.flush()
+
+
+def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
+    """Small tables are gathered: each one written would be a row group of its own."""
+    import pyarrow.parquet as pq
+
+    tables = iter(results)
+    gathered = [next(tables, pa.table({}))]
+    schema = gathered[0].schema
+    with pq.ParquetWriter(sink, schema) as writer:
+        for table in tables:
+            gathered.append(table.cast(schema))
+            if sum(part.num_rows for part in gathered) >= ROWS:
+                writer.write_table(pa.concat_tables(gathered))
+                gathered = []
+        writer.write_table(pa.concat_tables([schema.empty_table(), *gathered]))
+
+
+@contextmanager
+def _destination(path: Path | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that takes its name only when all has been written."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    is_special = path.exists() and not path.is_file()  # e.g. a named pipe or /dev/null
+    part = path if is_special else path.with_name(path.name + ".part")
+    try:
+        sink = part.open("wb")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {str(path)!r}: {error.strerror}",
+            code="ACEP-U012",
+            hint="name a file in a folder that exists and that you may write to",
+        ) from error
+    try:
+        with sink:
+            yield sink
+        if not is_special:
+            part.replace(path)
+    finally:
+        if not is_special:
+            part.unlink(missing_ok=True)
+
+
+def print_table(results: Iterable[pa.Table], title: str) -> None:
+    """Print all rows on stdout as a table for people.
+
+    Parameters
+    ----------
+    results : iterable of pyarrow.Table
+        Of few rows: they are gathered first.
+    title : str
+        Printed where there are no rows: what was looked for.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    gathered = [table for table in results if table.num_rows]
+    if not gathered:
+        sys.stdout.write(f"no {title}\n")
+        return
+    found = pa.concat_tables(gathered)
+    shown = Table(header_style="bold")
+    cells = []
+    for name, column in zip(found.column_names, found.columns, strict=True):
+        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        shown.add_column(name, justify="right" if is_number else "left")
+        cells.append(_cells(name, column, found))
+    for row in zip(*cells, strict=True):
+        shown.add_row(*row)
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 10_000  # a file has no edge
+    console.print(shown)
+
+
+def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
+    """The texts of one column; a variable whose event is missing says so."""
+    values = column.to_pylist() if pa.types.is_list(column.type) else None
+    if values is not None and name != "missing":
+        texts: list[Any] = [_list_text(value) for value in values]
+    else:
+        texts = plain_text(column.combine_chunks(), ", ").to_pylist()
+    missing = table.column("missing").to_pylist() if "missing" in table.column_names else [None] * len(texts)
+    return [
+        "(missing)" if name in (gone or ()) and text in (None, "") else "-" if text is None else text
+        for text, gone in zip(texts, missing, strict=True)
+    ]
+
+
+def _list_text(items: list[Any] | None) -> str | None:
+    """The first few items, and how many there are."""
+    if items is None:
+        return None
+    text = ", ".join(str(item) for item in items[:LONGEST_LIST])
+    return text if len(items) <= LONGEST_LIST else f"{text}, ... ({len(items)})"

@@ -1,0 +1,312 @@
+"""Long streams, many keys, odd input: what small worlds do not reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep_approx import DataError, LimitError, QueryError, UsageError, compile_query
+from acep_approx.matching import outputs
+from acep_approx.matching.matcher import Matcher
+from tests.naive import Event, all_matches
+
+
+def stream(rows: int, letters: str, *, seed: int = 0, keys: int = 0) -> pa.Table:
+    """Uniform random letters, one per tick."""
+    rng = np.random.default_rng(seed)
+    columns = {"ts": np.arange(rows), "type": np.array(list(letters))[rng.integers(0, len(letters), rows)]}
+    if keys:
+        columns["key"] = rng.integers(0, keys, rows)
+    return pa.table(columns)
+
+
+# --- long streams --------------------------------------------------------------------------------------------
+
+
+def test_long_stream_agrees_with_brute_force_by_windows() -> None:
+    """Logs that grow, wrap and are compacted many times still hold exactly the window."""
+    events = stream(3000, "abcx")
+    query = compile_query("ab+c WITHIN 6 ERRORS 1")
+    found = {tuple(m["events"]): m.errors for m in query.match(events)}
+    types = events["type"].to_pylist()
+    expected = {}
+    for start in range(0, 3000, 20):
+        piece = [Event(i, types[i]) for i in range(start, min(start + 27, 3000))]
+        for bound, err in all_matches(query.syntax, piece).items():
+            if bound[0][0] < 20:
+                expected[tuple(start + i for i, _ in bound)] = err
+    assert found == expected
+
+
+@pytest.mark.parametrize("text", ["abcd WITHIN 40 ERRORS 1", "a(b|c)+d WITHIN 20", "abcd WITHIN 40 events"])
+def test_state_is_bounded_by_the_window(text: str) -> None:
+    """Ten times the stream takes no more state."""
+    matcher = compile_query(text).matcher(output="counts")
+    sizes = []
+    for batch in stream(200_000, "abcdexyz").to_batches(max_chunksize=1000):
+        matcher.push(batch)
+        sizes.append(len(matcher.state_bytes()))
+    assert max(sizes[100:]) <= 1.5 * max(sizes[:20])
+
+
+def test_recent_events_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RETURN keeps only events that a run can still point to, in time and in count windows."""
+    monkeypatch.setattr(outputs, "CHUNK", 1000)
+    for window in ("50", "50 events"):
+        query = compile_query(f"PATTERN SEQ(a a, b b) WITHIN {window} RETURN b.ts - a.ts AS gap")
+        matcher = query.matcher()
+        for batch in stream(100_000, "abxyz").to_batches(max_chunksize=500):
+            gaps = matcher.push(batch)["gap"].to_numpy()
+            assert gaps.min() >= 1
+            assert gaps.max() <= 50
+        assert len(matcher.recent.rows) < 5000
+
+
+def test_matches_longer_than_every_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A match of 300 events: the stack grows, and the output grows beyond its chunk."""
+    monkeypatch.setattr(outputs, "CHUNK", 16)
+    events = pa.table({"ts": range(301), "type": ["a"] * 300 + ["b"]})
+    query = compile_query("a{300}b WITHIN 1000")
+    assert query.match(events).to_arrow()["events"].to_pylist() == [list(range(301))]
+    assert len(query.match(events)) == 1
+
+
+def test_counts_grow_far_beyond_what_could_be_listed() -> None:
+    """Match points stay few and exact where matches explode."""
+    events = pa.table({"ts": range(24), "type": ["a"] * 23 + ["b"]})
+    query = compile_query("a+b WITHIN 100")
+    assert len(query.match(events)) == 2**23 - 1
+    assert query.match(events).points().num_rows == 1
+    assert query.match(events, limit=10).to_arrow().num_rows == 10
+
+
+# --- keys ----------------------------------------------------------------------------------------------------
+
+
+def test_a_million_keys() -> None:
+    """Every key has its own runs; keys that fell silent give their slots back."""
+    keys = 1_000_000
+    ts = np.concatenate((np.arange(keys), np.arange(keys) + 10))
+    order = np.argsort(ts, kind="stable")
+    key = np.concatenate((np.arange(keys), np.arange(keys)))[order]
+    type_ = np.repeat(["a", "b"], keys)[order]
+    query = compile_query("PATTERN SEQ(a a, b b) WHERE [key] WITHIN 10")
+    events = pa.table({"ts": ts[order], "key": key, "type": pa.array(type_).dictionary_encode()})
+    for output in ("points", "counts"):
+        matcher = query.matcher(output=output)
+        found = sum(matcher.push(batch).num_rows for batch in events.to_batches(max_chunksize=100_000))
+        assert found == keys
+        assert matcher.progress.keys < 400_000
+
+
+def test_silent_keys_do_not_disturb_keys_that_take_their_slots() -> None:
+    """A slot that is used again starts empty."""
+    query = compile_query("PATTERN SEQ(a a, b b) WHERE [key] WITHIN 5")
+    matcher = query.matcher()
+    for i in range(30):
+        first = pa.table({"ts": [i * 100] * 1000, "key": range(i * 1000, i * 1000 + 1000), "type": ["a"] * 1000})
+        later = pa.table({"ts": [i * 100 + 50] * 1000, "key": range(i * 1000 + 500, i * 1000 + 1500), "type": ["b"] * 1000})
+        assert matcher.push(first).num_rows == 0
+        assert matcher.push(later).num_rows == 0
+    assert matcher.progress.keys < 10_000
+
+
+def test_several_equivalences_and_null_keys() -> None:
+    """Events match only where all attributes agree; NULL agrees with nothing, and is counted."""
+    events = [
+        {"ts": 1, "type": "A", "u": 1, "v": "x"},
+        {"ts": 2, "type": "A", "u": 1, "v": None},
+        {"ts": 3, "type": "B", "u": 1, "v": "y"},
+        {"ts": 4, "type": "B", "u": 1, "v": "x"},
+        {"ts": 5, "type": "B", "u": 1, "v": None},
+    ]
+    matches = compile_query("PATTERN SEQ(A a, B b) WHERE [u] AND [v] WITHIN 9").match(events)
+    assert [(m["a"], m["b"], m.key) for m in matches] == [(0, 3, {"u": 1, "v": "x"})]
+    assert matches.progress.without_key == 2
+
+
+def test_the_key_role_and_its_column() -> None:
+    """[key] means the column that plays the key."""
+    events = pa.table({"when": [1, 2], "kind": ["A", "B"], "tail": ["n1", "n1"]})
+    matches = compile_query("PATTERN SEQ(A a, B b) WHERE [key] WITHIN 9").match(events, time="when", key="tail")
+    assert matches.to_arrow().column_names == ["tail", "errors", "start", "end", "missing", "a", "b"]
+
+
+# --- determinised states ---------------------------------------------------------------------------------------
+
+
+def test_states_are_made_while_the_stream_runs() -> None:
+    """More states than are explored ahead: the kernel asks for them and goes on."""
+    text = "(a|b)*a(a|b){9} WITHIN 12"
+    events = stream(300, "ab")
+    matcher = compile_query(text).matcher(output="counts")
+    total = sum(matcher.push(events)["matches"].to_pylist())
+    assert len(matcher.engine.determinised) > 1000
+    matcher = compile_query(text).matcher(output="counts")
+    parts = 0
+    for batch in events.to_batches(max_chunksize=7):
+        parts += sum(matcher.push(batch)["matches"].to_pylist())
+        matcher = compile_query(text).from_state(matcher.state_bytes())
+    assert parts == total
+
+
+def test_the_state_cap_is_an_honest_error() -> None:
+    """Listing gives up with both numbers; points still work."""
+    query = compile_query("(a|b)*a(a|b){12} WITHIN 20")
+    events = stream(400, "ab")
+    with pytest.raises(LimitError, match="more than 1000 determinised states") as caught:
+        Matcher(query.plan, state_cap=1000).push(events)
+    assert (caught.value.code, caught.value.given, caught.value.limit) == ("ACEP-Q905", 1001, 1000)
+    assert query.match(events).points().num_rows > 100
+
+
+# --- odd input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("empty", [[], pa.table({"ts": pa.array([], pa.int64()), "type": pa.array([], pa.string())})])
+def test_no_events(empty: object) -> None:
+    """No events: no matches, no crash."""
+    matches = compile_query("ab WITHIN 5").match(empty)
+    assert len(matches) == 0
+    assert list(matches) == []
+    assert matches.points().num_rows == 0
+
+
+def test_pushing_nothing_and_irrelevant_events() -> None:
+    """Empty batches and events no letter wants leave the state as it is."""
+    matcher = compile_query("ab WITHIN 5").matcher()
+    schema = pa.schema([("ts", pa.int64()), ("type", pa.string())])
+    assert matcher.push(schema.empty_table()).num_rows == 0
+    matcher.push([{"ts": 1, "type": "a"}])
+    matcher.push([{"ts": 2, "type": "zzz"}])
+    matcher.push(schema.empty_table())
+    assert matcher.push([{"ts": 6, "type": "b"}]).num_rows == 1
+
+
+def test_time_must_not_run_backwards_between_batches() -> None:
+    """The offending row is named."""
+    matcher = compile_query("ab WITHIN 5").matcher()
+    matcher.push([{"ts": 1, "type": "a"}, {"ts": 7, "type": "a"}])
+    with pytest.raises(DataError, match="backwards") as caught:
+        matcher.push([{"ts": 6, "type": "b"}])
+    assert caught.value.row == 2
+
+
+def test_missing_column() -> None:
+    """The columns that are there are listed."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE a.price > 1 WITHIN 5")
+    with pytest.raises(QueryError, match="price"):
+        query.match([{"ts": 1, "type": "A", "prize": 1}]).to_arrow()
+    with pytest.raises((DataError, QueryError), match="key"):
+        compile_query("PATTERN SEQ(A a, B b) WHERE [key] WITHIN 5").match([{"ts": 1, "type": "A"}]).to_arrow()
+    with pytest.raises(DataError, match="type"):
+        query.match([{"ts": 1, "price": 1}]).to_arrow()
+
+
+def test_wrong_type() -> None:
+    """A comparison of text with a number is refused before anything runs."""
+    with pytest.raises(QueryError, match="price"):
+        compile_query("a WITHIN 5 DEFINE a AS price > 1").match([{"ts": 1, "price": "x"}]).to_arrow()
+
+
+def test_nan_is_null() -> None:
+    """NaN satisfies no comparison, and IS NULL."""
+    events = pa.table({"ts": [1, 2], "x": [float("nan"), 2.0]})
+    assert compile_query("a WITHIN 5 DEFINE a AS x <> 2").match(events).points().num_rows == 0
+    assert compile_query("a WITHIN 5 DEFINE a AS x IS NULL").match(events).points()["row"].to_pylist() == [0]
+
+
+def test_units_must_fit_the_time_column() -> None:
+    """Real time wants a unit; plain integers want none, or to be told what they count."""
+    times = pa.table({"ts": pa.array([0, 1_500_000], pa.timestamp("us")), "type": ["a", "b"]})
+    plain = pa.table({"ts": [0, 1500], "type": ["a", "b"]})
+    assert len(compile_query("ab WITHIN 2 s").match(times)) == 1
+    assert len(compile_query("ab WITHIN 1500 ms").match(times)) == 1
+    assert len(compile_query("ab WITHIN 1499 ms").match(times)) == 0
+    assert len(compile_query("ab WITHIN 2 s").match(plain, unit="ms")) == 1
+    assert len(compile_query("ab WITHIN 1 s").match(plain, unit="ms")) == 0
+    with pytest.raises(QueryError, match="has no unit"):
+        compile_query("ab WITHIN 2").match(times).to_arrow()
+    with pytest.raises(QueryError, match="plain integers"):
+        compile_query("ab WITHIN 2 s").match(plain).to_arrow()
+    with pytest.raises(LimitError, match="longer than time"):
+        compile_query("ab WITHIN 99999999999999 d").match(times).to_arrow()
+
+
+def test_types_that_are_not_text() -> None:
+    """Event types may be numbers: a type in a query is their text."""
+    events = pa.table({"ts": [1, 2], "type": [7, 8]})
+    assert len(compile_query("PATTERN SEQ('7' a, '8' b) WITHIN 5").match(events)) == 1
+
+
+def test_readers_can_be_read_once() -> None:
+    """The second reading says so, instead of finding nothing."""
+    matches = compile_query("ab WITHIN 5").match({"ts": i, "type": t} for i, t in enumerate("ab"))
+    assert len(matches) == 1
+    with pytest.raises(UsageError):
+        len(matches)
+
+
+def test_names_of_result_columns_are_taken() -> None:
+    """A variable cannot be called like a column of the result."""
+    with pytest.raises(QueryError, match="'missing' is taken") as caught:
+        compile_query("PATTERN SEQ(A missing, B b) WITHIN 5")
+    assert caught.value.code == "ACEP-Q901"
+    query = compile_query("PATTERN SEQ(A u, B b) WHERE [u] WITHIN 5")
+    with pytest.raises(DataError, match="two columns"):
+        query.match([{"ts": 1, "type": "A", "u": 1}]).to_arrow()
+
+
+def test_limits_and_outputs_are_checked() -> None:
+    """Arguments that make no sense."""
+    query = compile_query("ab WITHIN 5")
+    with pytest.raises(UsageError, match="limit is -1"):
+        query.match([], limit=-1)
+    with pytest.raises(UsageError, match="no output 'pictures'"):
+        query.matcher(output="pictures")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no format 'gif'"):
+        query.explain("gif")
+
+
+# --- state ---------------------------------------------------------------------------------------------------
+
+
+def test_a_state_belongs_to_its_query() -> None:
+    """Another query, other bytes, another format: refused, with both fingerprints."""
+    query = compile_query("ab WITHIN 5")
+    matcher = query.matcher()
+    matcher.push([{"ts": 1, "type": "a"}])
+    state = matcher.state_bytes()
+    with pytest.raises(DataError, match=query.automaton.fingerprint()):
+        compile_query("ac WITHIN 5").from_state(state)
+    with pytest.raises(DataError, match="window"):
+        compile_query("ab WITHIN 6").from_state(state)
+    with pytest.raises(DataError, match="not the state"):
+        query.from_state(b"rubbish")
+    assert query.from_state(state).push([{"ts": 3, "type": "b"}]).num_rows == 1
+
+
+def test_a_fresh_state_can_be_saved() -> None:
+    """Before the first batch there is nothing but the options."""
+    query = compile_query("ab WITHIN 5 s")
+    matcher = query.from_state(query.matcher(time="at", unit="s").state_bytes())
+    assert matcher.push([{"at": 1, "type": "a"}, {"at": 6, "type": "b"}]).num_rows == 1
+
+
+# --- returns -------------------------------------------------------------------------------------------------
+
+
+def test_return_reaches_back_over_batches() -> None:
+    """Values of events of earlier batches; NULL where the event is missing."""
+    query = compile_query(
+        "PATTERN SEQ(A a, B b, C c) WITHIN 9 ERRORS 1 WEIGHTS (a = 2, c = 2) "
+        "RETURN a.name AS first, b.x AS middle, c.x - a.x AS gain, 1 + 1 AS two"
+    )
+    matcher = query.matcher()
+    matcher.push([{"ts": 1, "type": "A", "x": 5, "name": "n1"}, {"ts": 2, "type": "B", "x": 6, "name": "n2"}])
+    rows = matcher.push([{"ts": 4, "type": "C", "x": 9, "name": "n3"}]).select(["first", "middle", "gain", "two"])
+    assert sorted(rows.to_pylist(), key=str) == [
+        {"first": "n1", "middle": 6, "gain": 4, "two": 2},
+        {"first": "n1", "middle": None, "gain": 4, "two": 2},
+    ]
