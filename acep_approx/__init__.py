@@ -55,8 +55,8 @@ _HOME = {
 for _package in (history, rl):
     if getattr(_package, "__distribution__", None) != "acep-approx":
         raise ImportError(
-            f"the package {_package.__name__!r} at {getattr(_package, '__file__', None)} belongs to another distribution "
-            "and has replaced ours; repair with: pip uninstall the other distribution, then "
+            f"the package {_package.__name__!r} at {getattr(_package, '__file__', None)} belongs to another "
+            "distribution and has replaced ours; repair with: pip uninstall the other distribution, then "
             "pip install --force-reinstall acep-approx"
         )
 

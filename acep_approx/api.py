@@ -199,7 +199,7 @@ def explain_text(plan: Plan) -> str:
         *(f"         because {reason}" for reason in plan.reasons()),
         f"states   {cost.states}, arcs {cost.arcs}, letters {cost.letters}",
         f"         {listing}",
-        f"work     at most {cost.updates_per_event} arc updates per event and letter, for any number of partial matches",
+        f"work     at most {cost.updates_per_event} arc updates per event and letter, however many partial matches",
         f"memory   {cost.bytes_per_key} bytes per key to detect; to list also 16 bytes per arc and event in the window",
         *(f"advice   {note}" for note in plan.advice()),
     ]

@@ -106,7 +106,8 @@ def test_silent_keys_do_not_disturb_keys_that_take_their_slots() -> None:
     matcher = query.matcher()
     for i in range(30):
         first = pa.table({"ts": [i * 100] * 1000, "key": range(i * 1000, i * 1000 + 1000), "type": ["a"] * 1000})
-        later = pa.table({"ts": [i * 100 + 50] * 1000, "key": range(i * 1000 + 500, i * 1000 + 1500), "type": ["b"] * 1000})
+        others = range(i * 1000 + 500, i * 1000 + 1500)
+        later = pa.table({"ts": [i * 100 + 50] * 1000, "key": others, "type": ["b"] * 1000})
         assert matcher.push(first).num_rows == 0
         assert matcher.push(later).num_rows == 0
     assert matcher.progress.keys < 10_000

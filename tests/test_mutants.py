@@ -1,7 +1,7 @@
 """Variants of the engine that are known to be wrong: a suite that does not notice them is too weak.
 
-The real detection kernel is changed line by line and run as plain Python against the oracle. The first three are the traps
-that were found in the published algorithm; the others guard negation, windows and the order of reading and writing.
+The real detection kernel is changed line by line and run as plain Python against the oracle. The first three are the
+traps found in the published algorithm; the others guard negation, windows and the order of reading and writing.
 """
 
 from __future__ import annotations
@@ -30,39 +30,56 @@ QUERIES = [
     "PATTERN SEQ(a x, ~(b n), b y) WITHIN 5",
 ]
 
+GROUPS = """            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                begin"""
+WRITE = """                    for e in range(lanes):
+                        cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])"""
+CLEAR = """                    cells[ix(p + e)] = NEVER"""
+
 MUTANTS = {
     "right": [],
     "one event used twice": [
-        ("            for g in range(first, last):\n                at = group_off + g * GROUP\n                f = (g - first) * lanes\n                begin",
-         "            for g in [x for _ in range(2) for x in range(first, last)]:\n                at = group_off + g * GROUP\n                f = (g - first) * lanes\n                begin"),
-        ("                low = t - window",
-         "                for r in range(tables[at + 3], tables[at + GROUP + 3]):\n"
-         "                    for e in range(lanes):\n"
-         "                        q = base + tables[row_off + r] + e\n"
-         "                        cells[q] = max(cells[q], fresh[f + e])\n"
-         "                low = t - window"),
+        (GROUPS, GROUPS.replace("range(first, last)", "[x for _ in range(2) for x in range(first, last)]")),
+        (
+            "                err = below + tables[ix(at + 1)]",
+            """                for r in range(tables[ix(at + 3)], tables[ix(at + GROUP + 3)]):
+                    for e in range(lanes):
+                        q = base + tables[ix(row_off + r)] + e
+                        cells[q] = max(cells[q], fresh[f + e])
+                err = below + tables[ix(at + 1)]""",
+        ),
     ],
     "least error only": [
-        ("                    for e in range(lanes):\n                        cells[p + e] = max(cells[p + e], fresh[f + e])",
-         "                    old = [e for e in range(lanes) if cells[p + e] >= t - window]\n"
-         "                    new = [e for e in range(lanes) if fresh[f + e] >= t - window]\n"
-         "                    if new and (not old or new[0] <= old[0]):\n"
-         "                        for e in range(lanes):\n"
-         "                            cells[p + e] = fresh[f + new[0]] if e >= new[0] else NEVER"),
+        (
+            WRITE,
+            """                    old = [e for e in range(lanes) if cells[p + e] >= t - window]
+                    new = [e for e in range(lanes) if fresh[f + e] >= t - window]
+                    if new and (not old or new[0] <= old[0]):
+                        for e in range(lanes):
+                            cells[p + e] = fresh[f + new[0]] if e >= new[0] else NEVER""",
+        ),
     ],
     "earliest start": [
-        ("cells[p + e] = max(cells[p + e], fresh[f + e])",
-         "cells[p + e] = min(cells[p + e], fresh[f + e]) if cells[p + e] >= t - window and fresh[f + e] > NEVER // 2"
-         " else max(cells[p + e], fresh[f + e])"),
+        (
+            WRITE,
+            """                    for e in range(lanes):
+                        both = cells[p + e] >= t - window and fresh[f + e] > NEVER // 2
+                        cells[p + e] = (min if both else max)(cells[p + e], fresh[f + e])""",
+        ),
     ],
-    "window one too short": [("low = t - window", "low = t - window + 1")],
-    "negation ignored": [("                    cells[p + e] = NEVER", "                    pass")],
+    "window one too short": [("            low = t - window", "            low = t - window + 1")],
+    "negation ignored": [(CLEAR, "                    pass")],
     "negation breaks what the event itself completes": [
-        ("            for g in range(first, last):\n                at = group_off + g * GROUP\n                f = (g - first) * lanes\n                begin",
-         "            for x in range(tables[clear_off + c], tables[clear_off + c + 1]):\n"
-         "                for e in range(lanes):\n"
-         "                    cells[base + tables[clear_row + x] + e] = NEVER\n"
-         "            for g in range(first, last):\n                at = group_off + g * GROUP\n                f = (g - first) * lanes\n                begin"),
+        (
+            GROUPS,
+            """            for x in range(tables[ix(clear_off + c)], tables[ix(clear_off + c + 1)]):
+                for e in range(lanes):
+                    cells[base + tables[clear_row + x] + e] = NEVER
+"""
+            + GROUPS,
+        ),
     ],
 }
 
@@ -95,7 +112,7 @@ def mismatches(detect) -> int:
                 events.append(Event(tick, rng.choice("abcd")))
             cells.cells = np.full(max(cells.stride, 1), kernel_detect.NEVER, np.int64)
             stream = grouped([[(e.tick, bit.get(e.type, 0)) for e in events]], cells.classes)
-            out = np.zeros(3 * len(events), np.int64)
+            out = np.zeros(3 * len(events) + 3, np.int64)
             tables, fresh = (cells.tables, cells.offsets), np.zeros(64, np.int64)
             hits = detect(stream.slot, stream.tick, stream.cls, *tables, cells.cells, fresh, cells.window, out)
             points = {int(out[3 * h]): int(out[3 * h + 1]) for h in range(hits)}

@@ -14,6 +14,7 @@ from acep_approx.matching.matches import errors_of
 from tests.naive import Binding, match_points
 from tests.worlds import World, walk_absent, worlds
 
+
 def cases(number: int) -> settings:
     """Settings for ``number`` random worlds."""
     slow = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

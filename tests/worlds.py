@@ -86,10 +86,13 @@ conditions = st.one_of(st.none(), st.none(), st.tuples(st.sampled_from(sorted(CO
 bounds = st.sampled_from([(0, None), (1, None), (0, 1), (2, 3), (1, 2), (2, None), (0, 2), (2, 2)])
 
 
-def patterns(leaf: st.SearchStrategy[Pattern], negated: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
+Patterns = st.SearchStrategy[Pattern]
+
+
+def patterns(leaf: Patterns, negated: Patterns) -> Patterns:
     """Patterns with a handful of leaves; negations stand between other parts."""
 
-    def grow(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
+    def grow(inner: Patterns) -> Patterns:
         several = st.lists(inner, min_size=2, max_size=3)
         sequences = several.map(lambda parts: Sequence(tuple(parts)))
         with_gap = st.tuples(inner, negated, inner).map(Sequence)

@@ -37,7 +37,7 @@ class Arc:
     """A move from ``source`` to ``target`` that consumes one event.
 
     ``letter`` indexes ``Automaton.letters``; ``label`` indexes ``Automaton.variables``; ``cost`` is the weight of
-    the skipped letters and ``skipped`` names their variables; ``guard`` holds letters of which no event may lie between.
+    the skipped letters, ``skipped`` names their variables; ``guard`` holds letters of which no event may lie between.
     """
 
     source: int

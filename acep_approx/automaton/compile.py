@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from acep_approx.automaton.automaton import Arc, Automaton, Final, Letter
 from acep_approx.automaton.closure import reach
+from acep_approx.automaton.letters import unbound
 from acep_approx.automaton.reduce import merge_equal_futures
 from acep_approx.automaton.thompson import Thompson, build_thompson
 from acep_approx.errors import LimitError
-from acep_approx.automaton.letters import unbound
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.syntax import Atom, Expression, QuerySyntax
 
@@ -48,7 +48,7 @@ def compile_automaton(query: QuerySyntax) -> Automaton:
     (3, 3, [1, 0])
     """
     book = _Letters(query)
-    graph = build_thompson(query.pattern, lambda atom: book.index(atom))
+    graph = build_thompson(query.pattern, book.index)
     raw = _automaton_of(graph, query, book)
     return merge_equal_futures(raw)
 

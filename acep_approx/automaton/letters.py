@@ -73,19 +73,20 @@ class LetterReader:
         """
         masks = self._by_type(column("type")) if self.needs_type else np.full(rows, self._mask_of(None), np.uint64)
         for condition, needing in zip(self.conditions, self._needing, strict=True):
-            holds = evaluate(condition, lambda attribute: column(attribute.name))
+            holds = evaluate(condition, lambda leaf: column(str(leaf.name)))
             masks &= np.where(_as_bool(holds, rows), np.uint64(2**64 - 1), ~needing)
         return masks
 
-    def _mask_of(self, type_: object) -> np.uint64:
+    def _mask_of(self, type_: str | None) -> np.uint64:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
     def _by_type(self, types: pa.Array) -> Masks:
         if not pa.types.is_dictionary(types.type):
             types = pc.dictionary_encode(types)
         names = types.dictionary.to_pylist()
-        table = np.array([*(self._mask_of(None if name is None else str(name)) for name in names), self._mask_of(None)], dtype=np.uint64)
-        codes = pc.fill_null(types.indices, len(names)).to_numpy(zero_copy_only=False)
+        per_name = [self._mask_of(None if name is None else str(name)) for name in names]
+        table: Masks = np.array([*per_name, self._mask_of(None)], dtype=np.uint64)
+        codes: npt.NDArray[np.int64] = pc.fill_null(types.indices, len(names)).to_numpy(zero_copy_only=False)
         return table[codes]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from acep_approx.automaton.automaton import START, Arc, Automaton, Final
+from acep_approx.automaton.automaton import START, Arc, Automaton
 
 
 def merge_equal_futures(automaton: Automaton) -> Automaton:

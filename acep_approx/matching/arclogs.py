@@ -258,7 +258,8 @@ class ArcLogs:
     def err(self, hits: Ints) -> Ints:
         """Errors of the matches of each hit."""
         start = self.offsets[kernel_arclog.ARC]
-        return self.tables[start + 5 * hits[1::2] + 3]
+        err: Ints = self.tables[start + 5 * hits[1::2] + 3]
+        return err
 
     def count(self, hits: Ints, events: Grouped) -> Ints:
         """Number of matches of each hit, without listing them."""
@@ -284,7 +285,8 @@ class ArcLogs:
         offset, tail = self.logs[0::LOG], self.logs[2::LOG]
         lengths = tail[tail > 0]
         first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        return np.unique(self.arena[0::2][first + np.arange(lengths.sum())])
+        rows: Ints = np.unique(self.arena[0::2][first + np.arange(lengths.sum())])
+        return rows
 
     def _walk(
         self, hits: Ints, events: Grouped, out_match: Ints, out_event: Ints, *, only_count: bool

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,7 @@ from acep_approx.matching.kernel_detect import FEW_LANES, MANY_LANES, NEVER, det
 
 Ints = npt.NDArray[np.int64]
 Node = tuple[int, frozenset[int]]
+NO_GUARD: frozenset[int] = frozenset()
 
 MAX_ERRORS = MANY_LANES - 1
 
@@ -59,8 +62,9 @@ class Cells:
         self._out = np.zeros(0, np.int64)
 
     def _number_rows(self) -> dict[Node, int]:
-        """A row for each state that arcs leave, once per guard that an arc has."""
-        nodes = {(arc.source, arc.guard) for arc in self.automaton.arcs if arc.source != START}
+        """A row for each state, and one more for each guard on an arc that leaves it."""
+        nodes = {(state, NO_GUARD) for state in range(self.automaton.size) if state != START}
+        nodes |= {(arc.source, arc.guard) for arc in self.automaton.arcs if arc.source != START}
         return {node: row for row, node in enumerate(sorted(nodes, key=lambda n: (n[0], sorted(n[1]))))}
 
     def set_classes(self, classes: list[int]) -> None:
@@ -77,7 +81,7 @@ class Cells:
             clears.extend(self._address(row) for (_, guard), row in self._rows.items() if guard & broken)
             clear_first.append(len(clears))
         self._layout(groups, class_first, clears, clear_first)
-        largest = max((b - a for a, b in zip(class_first, class_first[1:], strict=False)), default=0)
+        largest = max((b - a for a, b in pairwise(class_first)), default=0)
         self._fresh = np.zeros(max(largest, 1) * self.lanes, np.int64)
 
     def _groups(self, mask: int) -> list[tuple[int, int, list[int], list[int]]]:
@@ -111,7 +115,14 @@ class Cells:
         clears: list[int],
         clear_first: list[int],
     ) -> None:
-        """Flatten into one table: classes, groups (with a sentinel), arcs, rows, clears."""
+        """Flatten into one table: classes, groups (with a sentinel), arcs, rows, clears.
+
+        Groups of similar size are filled up to the same size: a loop of constant length is never mispredicted.
+        """
+        longest = max((len(read) for _, _, read, _ in groups), default=0)
+        if longest * len(groups) <= 2 * sum(len(read) for _, _, read, _ in groups):
+            nowhere = self._address(0) - self.lanes  # the pad of a row: minus infinity
+            groups = [(b, f, read + [nowhere] * (longest - len(read)), write) for b, f, read, write in groups]
         heads: list[int] = []
         arcs: list[int] = []
         rows: list[int] = []
@@ -163,8 +174,8 @@ class Cells:
         numpy.ndarray of int64, shape (hits, 3)
             Event index, least err, latest start at that err; in the order of the events given.
         """
-        if self._out.size < 3 * slot.size:
-            self._out = np.zeros(3 * slot.size, np.int64)
+        if self._out.size < 3 * slot.size + 3:
+            self._out = np.zeros(3 * slot.size + 3, np.int64)
         hits = self._detect(
             slot, tick, cls, self.tables, self.offsets, self.cells, self._fresh, self.window, self._out
         )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.matching.jit import inline, kernel
+from acep_approx.matching.jit import inline, ix, kernel
 from acep_approx.matching.kernel_detect import NEVER
 
 Ints = npt.NDArray[np.int64]
@@ -43,35 +43,35 @@ LOG = 4
 @inline
 def _append(logs: Ints, at: int, arena: Ints, header: Ints, row: int, value: int) -> bool:
     """Append ``(row, value)`` to the log at ``at``; False where the arena is full. Repeating it changes nothing."""
-    offset = logs[at]
-    head = logs[at + 1]
-    tail = logs[at + 2]
-    room = logs[at + 3]
-    if tail > head and arena[2 * (offset + tail - 1)] == row:
+    offset = logs[ix(at)]
+    head = logs[ix(at + 1)]
+    tail = logs[ix(at + 2)]
+    room = logs[ix(at + 3)]
+    if tail > head and arena[ix(2 * (offset + tail - 1))] == row:
         return True
     if tail == room:
-        floor = header[FLOOR]
-        while head < tail and arena[2 * (offset + head) + 1] < floor:
+        floor = header[ix(FLOOR)]
+        while head < tail and arena[ix(2 * (offset + head) + 1)] < floor:
             head += 1
         live = tail - head
         target = offset
         if 2 * live > room or room == 0:
             room = max(4, 2 * room)
-            if 2 * (header[USED] + room) > arena.size:
-                header[ASK] = room
+            if 2 * (header[ix(USED)] + room) > arena.size:
+                header[ix(ASK)] = room
                 return False
-            target = header[USED]
-            header[USED] += room
+            target = header[ix(USED)]
+            header[ix(USED)] += room
         for e in range(2 * live):
-            arena[2 * target + e] = arena[2 * (offset + head) + e]
+            arena[ix(2 * target + e)] = arena[ix(2 * (offset + head) + e)]
         offset = target
         tail = live
-        logs[at] = offset
-        logs[at + 1] = 0
-        logs[at + 3] = room
-    arena[2 * (offset + tail)] = row
-    arena[2 * (offset + tail) + 1] = value
-    logs[at + 2] = tail + 1
+        logs[ix(at)] = offset
+        logs[ix(at + 1)] = 0
+        logs[ix(at + 3)] = room
+    arena[ix(2 * (offset + tail))] = row
+    arena[ix(2 * (offset + tail) + 1)] = value
+    logs[ix(at + 2)] = tail + 1
     return True
 
 
@@ -122,68 +122,68 @@ def update(
     An event is either done or can be done again: appends are idempotent, everything else is written at its end.
     Complexity: O(live states with a move + appends) per event, appends amortised.
     """
-    states = offsets[STATES]
-    width = offsets[LOGS]
-    for i in range(header[NEXT], slot.size):
-        header[NEXT] = i
-        s = slot[i]
-        t = tick[i]
-        c = cls[i]
-        if s != header[SLOT]:
-            header[SLOT] = s
-            header[FLOOR] = t - window
+    states = offsets[ix(STATES)]
+    width = offsets[ix(LOGS)]
+    for i in range(header[ix(NEXT)], slot.size):
+        header[ix(NEXT)] = i
+        s = slot[ix(i)]
+        t = tick[ix(i)]
+        c = cls[ix(i)]
+        if s != header[ix(SLOT)]:
+            header[ix(SLOT)] = s
+            header[ix(FLOOR)] = t - window
         low = t - window
         base = s * states
-        found = header[HITS]
+        found = header[ix(HITS)]
         waiting = 0
-        for x in range(tables[offsets[SOURCES] + c], tables[offsets[SOURCES] + c + 1]):
-            at = offsets[SOURCE] + 3 * x
-            d = tables[at]
-            start = t if d == 0 else latest[base + d]
+        for x in range(tables[ix(offsets[ix(SOURCES)] + c)], tables[ix(offsets[ix(SOURCES)] + c + 1)]):
+            at = offsets[ix(SOURCE)] + 3 * x
+            d = tables[ix(at)]
+            start = t if d == 0 else latest[ix(base + d)]
             if start < low:
                 continue
-            if tables[at + 2] == NOT_MADE:
-                header[ASK] = d
-                header[ASK_CLASS] = c
+            if tables[ix(at + 2)] == NOT_MADE:
+                header[ix(ASK)] = d
+                header[ix(ASK_CLASS)] = c
                 return UNKNOWN
-            for m in range(tables[at + 1], tables[at + 1] + tables[at + 2]):
-                a = tables[offsets[MOVE] + m]
-                arc = offsets[ARC] + 5 * a
-                if tables[arc + 4] == 1:
-                    if not _append(logs, (s * width + a) * LOG, arena, header, row[i], start):
+            for m in range(tables[ix(at + 1)], tables[ix(at + 1)] + tables[ix(at + 2)]):
+                a = tables[ix(offsets[ix(MOVE)] + m)]
+                arc = offsets[ix(ARC)] + 5 * a
+                if tables[ix(arc + 4)] == 1:
+                    if not _append(logs, (s * width + a) * LOG, arena, header, row[ix(i)], start):
                         return GROW
-                    pending[2 * waiting] = tables[arc + 1]
-                    pending[2 * waiting + 1] = start
+                    pending[ix(2 * waiting)] = tables[ix(arc + 1)]
+                    pending[ix(2 * waiting + 1)] = start
                     waiting += 1
-                if tables[arc + 3] >= 0:
+                if tables[ix(arc + 3)] >= 0:
                     if 2 * found + 2 > hits.size:
                         return HITS_FULL
-                    hits[2 * found] = i
-                    hits[2 * found + 1] = a
+                    hits[ix(2 * found)] = i
+                    hits[ix(2 * found + 1)] = a
                     found += 1
-        first = tables[offsets[PASSES] + c]
-        last = tables[offsets[PASSES] + c + 1]
+        first = tables[ix(offsets[ix(PASSES)] + c)]
+        last = tables[ix(offsets[ix(PASSES)] + c + 1)]
         for x in range(first, last):
-            at = offsets[PASS] + 3 * x
-            start = latest[base + tables[at]]
+            at = offsets[ix(PASS)] + 3 * x
+            start = latest[ix(base + tables[ix(at)])]
             if start < low:
                 continue
-            a = tables[at + 1]
+            a = tables[ix(at + 1)]
             if a >= 0:
-                if not _append(logs, (s * width + a) * LOG, arena, header, row[i], start):
+                if not _append(logs, (s * width + a) * LOG, arena, header, row[ix(i)], start):
                     return GROW
-                pending[2 * waiting] = tables[offsets[ARC] + 5 * a + 1]
-                pending[2 * waiting + 1] = start
+                pending[ix(2 * waiting)] = tables[ix(offsets[ix(ARC)] + 5 * a + 1)]
+                pending[ix(2 * waiting + 1)] = start
                 waiting += 1
-            if not _append(logs, (s * width + tables[at + 2]) * LOG, arena, header, row[i], t):
+            if not _append(logs, (s * width + tables[ix(at + 2)]) * LOG, arena, header, row[ix(i)], t):
                 return GROW
         for x in range(first, last):
-            latest[base + tables[offsets[PASS] + 3 * x]] = NEVER
+            latest[ix(base + tables[ix(offsets[ix(PASS)] + 3 * x)])] = NEVER
         for x in range(waiting):
-            d = base + pending[2 * x]
-            latest[d] = max(latest[d], pending[2 * x + 1])
-        header[HITS] = found
-    header[NEXT] = slot.size
+            d = base + pending[ix(2 * x)]
+            latest[ix(d)] = max(latest[ix(d)], pending[ix(2 * x + 1)])
+        header[ix(HITS)] = found
+    header[ix(NEXT)] = slot.size
     return DONE
 
 
@@ -193,11 +193,11 @@ def compact(logs: Ints, width: int, arena: Ints, floors: Ints, moved: Ints) -> i
     used = 0
     for log in range(logs.size // LOG):
         at = log * LOG
-        offset = logs[at]
-        head = logs[at + 1]
-        tail = logs[at + 2]
-        floor = floors[log // width]
-        while head < tail and arena[2 * (offset + head) + 1] < floor:
+        offset = logs[ix(at)]
+        head = logs[ix(at + 1)]
+        tail = logs[ix(at + 2)]
+        floor = floors[ix(log // width)]
+        while head < tail and arena[ix(2 * (offset + head) + 1)] < floor:
             head += 1
         live = tail - head
         room = 0
@@ -206,10 +206,10 @@ def compact(logs: Ints, width: int, arena: Ints, floors: Ints, moved: Ints) -> i
             while room < 2 * live:
                 room *= 2
         for e in range(2 * live):
-            moved[2 * used + e] = arena[2 * (offset + head) + e]
-        logs[at] = used
-        logs[at + 1] = 0
-        logs[at + 2] = live
-        logs[at + 3] = room
+            moved[ix(2 * used + e)] = arena[ix(2 * (offset + head) + e)]
+        logs[ix(at)] = used
+        logs[ix(at + 1)] = 0
+        logs[ix(at + 2)] = live
+        logs[ix(at + 3)] = room
         used += room
     return used

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.matching.jit import inline, kernel
+from acep_approx.matching.jit import inline, ix, kernel
 from acep_approx.matching.kernel_arclog import ARC, INTO, INTO_ARC, LOG, LOGS, RESET
 
 Ints = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ def _first_with(arena: Ints, low: int, high: int, column: int, value: int) -> in
     """First entry in ``low .. high`` whose column is not below ``value``."""
     while low < high:
         middle = (low + high) // 2
-        if arena[2 * middle + column] < value:
+        if arena[ix(2 * middle + column)] < value:
             low = middle + 1
         else:
             high = middle
@@ -43,12 +43,12 @@ def _first_with(arena: Ints, low: int, high: int, column: int, value: int) -> in
 def _push(stack: Ints, depth: int, tables: Ints, offsets: Ints, state: int, length: int, bound: int) -> None:
     """Open a frame for the arcs into ``state``."""
     frame = depth * FRAME
-    stack[frame + NEXT_ARC] = tables[offsets[INTO] + state]
-    stack[frame + END_ARC] = tables[offsets[INTO] + state + 1]
-    stack[frame + ENTRY] = 0
-    stack[frame + END_ENTRY] = 0
-    stack[frame + LENGTH] = length
-    stack[frame + BOUND] = bound
+    stack[ix(frame + NEXT_ARC)] = tables[ix(offsets[ix(INTO)] + state)]
+    stack[ix(frame + END_ARC)] = tables[ix(offsets[ix(INTO)] + state + 1)]
+    stack[ix(frame + ENTRY)] = 0
+    stack[ix(frame + END_ENTRY)] = 0
+    stack[ix(frame + LENGTH)] = length
+    stack[ix(frame + BOUND)] = bound
 
 
 @kernel
@@ -91,94 +91,94 @@ def walk(
     int
         ``DONE``, ``OUT_FULL`` or ``DEEPER``.
     """
-    width = offsets[LOGS]
-    while header[HIT] < hits.size // 2:
-        h = header[HIT]
-        i = hits[2 * h]
-        low = tick[i] - window
-        base = slot[i] * width
-        if header[DEPTH] == 0:
-            arc = offsets[ARC] + 5 * hits[2 * h + 1]
-            path[0] = row[i]
-            path[1] = tables[arc + 2]
-            if tables[arc] == 0:
+    width = offsets[ix(LOGS)]
+    while header[ix(HIT)] < hits.size // 2:
+        h = header[ix(HIT)]
+        i = hits[ix(2 * h)]
+        low = tick[ix(i)] - window
+        base = slot[ix(i)] * width
+        if header[ix(DEPTH)] == 0:
+            arc = offsets[ix(ARC)] + 5 * hits[ix(2 * h + 1)]
+            path[ix(0)] = row[ix(i)]
+            path[ix(1)] = tables[ix(arc + 2)]
+            if tables[ix(arc)] == 0:
                 if only_count == 0:
-                    m = header[MATCHES]
-                    v = header[EVENTS]
+                    m = header[ix(MATCHES)]
+                    v = header[ix(EVENTS)]
                     if 3 * m + 3 > out_match.size or 2 * v + 2 > out_event.size:
                         return OUT_FULL
-                    out_match[3 * m] = h
-                    out_match[3 * m + 1] = 1
-                    out_match[3 * m + 2] = tick[i]
-                    out_event[2 * v] = path[0]
-                    out_event[2 * v + 1] = path[1]
-                    header[MATCHES] = m + 1
-                    header[EVENTS] = v + 1
+                    out_match[ix(3 * m)] = h
+                    out_match[ix(3 * m + 1)] = 1
+                    out_match[ix(3 * m + 2)] = tick[ix(i)]
+                    out_event[ix(2 * v)] = path[ix(0)]
+                    out_event[ix(2 * v + 1)] = path[ix(1)]
+                    header[ix(MATCHES)] = m + 1
+                    header[ix(EVENTS)] = v + 1
                 else:
-                    out_match[h] = 1
-                header[HIT] = h + 1
+                    out_match[ix(h)] = 1
+                header[ix(HIT)] = h + 1
                 continue
-            _push(stack, 0, tables, offsets, tables[arc], 1, row[i])
-            header[DEPTH] = 1
-            header[TOTAL] = 0
-        while header[DEPTH] > 0:
-            frame = (header[DEPTH] - 1) * FRAME
-            if stack[frame + ENTRY] == stack[frame + END_ENTRY]:
-                if stack[frame + NEXT_ARC] == stack[frame + END_ARC]:
-                    header[DEPTH] -= 1
+            _push(stack, 0, tables, offsets, tables[ix(arc)], 1, row[ix(i)])
+            header[ix(DEPTH)] = 1
+            header[ix(TOTAL)] = 0
+        while header[ix(DEPTH)] > 0:
+            frame = (header[ix(DEPTH)] - 1) * FRAME
+            if stack[ix(frame + ENTRY)] == stack[ix(frame + END_ENTRY)]:
+                if stack[ix(frame + NEXT_ARC)] == stack[ix(frame + END_ARC)]:
+                    header[ix(DEPTH)] -= 1
                     continue
-                a = tables[offsets[INTO_ARC] + stack[frame + NEXT_ARC]]
-                stack[frame + NEXT_ARC] += 1
+                a = tables[ix(offsets[ix(INTO_ARC)] + stack[ix(frame + NEXT_ARC)])]
+                stack[ix(frame + NEXT_ARC)] += 1
                 log = (base + a) * LOG
-                first = logs[log] + logs[log + 1]
-                end = _first_with(arena, first, logs[log] + logs[log + 2], 0, stack[frame + BOUND])
-                arc = offsets[ARC] + 5 * a
-                reset = tables[offsets[RESET] + tables[arc + 1]]
+                first = logs[ix(log)] + logs[ix(log + 1)]
+                end = _first_with(arena, first, logs[ix(log)] + logs[ix(log + 2)], 0, stack[ix(frame + BOUND)])
+                arc = offsets[ix(ARC)] + 5 * a
+                reset = tables[ix(offsets[ix(RESET)] + tables[ix(arc + 1)])]
                 if reset >= 0 and first < end:
                     log = (base + reset) * LOG
-                    oldest = logs[log] + logs[log + 1]
-                    after = _first_with(arena, oldest, logs[log] + logs[log + 2], 0, stack[frame + BOUND])
+                    oldest = logs[ix(log)] + logs[ix(log + 1)]
+                    after = _first_with(arena, oldest, logs[ix(log)] + logs[ix(log + 2)], 0, stack[ix(frame + BOUND)])
                     if after > oldest:
-                        first = _first_with(arena, first, end, 0, arena[2 * (after - 1)])
+                        first = _first_with(arena, first, end, 0, arena[ix(2 * (after - 1))])
                 first = _first_with(arena, first, end, 1, low)
-                if only_count == 1 and tables[arc] == 0:
-                    header[TOTAL] += end - first
+                if only_count == 1 and tables[ix(arc)] == 0:
+                    header[ix(TOTAL)] += end - first
                     continue
-                stack[frame + AT_ARC] = arc
-                stack[frame + ENTRY] = first
-                stack[frame + END_ENTRY] = end
+                stack[ix(frame + AT_ARC)] = arc
+                stack[ix(frame + ENTRY)] = first
+                stack[ix(frame + END_ENTRY)] = end
                 continue
-            arc = stack[frame + AT_ARC]
-            entry = stack[frame + ENTRY]
-            length = stack[frame + LENGTH]
-            here = arena[2 * entry]
-            if tables[arc] == 0:
-                m = header[MATCHES]
-                v = header[EVENTS]
+            arc = stack[ix(frame + AT_ARC)]
+            entry = stack[ix(frame + ENTRY)]
+            length = stack[ix(frame + LENGTH)]
+            here = arena[ix(2 * entry)]
+            if tables[ix(arc)] == 0:
+                m = header[ix(MATCHES)]
+                v = header[ix(EVENTS)]
                 if 3 * m + 3 > out_match.size or 2 * (v + length) + 2 > out_event.size:
                     return OUT_FULL
-                out_match[3 * m] = h
-                out_match[3 * m + 1] = length + 1
-                out_match[3 * m + 2] = arena[2 * entry + 1]
-                out_event[2 * v] = here
-                out_event[2 * v + 1] = tables[arc + 2]
+                out_match[ix(3 * m)] = h
+                out_match[ix(3 * m + 1)] = length + 1
+                out_match[ix(3 * m + 2)] = arena[ix(2 * entry + 1)]
+                out_event[ix(2 * v)] = here
+                out_event[ix(2 * v + 1)] = tables[ix(arc + 2)]
                 for x in range(length):
-                    out_event[2 * (v + 1 + x)] = path[2 * (length - 1 - x)]
-                    out_event[2 * (v + 1 + x) + 1] = path[2 * (length - 1 - x) + 1]
-                header[MATCHES] = m + 1
-                header[EVENTS] = v + 1 + length
-                stack[frame + ENTRY] = entry + 1
+                    out_event[ix(2 * (v + 1 + x))] = path[ix(2 * (length - 1 - x))]
+                    out_event[ix(2 * (v + 1 + x) + 1)] = path[ix(2 * (length - 1 - x) + 1)]
+                header[ix(MATCHES)] = m + 1
+                header[ix(EVENTS)] = v + 1 + length
+                stack[ix(frame + ENTRY)] = entry + 1
                 continue
-            if (header[DEPTH] + 1) * FRAME > stack.size or 2 * length + 2 > path.size:
+            if (header[ix(DEPTH)] + 1) * FRAME > stack.size or 2 * length + 2 > path.size:
                 return DEEPER
-            stack[frame + ENTRY] = entry + 1
-            if tables[arc + 2] >= 0:
-                path[2 * length] = here
-                path[2 * length + 1] = tables[arc + 2]
+            stack[ix(frame + ENTRY)] = entry + 1
+            if tables[ix(arc + 2)] >= 0:
+                path[ix(2 * length)] = here
+                path[ix(2 * length + 1)] = tables[ix(arc + 2)]
                 length += 1
-            _push(stack, header[DEPTH], tables, offsets, tables[arc], length, here)
-            header[DEPTH] += 1
+            _push(stack, header[ix(DEPTH)], tables, offsets, tables[ix(arc)], length, here)
+            header[ix(DEPTH)] += 1
         if only_count == 1:
-            out_match[h] = header[TOTAL]
-        header[HIT] = h + 1
+            out_match[ix(h)] = header[ix(TOTAL)]
+        header[ix(HIT)] = h + 1
     return DONE

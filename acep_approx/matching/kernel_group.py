@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.matching.jit import kernel
+from acep_approx.matching.jit import ix, kernel
 
 Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint64]
@@ -25,13 +25,13 @@ def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls:
     """
     size = known_mask.size
     for i in range(first, mask.size):
-        m = mask[i]
+        m = mask[ix(i)]
         place = np.int64((m * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) & (size - 1)
-        while known_class[place] >= 0 and known_mask[place] != m:
+        while known_class[ix(place)] >= 0 and known_mask[ix(place)] != m:
             place = (place + 1) & (size - 1)
-        if known_class[place] < 0:
+        if known_class[ix(place)] < 0:
             return i
-        cls[i] = known_class[place]
+        cls[ix(i)] = known_class[ix(place)]
     return mask.size
 
 
@@ -77,33 +77,33 @@ def group(
     """
     slots = 0
     for i in range(slot.size):
-        s = slot[i]
-        if s >= 0 and cls[i] > 0:
-            if count[s] == 0:
-                touched[slots] = s
+        s = slot[ix(i)]
+        if s >= 0 and cls[ix(i)] > 0:
+            if count[ix(s)] == 0:
+                touched[ix(slots)] = s
                 slots += 1
-            count[s] += 1
+            count[ix(s)] += 1
     total = 0
     for j in range(slots):
-        s = touched[j]
-        here = count[s]
-        count[s] = total
+        s = touched[ix(j)]
+        here = count[ix(s)]
+        count[ix(s)] = total
         total += here
     for i in range(slot.size):
-        s = slot[i]
+        s = slot[ix(i)]
         if s < 0:
             continue
-        t = tick[i]
+        t = tick[ix(i)]
         if is_count == 1:
-            t = counters[s]
-            counters[s] = t + 1
-        if cls[i] > 0:
-            at = count[s]
-            count[s] = at + 1
-            out_slot[at] = s
-            out_tick[at] = t
-            out_cls[at] = cls[i]
-            out_row[at] = first_row + i
+            t = counters[ix(s)]
+            counters[ix(s)] = t + 1
+        if cls[ix(i)] > 0:
+            at = count[ix(s)]
+            count[ix(s)] = at + 1
+            out_slot[ix(at)] = s
+            out_tick[ix(at)] = t
+            out_cls[ix(at)] = cls[ix(i)]
+            out_row[ix(at)] = first_row + i
     for j in range(slots):
-        count[touched[j]] = 0
+        count[ix(touched[ix(j)])] = 0
     return total

@@ -19,7 +19,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
-from acep_approx.matching.arclogs import ArcLogs, Grouped
+from acep_approx.matching.arclogs import ArcLogs
 from acep_approx.matching.cells import Cells
 from acep_approx.matching.outputs import Counts, Listing, Output, Points, Stamps
 from acep_approx.matching.planner import Plan
@@ -39,8 +39,11 @@ SWEEP = 4096
 
 @dataclass
 class Progress:
-    """What a matcher has seen: ``events`` in all, ``relevant`` to a letter, ``without_key`` (a NULL equivalence
-    attribute), ``keys`` that have live state."""
+    """What a matcher has seen.
+
+    ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), and the ``keys``
+    that have state.
+    """
 
     events: int = 0
     relevant: int = 0

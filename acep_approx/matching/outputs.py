@@ -26,8 +26,6 @@ CHUNK = 1 << 20
 class Output(Protocol):
     """An engine with its way of putting results into columns."""
 
-    engine: Cells | ArcLogs
-
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events and give their results, in order of the rows that complete them."""
 
@@ -66,8 +64,10 @@ class Points:
         self.stamps = stamps
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:  # noqa: ARG002
-        """One table: key, row, time, errors, and start. In a count window instead of start: span, in
-        events, and position, the number of the event in its partition."""
+        """One table: key, errors, start, end, row.
+
+        In a count window instead of start: span, in events, and position, the number of the event in its partition.
+        """
         points = self.engine.detect(events.slot, events.tick, events.cls)
         points = points[np.argsort(events.row[points[:, 0]], kind="stable")]
         at, errors, start = points[:, 0], points[:, 1], points[:, 2]
@@ -146,8 +146,8 @@ class Listing:
         """Tables: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
         if self._needs_recent:
             self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
-        hits = self.engine.update(events, floors).reshape(-1, 2)
-        hits = hits[np.argsort(events.row[hits[:, 0]], kind="stable")].ravel()
+        pairs = self.engine.update(events, floors).reshape(-1, 2)
+        hits = pairs[np.argsort(events.row[pairs[:, 0]], kind="stable")].ravel()
         for listed in self.engine.listed(hits, events, CHUNK):
             yield self._table(hits, listed, events, batch)
         if self._needs_recent:

@@ -55,7 +55,7 @@ class Plan:
         keyed = ", ".join(f"[{e.name}]" for e in self.query.equivalences)
         return (
             "every predicate is about one event alone, so a run is just (state, errors, start)",
-            "skip_till_any_match: of two runs in one state with as many errors, the later start can do all the other can",
+            "skip_till_any_match: of two runs in one state with as many errors, the later start does all the other can",
             f"the equivalence {keyed} splits the stream: each key has cells of its own"
             if keyed
             else "no equivalence: one set of cells for the whole stream",
@@ -65,15 +65,15 @@ class Plan:
         """What would make the query cheaper, or what to look out for."""
         notes = []
         if self.automaton.errors >= 2:
-            notes.append(f"ERRORS {self.automaton.errors} multiplies the number of matches: list points first, or lower k")
+            notes.append(f"ERRORS {self.automaton.errors} multiplies the matches: look at points first, or lower k")
         if self.cost.determinised is None:
             notes.append("listing matches makes states while it runs; points and bundles never do")
         elif self.cost.determinised > 200:
             notes.append(
-                f"listing matches needs {self.cost.determinised} determinised states: fewer optional or repeated parts help"
+                f"listing needs {self.cost.determinised} determinised states: fewer optional or repeated parts help"
             )
         if not self.query.equivalences:
-            notes.append("if all events of a match share an attribute, say so with [attribute]: fewer, cheaper matches")
+            notes.append("if all events of a match share an attribute, say so with [attribute]: fewer matches")
         return tuple(notes)
 
 
@@ -81,8 +81,8 @@ class Plan:
 class Cost:
     """Sizes that decide speed and memory.
 
-    ``states`` and ``arcs`` of the automaton; ``bytes_per_key`` of detection; ``updates_per_event`` in the worst case over
-    single letters; ``determinised`` states for listing (None: more than can be explored ahead).
+    ``states`` and ``arcs`` of the automaton; ``bytes_per_key`` of detection; ``updates_per_event`` in the worst case
+    over single letters; ``determinised`` states for listing (None: more than can be explored ahead).
     """
 
     states: int
@@ -195,7 +195,7 @@ def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
             raise QueryError(
                 f"WITHIN {window.amount} {window.unit} asks for real time, but the time column holds plain integers",
                 code="ACEP-Q908",
-                hint="say what unit they count (unit='s', on the command line --unit s), or write WITHIN without a unit",
+                hint="say what they count (unit='s', on the command line --unit s), or write WITHIN without a unit",
                 **where,  # type: ignore[arg-type]
             )
         size = round(window.amount * MICROSECONDS[window.unit])

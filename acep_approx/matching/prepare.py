@@ -130,4 +130,5 @@ class ColumnOf:
         self._roles = roles
 
     def __call__(self, name: str) -> pa.Array:
+        """The column; ``ts``, ``key`` and ``type`` mean the columns of these roles."""
         return self._data.column(self._roles.column(name))

@@ -9,7 +9,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching.recent import Recent
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Attribute, Output
+from acep_approx.query.syntax import Aggregate, Attribute, Output
 
 
 class ReturnColumns:
@@ -43,7 +43,8 @@ class ReturnColumns:
     def columns(self, bound: dict[str, pa.Array], recent: Recent) -> dict[str, pa.Array]:
         """One column per output; ``bound`` holds the row numbers per variable."""
 
-        def column(attribute: Attribute) -> pa.Array:
+        def column(attribute: Attribute | Aggregate) -> pa.Array:
+            assert isinstance(attribute, Attribute), "the planner lets no aggregate through"
             rows = bound[str(attribute.variable)]
             missing = pc.is_null(rows).to_numpy(zero_copy_only=False)
             filled = pc.fill_null(rows, 0).to_numpy()

@@ -1,7 +1,7 @@
 """A matcher's state as bytes: a JSON header and plain arrays, never pickle.
 
-Layout: an ``.npz`` archive of int64 arrays, ``header`` (JSON as UTF-8), and, where there are any, the keys and the recent
-events as Arrow IPC streams. ``FORMAT`` changes when the layout does.
+Layout: an ``.npz`` archive of int64 arrays, ``header`` (JSON as UTF-8), and the schema, the keys and the recent events
+as Arrow IPC streams. ``FORMAT`` changes when the layout does.
 """
 
 from __future__ import annotations

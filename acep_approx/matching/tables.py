@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +69,7 @@ class BindingColumns:
             keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, listed.offset[:-1])
         else:
             ends = listed.offset.tolist()
-            keys = np.array([listed.label[a:b].tobytes() for a, b in zip(ends, ends[1:], strict=False)], object)
+            keys = np.array([listed.label[a:b].tobytes() for a, b in pairwise(ends)], object)
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
         return codes, first
 
