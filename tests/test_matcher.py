@@ -244,9 +244,13 @@ def test_types_that_are_not_text() -> None:
 def test_readers_can_be_read_once() -> None:
     """The second reading says so, instead of finding nothing."""
     matches = compile_query("ab WITHIN 5").match({"ts": i, "type": t} for i, t in enumerate("ab"))
-    assert len(matches) == 1
+    assert len(list(matches)) == 1
     with pytest.raises(UsageError):
+        list(matches)
+    with pytest.raises(TypeError, match="count_by_errors"):
         len(matches)
+    again = compile_query("ab WITHIN 5").match({"ts": i, "type": t} for i, t in enumerate("ab"))
+    assert again.count_by_errors() == {0: 1}
 
 
 def test_names_of_result_columns_are_taken() -> None:

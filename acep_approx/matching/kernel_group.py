@@ -13,6 +13,9 @@ from acep_approx.matching.jit import ix, kernel
 Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint64]
 
+FOLD_HIGH, FOLD_LOW = np.uint64(32), np.uint64(11)
+"""Shifts that fold the bits of a mask onto its low bits: the hash of ``classify``."""
+
 
 @kernel
 def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls: Ints) -> int:
@@ -26,7 +29,8 @@ def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls:
     size = known_mask.size
     for i in range(first, mask.size):
         m = mask[ix(i)]
-        place = np.int64((m * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) & (size - 1)
+        mixed = m ^ (m >> FOLD_HIGH)
+        place = np.int64(mixed ^ (mixed >> FOLD_LOW)) & (size - 1)
         while known_class[ix(place)] >= 0 and known_mask[ix(place)] != m:
             place = (place + 1) & (size - 1)
         if known_class[ix(place)] < 0:

@@ -157,7 +157,16 @@ class Matches:
         return dict(zip(keys, table.column_names, strict=False))
 
     def __len__(self) -> int:
-        """Number of matches (at most ``limit``), counted without listing them."""
+        """Number of matches (at most ``limit``), counted without listing them.
+
+        Raises
+        ------
+        TypeError
+            The events can be read only once. (``list`` asks for the length before it iterates, and takes a TypeError
+            for "unknown"; anything else would use the events up.)
+        """
+        if not self.source.reusable:
+            raise TypeError("these events can be read only once; count_by_errors() counts their matches")
         total = sum(self.count_by_errors().values())
         return total if self.limit is None else min(total, self.limit)
 

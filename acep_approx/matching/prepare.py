@@ -11,7 +11,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.arclogs import Grouped
-from acep_approx.matching.kernel_group import classify, group
+from acep_approx.matching.kernel_group import FOLD_HIGH, FOLD_LOW, classify, group
 from acep_approx.matching.planner import Plan
 
 Ints = npt.NDArray[np.int64]
@@ -111,7 +111,8 @@ class Preparer:
     def _remember(self, mask: int, number: int) -> None:
         """Put a mask into the hash table of ``kernel_group.classify`` (same hash)."""
         size = self._known_mask.size
-        place = (mask * 0x9E3779B97F4A7C15 % 2**64 >> 40) & (size - 1)
+        mixed = mask ^ (mask >> int(FOLD_HIGH))
+        place = (mixed ^ (mixed >> int(FOLD_LOW))) & (size - 1)
         while self._known_class[place] >= 0:
             place = (place + 1) & (size - 1)
         self._known_mask[place] = mask

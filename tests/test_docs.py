@@ -1,0 +1,241 @@
+"""What the docs say is true: their examples run, their output is the real one, their links lead somewhere.
+
+In README.md and docs/*.md, in the order of a page and in one folder per page:
+
+* a ``python`` block is run;
+* each line ``$ ...`` of a ``console`` block, with the lines ``> ...`` that go on with it, is run by bash; the lines after it are
+  what it prints on stdout and stderr;
+* a ``text`` or ``mermaid`` block right after one of these is what it prints.
+
+``...`` alone on a line of output stands for any lines, within a line for any text. An ``acep`` block is a query
+that must be right. Blocks of other kinds (``sh``) are not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+import acep_approx
+from acep_approx.query.checks import check
+from acep_approx.query.parser import parse
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROSE = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+SOURCES = sorted(path for package in ("acep_approx", "history", "rl") for path in (ROOT / package).rglob("*.py"))
+CODE = re.compile(r"ACEP-[A-Z]\d+")
+RULES = {"acep_approx/query/assemble.py": "Assembler."}
+"""Methods that are named after rules of grammar.lark, which says what they are."""
+
+
+def name_of(path: Path) -> str:
+    """Path within the project, to name a test."""
+    return path.relative_to(ROOT).as_posix()
+
+
+# --- examples -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, where it begins, and whether it stands right after another one."""
+
+    language: str
+    text: str
+    line: int
+    follows: bool
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """The fenced blocks of a page."""
+    page = path.read_text(encoding="utf-8")
+    end = -1
+    for found in re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
+        follows = end >= 0 and not page[end : found.start()].strip()
+        yield Block(found[1], found[2], page.count("\n", 0, found.start()) + 1, follows)
+        end = found.end()
+
+
+def fits(shown: str, real: str) -> bool:
+    """Whether real output is what a page shows, with ``...`` for what it leaves out."""
+    lines = [line.rstrip() for line in shown.strip("\n").split("\n")]
+    pattern = ""
+    for line in lines:
+        whole = line.strip() == "..."
+        pattern += r"(?:.*\n)*?" if whole else re.escape(line).replace(r"\.\.\.", ".*?") + "\n"
+    text = "".join(line.rstrip() + "\n" for line in real.strip("\n").split("\n"))
+    return re.fullmatch(pattern, text) is not None
+
+
+def test_output_may_be_left_out():
+    assert fits("a\n...\nd", "a\nb\nc\nd\n")
+    assert fits("a\n...", "a\n")
+    assert fits("5 events in ... s", "5 events in 0.2 s\n")
+    assert not fits("a\nd", "a\nb\nd\n")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_examples_run_and_print_what_the_page_shows(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / ".bin" / "acep"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m acep_approx.cli.main "$@"\n', encoding="utf-8"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    printed = None
+    for block in blocks(path):
+        where = f"{name_of(path)}, line {block.line}"
+        if block.language == "python":
+            printed = run_python(block.text, where, namespace)
+        elif block.language == "console":
+            printed = run_console(block.text, where)
+        elif block.language in ("text", "mermaid") and block.follows and printed is not None:
+            assert fits(block.text, printed), f"{where}: really printed is\n{printed}"
+        else:
+            printed = None
+
+
+def run_python(code: str, where: str, namespace: dict[str, object]) -> str:
+    """Run a block in the namespace of its page; returns what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, where, "exec"), namespace)
+    return out.getvalue()
+
+
+def run_console(text: str, where: str) -> str:
+    """Run the commands of a block one by one, and compare what they print; returns what the last one prints."""
+    assert text.startswith("$ "), f"{where}: a console block begins with a command"
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        first, *rest = part.splitlines(keepends=True)
+        more = list(takewhile(lambda line: line.startswith("> "), rest))
+        command, shown = first + "".join(line[2:] for line in more), "".join(rest[len(more) :])
+        done = subprocess.run(
+            ["bash", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        if shown.strip():
+            assert fits(shown, done.stdout), f"{where}: `{command.strip()}` really prints\n{done.stdout}"
+        else:
+            assert done.returncode == 0, f"{where}: `{command.strip()}` fails\n{done.stdout}"
+    return done.stdout
+
+
+def test_the_picture_is_what_its_script_draws():
+    script = ROOT / "docs" / "images" / "flights.py"
+    drawn = runpy.run_path(str(script))["flights_picture"]()
+    shown = script.with_suffix(".svg").read_text(encoding="utf-8")
+    assert drawn == shown, f"draw it again: python {name_of(script)}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_queries_are_right(path):
+    for block in blocks(path):
+        if block.language == "acep":
+            check(parse(block.text))
+
+
+# --- links ----------------------------------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    """What GitHub makes of the headings of a page."""
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PROSE, ids=name_of)
+def test_links_lead_somewhere(path):
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"`[^`\n]*`", "", prose)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        assert there.exists(), f"{name_of(path)}: {target}"
+        assert there.is_relative_to(ROOT), f"{name_of(path)}: {target} leads out of the project"
+        assert not anchor or anchor in anchors(there), f"{name_of(path)}: no heading {target}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=name_of)
+def test_every_page_can_be_found_from_the_index(path):
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)#\s]+)", index.read_text("utf-8"))}
+    assert path == index or path in linked
+
+
+# --- the source -----------------------------------------------------------------------------------------------
+
+
+def test_every_error_code_is_in_the_reference_and_no_other():
+    raised = {
+        node.value
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value)
+    }
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(ACEP-[A-Z]\d+)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(raised)
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Public functions and classes of a module, and public methods of its public classes."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for node in tree.body:
+        if isinstance(node, kinds) and not node.name.startswith("_"):
+            yield node.name, node
+            for inner in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(inner, kinds) and not inner.name.startswith("_"):
+                    yield f"{node.name}.{inner.name}", inner
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_everything_public_has_a_docstring(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), f"{name_of(path)} says nothing about itself"
+    named_by_grammar = RULES.get(name_of(path), "-")
+    silent = [name for name, node in definitions(tree) if not ast.get_docstring(node)]
+    assert not [name for name in silent if not name.startswith(named_by_grammar)]
+
+
+@pytest.mark.parametrize("name", acep_approx.__all__)
+def test_every_exported_name_is_there_and_says_what_it_is(name):
+    assert (getattr(acep_approx, name).__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if ">>>" in p.read_text(encoding="utf-8")], ids=name_of)
+def test_examples_in_docstrings(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+    out = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module):
+        runner.run(test, out=out.write)
+    assert not runner.failures, out.getvalue()

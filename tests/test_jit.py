@@ -1,0 +1,42 @@
+"""Kernels compiled and not compiled; where compiled code cannot be kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+MATCH = """
+from acep_approx import compile_query
+print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t} for i, t in enumerate("cdaeb")])))
+"""
+
+
+def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in the project's root."""
+    env = {**os.environ, **environment}
+    return subprocess.run([sys.executable, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def test_kernels_run_as_plain_python() -> None:
+    """The whole corpus without numba: the same source, for debugging and for line coverage."""
+    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_corpus.py", ACEP_JIT="0")
+    assert done.returncode == 0, done.stdout
+
+
+def test_plain_python_does_not_import_numba() -> None:
+    """ACEP_JIT=0 is the mode without numba."""
+    done = python("-c", MATCH + "import sys; print('numba' in sys.modules)", ACEP_JIT="0")
+    assert done.stdout.split() == ["5", "False"], done.stderr
+
+
+def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
+    """No writable place for numba's cache (a read-only container without a home): compiled anew, no crash."""
+    nowhere = tmp_path / "file"
+    nowhere.write_text("a file, not a folder")
+    script = "import numba.core.caching as c; c.CacheImpl._locator_classes = []\n" + MATCH
+    done = python("-c", script, HOME=str(nowhere), NUMBA_CACHE_DIR="")
+    assert done.stdout.split() == ["5"], done.stderr

@@ -1,0 +1,195 @@
+"""What is installed: the wheel, the guard against foreign packages of our names, and who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import email
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import acep_approx
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("acep_approx", "history", "rl")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def run_python(code: str, *paths: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run some code in a fresh interpreter that looks in ``paths`` before all installed packages."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+# --- the wheel --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree, built without the network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_the_tests_run_this_tree_whatever_is_installed():
+    assert Path(acep_approx.__file__).parent.parent == ROOT
+
+
+def test_the_wheel_is_this_tree_byte_for_byte(wheel):
+    """So what is tested here is what users install."""
+    here = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
+    assert packed == here
+
+
+def test_the_wheel_has_types_the_grammar_and_the_licence(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert "acep_approx/query/grammar.lark" in names
+    assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
+
+
+def test_the_version_is_the_same_everywhere(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(name))
+    assert metadata["Version"] == PROJECT["version"] == acep_approx.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{acep_approx.__version__}]" in changelog
+
+
+def test_the_unpacked_wheel_runs_away_from_this_tree(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    code = (
+        "import acep_approx; from acep_approx.cli.main import main\n"
+        "events = [{'ts': 1, 'type': 'A'}, {'ts': 2, 'type': 'C'}]\n"
+        "query = acep_approx.compile_query('PATTERN SEQ(A a, B b, C c) WITHIN 5 ERRORS 1')\n"
+        "print(acep_approx.__file__, [m.missing for m in query.match(events)])"
+    )
+    done = run_python(code, tmp_path / "site", cwd=tmp_path)
+    assert done.stdout.split(maxsplit=1) == [str(tmp_path / "site/acep_approx/__init__.py"), "[('b',)]\n"], done.stderr
+
+
+# --- the guard --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rl", "history"])
+def test_a_foreign_package_of_our_name_is_refused(name, tmp_path):
+    """PyPI has other packages that install ``rl`` or ``history``; each overwrites the other's files."""
+    stand_in = tmp_path / name / "__init__.py"
+    stand_in.parent.mkdir()
+    stand_in.write_text("", encoding="utf-8")
+    done = run_python("import acep_approx", tmp_path, ROOT, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"ImportError: the package {name!r} at {stand_in} belongs to another distribution" in done.stderr
+    assert "pip install --force-reinstall acep-approx" in done.stderr
+
+
+# --- who imports whom -------------------------------------------------------------------------------------
+
+MAY_IMPORT = {
+    "errors": set(),
+    "events": {"errors"},
+    "query": {"errors"},
+    "automaton": {"query", "events", "errors"},
+    "timeline_scale": set(),
+    "timeline": {"timeline_scale", "events"},
+    "matching": {"automaton", "timeline", "query", "events", "errors"},
+    "api": {"matching", "automaton", "query", "events", "errors"},
+    "cli": {"api", "timeline", "query", "events", "errors"},
+}
+"""Parts of ``acep_approx`` and what each may import. ``matching`` draws itself in a notebook, hence ``timeline``."""
+
+
+def modules(*packages: str) -> list[Path]:
+    """All modules of some packages."""
+    return sorted(path for package in packages for path in (ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path, *, at_once: bool = False) -> Iterator[str]:
+    """Names of the modules that a module imports, not those for type checkers only.
+
+    With ``at_once`` those it needs while it is loaded itself, else also those that its functions import.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    left_out = {
+        id(node)
+        for block in ast.walk(tree)
+        if (isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING")
+        or (at_once and isinstance(block, ast.FunctionDef))
+        for statement in block.body
+        for node in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if id(node) in left_out:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: write imports in full"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def top(name: str) -> str:
+    """``acep_approx.query.parser`` -> ``acep_approx``."""
+    return name.split(".", maxsplit=1)[0]
+
+
+@pytest.mark.parametrize("path", modules("acep_approx"), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_imports_run_one_way(path):
+    part = path.relative_to(ROOT / "acep_approx").parts[0].removesuffix(".py")
+    inner = {name.split(".")[1] for name in imported(path) if name.startswith("acep_approx.")} - {"__version__"}
+    if part == "__init__":
+        assert not inner, "the package itself loads its parts when they are used"
+    else:
+        assert part in MAY_IMPORT, f"{part} is new: give it a place in MAY_IMPORT and in CONTRIBUTING.md"
+        assert inner <= MAY_IMPORT[part] | {part}
+
+
+@pytest.mark.parametrize("path", modules("history", "rl"), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_history_and_rl_know_nothing_of_the_matcher(path):
+    ours = {top(name) for name in imported(path)} & {"acep_approx", "history", "rl"}
+    package = path.relative_to(ROOT).parts[0]
+    assert ours <= {"rl": {"rl", "history"}, "history": {"history"}}[package]
+
+
+def test_no_module_loads_itself_in_a_circle():
+    names = {}
+    for path in modules(*PACKAGES):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    graph = {name: {m for m in imported(path, at_once=True) if m in names} - {name} for name, path in names.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError with the circle
+
+
+def test_only_one_module_imports_numba():
+    users = {path.relative_to(ROOT).as_posix() for path in modules(*PACKAGES) if "numba" in map(top, imported(path))}
+    assert users == {"acep_approx/matching/jit.py"}
+
+
+def test_the_package_imports_no_tests_and_no_experiments():
+    for path in modules(*PACKAGES):
+        assert not {top(name) for name in imported(path)} & {"tests", "experiments"}, path
