@@ -77,7 +77,15 @@ def test_counts_grow_far_beyond_what_could_be_listed() -> None:
     events = pa.table({"ts": range(24), "type": ["a"] * 23 + ["b"]})
     query = compile_query("a+b WITHIN 100")
     assert len(query.match(events)) == 2**23 - 1
+    events = pa.table({"ts": range(51), "type": ["a"] * 50 + ["b"]})
+    assert len(query.match(events)) == 2**50 - 1
+    assert compile_query("a+b WITHIN 100 ERRORS 1").match(events).count_by_errors() == {
+        0: 2**50 - 1,
+        1: 2**50 - 1 + 1,  # all choices of a without b; b alone
+    }
     assert query.match(events).points().num_rows == 1
+    events = pa.table({"ts": range(81), "type": ["a"] * 80 + ["b"]})
+    assert len(query.match(events)) == 2**61, "counts stop growing there"
     assert query.match(events, limit=10).to_arrow().num_rows == 10
 
 

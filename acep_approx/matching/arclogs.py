@@ -11,11 +11,14 @@ import numpy.typing as npt
 
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
-from acep_approx.matching import kernel_arclog, kernel_enumerate
+from acep_approx.matching import kernel_arclog, kernel_count, kernel_enumerate
 from acep_approx.matching.kernel_arclog import LOG, NOT_MADE
 from acep_approx.matching.kernel_detect import NEVER
 
 Ints = npt.NDArray[np.int64]
+
+PATIENCE = 1 << 14
+"""Steps of walking for one completing event after which its matches are counted by states instead."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class ArcLogs:
     def __init__(self, automaton: Automaton, window: int, *, cap: int = MAX_DETERMINISED) -> None:
         self.determinised = Determinised(automaton, cap=cap)
         self.window = window
+        self.patience = PATIENCE
         self.slots = 0
         self._states = 0  # room per slot in `latest`
         self._width = 0  # room per slot in `logs`
@@ -262,22 +266,70 @@ class ArcLogs:
         return err
 
     def count(self, hits: Ints, events: Grouped) -> Ints:
-        """Number of matches of each hit, without listing them."""
+        """Number of matches of each hit, without listing them; at most ``kernel_count.MOST``.
+
+        Few matches are counted by walking to all but their first events, many by adding up runs per state.
+        """
         counts = np.zeros(max(hits.size // 2, 1), np.int64)
-        for _ in self._walk(hits, events, counts, np.zeros(0, np.int64), only_count=True):
-            pass  # pragma: no cover - counting never fills an output
+        walk = _Walk(counts, np.zeros(0, np.int64))
+        while (status := self._walk(walk, hits, events, self.patience)) != kernel_enumerate.DONE:
+            if status == kernel_enumerate.PATIENCE_LOST:
+                hit = int(walk.header[kernel_enumerate.HIT])
+                counts[hit] = self._count_runs(int(hits[2 * hit]), int(hits[2 * hit + 1]), events)
+                walk.header[kernel_enumerate.HIT] += 1
+                walk.header[kernel_enumerate.DEPTH] = 0
         return counts[: hits.size // 2]
+
+    def _count_runs(self, event: int, arc: int, events: Grouped) -> int:
+        """Matches that ``arc`` completes at ``event``: the runs at its source."""
+        logs = len(self._arcs) + len(self._resets)
+        place, fresh, runs = (np.zeros(size, np.int64) for size in (logs, logs, len(self.determinised)))
+        source = self.tables[self.offsets[kernel_arclog.ARC] + 5 * arc]
+        low = events.tick[event] - self.window
+        key, bound = events.slot[event], events.row[event]
+        tables = (self.tables, self.offsets, self.logs, self.arena)
+        return int(kernel_count.count_runs(source, key, bound, low, *tables, place, fresh, runs))
 
     def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
         """The matches of ``hits``, about ``chunk`` bound events at a time."""
-        out_match = np.zeros(3 * chunk, np.int64)
-        for matches, bound, out_event in self._walk(
-            hits, events, out_match, np.zeros(2 * chunk, np.int64), only_count=False
-        ):
-            match = out_match[: 3 * matches].reshape(matches, 3)
-            event = out_event[: 2 * bound].reshape(bound, 2)
-            offset = np.concatenate(([0], np.cumsum(match[:, 1])))
-            yield Listed(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
+        walk = _Walk(np.zeros(3 * chunk, np.int64), np.zeros(2 * chunk, np.int64))
+        status = kernel_enumerate.OUT_FULL
+        while status != kernel_enumerate.DONE:
+            status = self._walk(walk, hits, events, -1)
+            matches, bound = int(walk.header[kernel_enumerate.MATCHES]), int(walk.header[kernel_enumerate.EVENTS])
+            if matches:
+                match = walk.out_match[: 3 * matches].reshape(matches, 3)
+                event = walk.out_event[: 2 * bound].reshape(bound, 2)
+                offset = np.concatenate(([0], np.cumsum(match[:, 1])))
+                yield Listed(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
+            elif status == kernel_enumerate.OUT_FULL:  # one match alone is longer than the output
+                walk.out_event = np.zeros(2 * walk.out_event.size, np.int64)
+            walk.header[kernel_enumerate.MATCHES] = walk.header[kernel_enumerate.EVENTS] = 0
+
+    def _walk(self, walk: _Walk, hits: Ints, events: Grouped, patience: int) -> int:
+        """Go on with a walk until it is done or something other than a deeper stack is wanted."""
+        while True:
+            status: int = kernel_enumerate.walk(
+                hits,
+                events.slot,
+                events.tick,
+                events.row,
+                walk.header,
+                self.tables,
+                self.offsets,
+                self.logs,
+                self.arena,
+                walk.stack,
+                walk.path,
+                self.window,
+                patience,
+                walk.out_match,
+                walk.out_event,
+            )
+            if status != kernel_enumerate.DEEPER:
+                return status
+            walk.stack = _extended(walk.stack, 2 * walk.stack.size, 0)
+            walk.path = _extended(walk.path, 2 * walk.path.size, 0)
 
     def live_rows(self, floors: Ints) -> Ints:
         """Rows of all events that a live run can still point to."""
@@ -288,42 +340,16 @@ class ArcLogs:
         rows: Ints = np.unique(self.arena[0::2][first + np.arange(lengths.sum())])
         return rows
 
-    def _walk(
-        self, hits: Ints, events: Grouped, out_match: Ints, out_event: Ints, *, only_count: bool
-    ) -> Iterator[tuple[int, int, Ints]]:
-        """Drive ``kernel_enumerate.walk``: yields (matches, events, output) each time the output is full."""
-        header = np.zeros(5, np.int64)
-        stack = np.zeros(64 * kernel_enumerate.FRAME, np.int64)
-        path = np.zeros(128, np.int64)
-        while True:
-            status = kernel_enumerate.walk(
-                hits,
-                events.slot,
-                events.tick,
-                events.row,
-                header,
-                self.tables,
-                self.offsets,
-                self.logs,
-                self.arena,
-                stack,
-                path,
-                self.window,
-                int(only_count),
-                out_match,
-                out_event,
-            )
-            matches, bound = int(header[kernel_enumerate.MATCHES]), int(header[kernel_enumerate.EVENTS])
-            if status == kernel_enumerate.DEEPER:
-                stack, path = _extended(stack, 2 * stack.size, 0), _extended(path, 2 * path.size, 0)
-                continue
-            if matches:
-                yield matches, bound, out_event
-            elif status == kernel_enumerate.OUT_FULL:  # one match alone is longer than the output
-                out_event = np.zeros(2 * out_event.size, np.int64)
-            if status == kernel_enumerate.DONE:
-                return
-            header[kernel_enumerate.MATCHES] = header[kernel_enumerate.EVENTS] = 0
+
+class _Walk:
+    """Where a walk through the logs stands, and what it has put out."""
+
+    def __init__(self, out_match: Ints, out_event: Ints) -> None:
+        self.header: Ints = np.zeros(6, np.int64)
+        self.stack: Ints = np.zeros(64 * kernel_enumerate.FRAME, np.int64)
+        self.path: Ints = np.zeros(128, np.int64)
+        self.out_match = out_match
+        self.out_event = out_event
 
 
 def _first(items: list[list[int]] | list[list[tuple[int, int, int]]]) -> list[int]:

@@ -16,11 +16,12 @@ from acep_approx.matching.kernel_arclog import ARC, INTO, INTO_ARC, LOG, LOGS, R
 
 Ints = npt.NDArray[np.int64]
 
-DONE, OUT_FULL, DEEPER = 0, 1, 2
-"""Why ``walk`` returned: all hits done; no room for the next match; the stack must grow."""
+DONE, OUT_FULL, DEEPER, PATIENCE_LOST = 0, 1, 2, 3
+"""Why ``walk`` returned: all hits done; no room for the next match; the stack must grow; counting by walking takes too
+many steps for the hit at hand."""
 
-# header: hit at hand, depth of the stack, matches written, events written, matches counted for the hit at hand
-HIT, DEPTH, MATCHES, EVENTS, TOTAL = 0, 1, 2, 3, 4
+# header: hit at hand, depth of the stack, matches written, events written; matches counted and steps for the hit at hand
+HIT, DEPTH, MATCHES, EVENTS, TOTAL, STEPS = 0, 1, 2, 3, 4, 5
 
 # a frame: next arc into the state, end of the arcs, arc at hand, next entry, end of the entries, events so far, row
 NEXT_ARC, END_ARC, AT_ARC, ENTRY, END_ENTRY, LENGTH, BOUND = 0, 1, 2, 3, 4, 5, 6
@@ -65,7 +66,7 @@ def walk(
     stack: Ints,
     path: Ints,
     window: int,
-    only_count: int,
+    patience: int,
     out_match: Ints,
     out_event: Ints,
 ) -> int:
@@ -79,8 +80,9 @@ def walk(
         The events that ``update`` saw.
     header, stack, path : int64
         Where the walk stands; ``path`` holds (row, label) pairs, latest event first.
-    only_count : int
-        1: ``out_match`` gets the number of matches per hit, ``out_event`` nothing.
+    patience : int
+        Negative: list the matches. Else only count them: ``out_match`` gets their number per hit, ``out_event`` nothing,
+        and a hit that takes more than so many steps is given up.
     out_match : int64
         Per match: hit, number of events, start (the tick of its first event).
     out_event : int64
@@ -89,8 +91,9 @@ def walk(
     Returns
     -------
     int
-        ``DONE``, ``OUT_FULL`` or ``DEEPER``.
+        ``DONE``, ``OUT_FULL``, ``DEEPER`` or ``PATIENCE_LOST``.
     """
+    only_count = patience >= 0
     width = offsets[ix(LOGS)]
     while header[ix(HIT)] < hits.size // 2:
         h = header[ix(HIT)]
@@ -102,7 +105,7 @@ def walk(
             path[ix(0)] = row[ix(i)]
             path[ix(1)] = tables[ix(arc + 2)]
             if tables[ix(arc)] == 0:
-                if only_count == 0:
+                if not only_count:
                     m = header[ix(MATCHES)]
                     v = header[ix(EVENTS)]
                     if 3 * m + 3 > out_match.size or 2 * v + 2 > out_event.size:
@@ -121,6 +124,7 @@ def walk(
             _push(stack, 0, tables, offsets, tables[ix(arc)], 1, row[ix(i)])
             header[ix(DEPTH)] = 1
             header[ix(TOTAL)] = 0
+            header[ix(STEPS)] = 0
         while header[ix(DEPTH)] > 0:
             frame = (header[ix(DEPTH)] - 1) * FRAME
             if stack[ix(frame + ENTRY)] == stack[ix(frame + END_ENTRY)]:
@@ -141,7 +145,7 @@ def walk(
                     if after > oldest:
                         first = _first_with(arena, first, end, 0, arena[ix(2 * (after - 1))])
                 first = _first_with(arena, first, end, 1, low)
-                if only_count == 1 and tables[ix(arc)] == 0:
+                if only_count and tables[ix(arc)] == 0:
                     header[ix(TOTAL)] += end - first
                     continue
                 stack[ix(frame + AT_ARC)] = arc
@@ -171,6 +175,9 @@ def walk(
                 continue
             if (header[ix(DEPTH)] + 1) * FRAME > stack.size or 2 * length + 2 > path.size:
                 return DEEPER
+            header[ix(STEPS)] += 1
+            if only_count and header[ix(STEPS)] > patience:
+                return PATIENCE_LOST
             stack[ix(frame + ENTRY)] = entry + 1
             if tables[ix(arc + 2)] >= 0:
                 path[ix(2 * length)] = here
@@ -178,7 +185,7 @@ def walk(
                 length += 1
             _push(stack, header[ix(DEPTH)], tables, offsets, tables[ix(arc)], length, here)
             header[ix(DEPTH)] += 1
-        if only_count == 1:
+        if only_count:
             out_match[ix(h)] = header[ix(TOTAL)]
         header[ix(HIT)] = h + 1
     return DONE
