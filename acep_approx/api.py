@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.automaton.draw import draw
 from acep_approx.events.source import open_source
-from acep_approx.matching.matcher import Matcher, OutputKind
+from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.matches import Matches
+from acep_approx.matching.pipeline import OutputKind
 from acep_approx.matching.planner import Plan, plan
 from acep_approx.matching.state import matcher_from_state
 from acep_approx.query.builder import QueryBuilder

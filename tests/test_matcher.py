@@ -60,7 +60,7 @@ def test_recent_events_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
             gaps = matcher.push(batch)["gap"].to_numpy()
             assert gaps.min() >= 1
             assert gaps.max() <= 50
-        assert len(matcher.recent.rows) < 5000
+        assert len(matcher.pipeline.recent.rows) < 5000
 
 
 def test_matches_longer_than_every_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +86,8 @@ def test_counts_grow_far_beyond_what_could_be_listed() -> None:
     assert query.match(events).points().num_rows == 1
     events = pa.table({"ts": range(81), "type": ["a"] * 80 + ["b"]})
     assert len(query.match(events)) == 2**61, "counts stop growing there"
+    events = pa.table({"ts": range(90), "type": ["a"] * 80 + ["b"] * 10})
+    assert query.match(events).count_by_errors() == {0: 10 * 2**61}, "sums do not overflow"
     assert query.match(events, limit=10).to_arrow().num_rows == 10
 
 
@@ -151,7 +153,7 @@ def test_states_are_made_while_the_stream_runs() -> None:
     events = stream(300, "ab")
     matcher = compile_query(text).matcher(output="counts")
     total = sum(matcher.push(events)["matches"].to_pylist())
-    assert len(matcher.engine.determinised) > 1000
+    assert len(matcher.pipeline.engine.determinised) > 1000
     matcher = compile_query(text).matcher(output="counts")
     parts = 0
     for batch in events.to_batches(max_chunksize=7):
@@ -200,6 +202,8 @@ def test_time_must_not_run_backwards_between_batches() -> None:
     with pytest.raises(DataError, match="backwards") as caught:
         matcher.push([{"ts": 6, "type": "b"}])
     assert caught.value.row == 2
+    with pytest.raises(DataError, match="row 3: time runs backwards"):
+        matcher.push([{"ts": 8, "type": "b"}, {"ts": 7, "type": "b"}])
 
 
 def test_missing_column() -> None:

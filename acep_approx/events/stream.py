@@ -45,6 +45,7 @@ def read_events(
     columns: Sequence[str] | None = None,
     sort: bool = False,
     batch_rows: int = BATCH_ROWS,
+    first_row: int = 0,
 ) -> Iterator[EventBatch]:
     """Read the events of a source in the order of time, then of arrival.
 
@@ -61,6 +62,8 @@ def read_events(
         their order, and rows are numbered in the sorted order. Default: input must be sorted.
     batch_rows : int
         At most so many events per batch. Default 131,072.
+    first_row : int
+        Row number of the first event, where the source goes on with a stream. Default 0.
 
     Yields
     ------
@@ -74,7 +77,7 @@ def read_events(
     """
     if columns is None:
         columns = source.schema.names
-    batches = _with_ticks(source, roles, list(columns), batch_rows)
+    batches = _with_ticks(source, roles, list(columns), batch_rows, first_row)
     if sort:
         yield from _sorted(batches, batch_rows)
         return
@@ -86,8 +89,10 @@ def read_events(
         yield batch
 
 
-def _with_ticks(source: Source, roles: Roles, columns: list[str], batch_rows: int) -> Iterator[EventBatch]:
-    row = 0
+def _with_ticks(
+    source: Source, roles: Roles, columns: list[str], batch_rows: int, first_row: int
+) -> Iterator[EventBatch]:
+    row = first_row
     for data in source.batches([*columns, roles.time], batch_rows):
         if data.num_rows == 0:
             continue

@@ -70,7 +70,7 @@ def count_runs(
             if place[ix(a)] < logs[ix(log)] + logs[ix(log + 2)]:
                 row = min(row, arena[ix(2 * place[ix(a)])])
         if row >= bound:
-            return runs[ix(state)]
+            return int(runs[ix(state)])
         for a in range(place.size):
             log = (base + a) * LOG
             entry = place[ix(a)]

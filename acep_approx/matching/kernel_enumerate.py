@@ -17,10 +17,10 @@ from acep_approx.matching.kernel_arclog import ARC, INTO, INTO_ARC, LOG, LOGS, R
 Ints = npt.NDArray[np.int64]
 
 DONE, OUT_FULL, DEEPER, PATIENCE_LOST = 0, 1, 2, 3
-"""Why ``walk`` returned: all hits done; no room for the next match; the stack must grow; counting by walking takes too
-many steps for the hit at hand."""
+"""Why ``walk`` returned: all hits done; no room for the next match; the stack must grow; counting the hit at hand takes
+too many steps."""
 
-# header: hit at hand, depth of the stack, matches written, events written; matches counted and steps for the hit at hand
+# header: hit at hand, depth of the stack, matches and events written; matches counted and steps for the hit at hand
 HIT, DEPTH, MATCHES, EVENTS, TOTAL, STEPS = 0, 1, 2, 3, 4, 5
 
 # a frame: next arc into the state, end of the arcs, arc at hand, next entry, end of the entries, events so far, row
@@ -81,8 +81,8 @@ def walk(
     header, stack, path : int64
         Where the walk stands; ``path`` holds (row, label) pairs, latest event first.
     patience : int
-        Negative: list the matches. Else only count them: ``out_match`` gets their number per hit, ``out_event`` nothing,
-        and a hit that takes more than so many steps is given up.
+        Negative: list the matches. Else only count them: ``out_match`` gets their number per hit, ``out_event``
+        nothing, and a hit that takes more than so many steps is given up.
     out_match : int64
         Per match: hit, number of events, start (the tick of its first event).
     out_event : int64

@@ -13,7 +13,8 @@ from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.bundles import bundles
-from acep_approx.matching.matcher import Matcher, OutputKind, Progress
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.pipeline import OutputKind, Progress
 from acep_approx.matching.planner import Plan
 
 if TYPE_CHECKING:
@@ -98,11 +99,10 @@ class Matches:
         matcher = Matcher(self.plan, output=kind, **self._options)
         if not len(self.source.schema):
             return
-        matcher.bind(self.source.schema)
+        pipeline = matcher.bind(self.source.schema)
         self.progress = matcher.progress
-        yield matcher.nothing()
-        assert matcher.roles is not None
-        for batch in read_events(self.source, matcher.roles, columns=matcher.columns, sort=self._sort):
+        yield pipeline.nothing()
+        for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
             yield from matcher.run(batch)
             if self._on_progress:
                 self._on_progress(matcher.progress.events)
@@ -171,11 +171,17 @@ class Matches:
         return total if self.limit is None else min(total, self.limit)
 
     def count_by_errors(self) -> dict[int, int]:
-        """Number of matches by number of errors, counted without listing them; ``limit`` plays no role."""
+        """Number of matches by number of errors, counted without listing them; ``limit`` plays no role.
+
+        The count of one match point stops growing at 2**61; the sums are exact.
+        """
         counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
         for table in self._run("counts"):
-            for row in table.group_by("errors").aggregate([("matches", "sum")]).to_pylist():
-                counts[row["errors"]] += row["matches_sum"]
+            errors, matches = table.column("errors").to_numpy(), table.column("matches").to_numpy()
+            for err in counts:
+                mine = matches[errors == err]
+                high, low = int((mine >> 32).sum()), int((mine & 0xFFFFFFFF).sum())  # their sum may not fit 64 bits
+                counts[err] += (high << 32) + low
         return counts
 
     def counts(self) -> pa.Table:
@@ -202,9 +208,8 @@ class Matches:
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``matching.bundles``."""
         points = self.points()
-        matcher = Matcher(self.plan, output="points", **self._options)
-        matcher.bind(self.source.schema)
-        return bundles(points, matcher.preparer.key_columns, matcher.window)
+        pipeline = Matcher(self.plan, output="points", **self._options).bind(self.source.schema)
+        return bundles(points, pipeline.preparer.key_columns, pipeline.window)
 
     def __repr__(self) -> str:
         size = "" if self.source.rows is None else f" in {self.source.rows:,} events"

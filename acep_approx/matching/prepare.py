@@ -64,7 +64,7 @@ class Preparer:
         used = group(
             slot,
             cls,
-            batch.ticks,
+            np.require(batch.ticks, requirements="W"),  # columns of a file are read-only: another type to numba
             batch.first_row,
             self.counters,
             int(self.is_count),

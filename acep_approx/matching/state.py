@@ -16,9 +16,8 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
-from acep_approx.matching.arclogs import ArcLogs
-from acep_approx.matching.cells import Cells
-from acep_approx.matching.matcher import Matcher, Progress
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.pipeline import Pipeline, Progress
 from acep_approx.matching.planner import Plan
 
 FORMAT = 1
@@ -33,28 +32,16 @@ def state_bytes(matcher: Matcher) -> bytes:
         "format": FORMAT,
         "query": matcher.plan.automaton.fingerprint(),
         "window": [matcher.plan.query.window.amount, matcher.plan.query.window.unit],
-        "output": matcher.output_kind,
+        "output": matcher.output,
         "state_cap": matcher.state_cap,
         "wanted": matcher.wanted,
         "progress": vars(matcher.progress),
         "last_tick": matcher.last_tick,
-        "bound": matcher.roles is not None,
+        "bound": matcher.pipeline is not None,
     }
     arrays: dict[str, Any] = {}
-    if matcher.roles is not None:
-        preparer = matcher.preparer
-        header["roles"] = vars(matcher.roles)
-        header["classes"] = preparer.classes
-        header["slots"] = preparer.slots
-        header["without_key"] = preparer.without_key
-        arrays["schema"] = _raw(matcher.schema.empty_table())
-        arrays["counters"] = preparer.counters
-        arrays["keys"] = _raw(pa.Table.from_batches([preparer.keys.to_state()]))
-        header["engine"] = matcher.engine.header()
-        arrays.update({f"engine_{name}": array for name, array in matcher.engine.arrays().items()})
-        if matcher.output_kind == "matches":
-            arrays["recent_rows"], arrays["recent_ticks"] = matcher.recent.rows, matcher.recent.ticks
-            arrays["recent_data"] = _raw(matcher.recent.data)
+    if matcher.pipeline is not None:
+        _save(matcher.pipeline, header, arrays)
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -90,26 +77,39 @@ def matcher_from_state(plan: Plan, state: bytes) -> Matcher:
         )
     matcher = Matcher(plan, output=header["output"], state_cap=header["state_cap"], **header["wanted"])
     if header["bound"]:
-        _restore(matcher, header, arrays)
+        _restore(matcher.bind(_table(arrays["schema"]).schema, Roles(**header["roles"])), header, arrays)
     matcher.progress = Progress(**header["progress"])
     matcher.last_tick = header["last_tick"]
     return matcher
 
 
-def _restore(matcher: Matcher, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    matcher.bind(_table(arrays["schema"]).schema, Roles(**header["roles"]))
-    preparer = matcher.preparer
+def _save(pipeline: Pipeline, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    preparer, recent = pipeline.preparer, pipeline.recent
+    header["roles"] = vars(pipeline.roles)
+    header["classes"] = preparer.classes
+    header["slots"] = preparer.slots
+    header["without_key"] = preparer.without_key
+    header["engine"] = pipeline.engine.header()
+    arrays["schema"] = _raw(pipeline.schema.empty_table())
+    arrays["counters"] = preparer.counters
+    arrays["keys"] = _raw(pa.Table.from_batches([preparer.keys.to_state()]))
+    arrays["recent_rows"], arrays["recent_ticks"] = recent.rows, recent.ticks
+    arrays["recent_data"] = _raw(recent.data)
+    arrays.update({f"engine_{name}": array for name, array in pipeline.engine.arrays().items()})
+
+
+def _restore(pipeline: Pipeline, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    preparer, recent = pipeline.preparer, pipeline.recent
     for mask in header["classes"][1:]:
         preparer.add_class(mask)
     preparer.slots = header["slots"]
     preparer.without_key = header["without_key"]
     preparer.set_counters(arrays["counters"])
     preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
-    engine: Cells | ArcLogs = matcher.engine
-    engine.restore(header["engine"], {n[7:]: a for n, a in arrays.items() if n.startswith("engine_")}, preparer.classes)
-    if matcher.output_kind == "matches":
-        matcher.recent.rows, matcher.recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
-        matcher.recent.data = _table(arrays["recent_data"])
+    recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
+    recent.data = _table(arrays["recent_data"])
+    engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
+    pipeline.engine.restore(header["engine"], engine, preparer.classes)
 
 
 def _raw(table: pa.Table) -> Any:
