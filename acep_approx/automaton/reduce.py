@@ -1,8 +1,9 @@
 """Merge states that have the same future: fewer cells, and fewer states when the automaton is determinised.
 
-Two states are merged when the same events lead from them to merged states at the same cost and they accept at
-the same cost (bisimulation, by partition refinement; compare Kanellakis and Smolka 1983). The language does not
-change: a test holds both automata against the oracle.
+Two states are merged when the same arcs leave them and they accept alike; that may make other states alike, so it is
+repeated until nothing changes. (Going from fine to coarse is right after every round and takes few of them; the coarsest
+bisimulation would merge a little more where alike states form circles, and take a round for each step of a long chain.)
+The language does not change: every test against the oracle runs on merged automata.
 """
 
 from __future__ import annotations
@@ -14,59 +15,54 @@ from acep_approx.automaton.automaton import START, Arc, Automaton
 
 
 def merge_equal_futures(automaton: Automaton) -> Automaton:
-    """The smallest automaton whose states behave as those of ``automaton`` do; the start stays alone.
+    """The automaton with states of the same future merged; the start stays alone.
 
-    Complexity: O(rounds x arcs), at most ``size`` rounds, in practice as many as the longest repeat.
+    Complexity: O(rounds x arcs); the rounds are as many as the longest chain of merged states.
     """
-    block = _blocks(automaton)
-    order = {b: i for i, b in enumerate(dict.fromkeys(block))}
-    number = [order[b] for b in block]
-    names: dict[int, list[str]] = {}
-    for state, name in enumerate(automaton.names):
-        names.setdefault(number[state], []).append(name)
+    number = list(range(automaton.size))
+    while True:
+        merged = _merged(automaton, number)
+        if len(set(merged)) == len(set(number)):
+            return _renumbered(automaton, number)
+        number = merged
+
+
+def _merged(automaton: Automaton, number: list[int]) -> list[int]:
+    """Number the states by what leaves them, where ``number`` already tells which targets are alike."""
+    leaves: list[set[object]] = [set() for _ in range(automaton.size)]
+    for arc in automaton.arcs:
+        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard))
+    for final in automaton.finals:
+        leaves[final.state].add((final.cost, final.guard))
+    seen: dict[object, int] = {}
+    return [seen.setdefault((s == START, frozenset(leaves[s])), len(seen)) for s in range(automaton.size)]
+
+
+def _renumbered(automaton: Automaton, number: list[int]) -> Automaton:
+    """The automaton over the new numbers; what leaves a new state is what left the first of its old states."""
+    order = {old: new for new, old in enumerate(dict.fromkeys(number))}
+    number = [order[n] for n in number]
     first = {number[state]: state for state in reversed(range(automaton.size))}
+    names: list[list[str]] = [[] for _ in order]
+    for state, name in enumerate(automaton.names):
+        names[number[state]].append(name)
     arcs = (
         replace(arc, source=number[arc.source], target=number[arc.target])
         for arc in automaton.arcs
         if first[number[arc.source]] == arc.source
     )
-    finals = (
+    finals = {
         replace(final, state=number[final.state])
         for final in automaton.finals
         if first[number[final.state]] == final.state
-    )
+    }
     return replace(
         automaton,
         size=len(order),
         arcs=tuple(_undominated(arcs)),
-        finals=tuple(sorted(set(finals), key=lambda f: (f.state, f.cost, sorted(f.guard)))),
-        names=tuple("|".join(dict.fromkeys(names[i])) for i in range(len(order))),
+        finals=tuple(sorted(finals, key=lambda f: (f.state, f.cost, sorted(f.guard)))),
+        names=tuple("|".join(dict.fromkeys(group)) for group in names),
     )
-
-
-def _blocks(automaton: Automaton) -> list[int]:
-    """The coarsest stable partition: for each state the number of its block."""
-    out: list[list[Arc]] = [[] for _ in range(automaton.size)]
-    accepts: list[set[tuple[int, frozenset[int]]]] = [set() for _ in range(automaton.size)]
-    for arc in automaton.arcs:
-        out[arc.source].append(arc)
-    for final in automaton.finals:
-        accepts[final.state].add((final.cost, final.guard))
-    seen: dict[object, int] = {}
-    block = [
-        seen.setdefault((state == START, frozenset(accepts[state])), len(seen)) for state in range(automaton.size)
-    ]
-    while True:
-        seen = {}
-        finer = [
-            seen.setdefault(
-                (block[s], frozenset((a.letter, a.label, block[a.target], a.cost, a.guard) for a in out[s])), len(seen)
-            )
-            for s in range(automaton.size)
-        ]
-        if len(set(finer)) == len(set(block)):
-            return block
-        block = finer
 
 
 def _undominated(arcs: Iterable[Arc]) -> list[Arc]:
