@@ -3,8 +3,8 @@
 In README.md and docs/*.md, in the order of a page and in one folder per page:
 
 * a ``python`` block is run;
-* each line ``$ ...`` of a ``console`` block, with the lines ``> ...`` that go on with it, is run by bash; the lines after it are
-  what it prints on stdout and stderr;
+* each line ``$ ...`` of a ``console`` block, with the lines ``> ...`` that go on with it, is run by bash; the lines
+  after it are what it prints on stdout and stderr;
 * a ``text`` or ``mermaid`` block right after one of these is what it prints.
 
 ``...`` alone on a line of output stands for any lines, within a line for any text. An ``acep`` block is a query
