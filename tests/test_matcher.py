@@ -327,3 +327,12 @@ def test_return_reaches_back_over_batches() -> None:
         {"first": "n1", "middle": 6, "gain": 4, "two": 2},
         {"first": "n1", "middle": None, "gain": 4, "two": 2},
     ]
+
+
+def test_missing_names_what_a_broken_negation_made_necessary() -> None:
+    """The way without errors is closed by the X, so a Kleene iteration must be missing: it is named."""
+    query = compile_query("PATTERN SEQ(A a, ~(X x), B* b[], C c) WITHIN 9 ERRORS 1 WEIGHTS (a = 2, c = 2)")
+    events = [{"ts": i, "type": t} for i, t in enumerate("AXCAC")]
+    found = {(m["a"], m["c"]): (m.errors, m.missing) for m in query.match(events)}
+    assert found[0, 2] == (1, ("b",))
+    assert found[3, 4] == (0, ())

@@ -89,7 +89,7 @@ def test_any_split_and_any_restart_give_the_same(world: World, data: st.DataObje
     assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
 
 
-@cases(600)
+@cases(2000)
 @given(worlds())
 def test_missing_names_what_the_least_err_pays_for(world: World) -> None:
     """The weights of the missing variables add up to the errors of the match."""

@@ -83,34 +83,40 @@ class Automaton:
         used = [arc.guard for arc in self.arcs] + [final.guard for final in self.finals]
         return frozenset().union(*used)
 
-    def missing(self, labels: tuple[int, ...]) -> tuple[str, ...]:
+    def missing(self, labels: tuple[int, ...], errors: int) -> tuple[str, ...]:
         """Variables whose events are missing from a match, in the order of the pattern.
 
         Parameters
         ----------
         labels : tuple of int
             What the events of the match are bound to, earliest first.
+        errors : int
+            Errors of the match. Labels do not show which guards were broken: a way with fewer errors was closed to it.
 
         Returns
         -------
         tuple of str
-            Of the cheapest explanations the first in the order of the arcs.
+            Of the explanations that cost ``errors`` one with the fewest guards.
 
-        Complexity: O(events x arcs).
+        Complexity: O(events x arcs x errors).
         """
-        best: dict[int, tuple[int, tuple[str, ...]]] = {START: (0, ())}
+        ways: dict[tuple[int, int], tuple[int, tuple[str, ...]]] = {(START, 0): (0, ())}
         for label in labels:
-            reached: dict[int, tuple[int, tuple[str, ...]]] = {}
-            for arc in self.arcs:
-                if arc.label == label and arc.source in best:
-                    err, skipped = best[arc.source]
-                    if err + arc.cost < reached.get(arc.target, (self.errors + 1, ()))[0]:
-                        reached[arc.target] = err + arc.cost, skipped + arc.skipped
-            best = reached
+            reached: dict[tuple[int, int], tuple[int, tuple[str, ...]]] = {}
+            for (state, paid), (guards, skipped) in ways.items():
+                for arc in self.arcs:
+                    place = arc.target, paid + arc.cost
+                    way = guards + len(arc.guard), skipped + arc.skipped
+                    if (arc.source, arc.label) == (state, label) and place[1] <= errors:
+                        reached[place] = min(way, reached.get(place, way))
+            ways = reached
         ends = [
-            (best[f.state][0] + f.cost, best[f.state][1] + f.skipped) for f in self.finals if f.state in best
+            (guards, skipped + final.skipped)
+            for (state, paid), (guards, skipped) in ways.items()
+            for final in self.finals
+            if final.state == state and paid + final.cost == errors
         ]
-        return min(ends, key=lambda end: end[0])[1]
+        return min(ends)[1]
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that change whenever the meaning of the automaton does."""

@@ -1,8 +1,8 @@
 """Merge states that have the same future: fewer cells, and fewer states when the automaton is determinised.
 
 Two states are merged when the same arcs leave them and they accept alike; that may make other states alike, so it is
-repeated until nothing changes. (Going from fine to coarse is right after every round and takes few of them; the coarsest
-bisimulation would merge a little more where alike states form circles, and take a round for each step of a long chain.)
+repeated until nothing changes. (From fine to coarse every round is right, and few are needed; the coarsest
+bisimulation would merge a little more where alike states form circles, and take a round per step of a long chain.)
 The language does not change: every test against the oracle runs on merged automata.
 """
 

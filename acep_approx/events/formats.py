@@ -100,9 +100,10 @@ class CsvFormat:
     ) -> pa.Table:
         from pyarrow import csv
 
+        # One thread: a block is small, and Arrow's threads can abort the process when it ends (apache/arrow#34314).
         return csv.read_csv(
             pa.BufferReader(data),
-            read_options=csv.ReadOptions(column_names=self._names, block_size=len(data) + 1),
+            read_options=csv.ReadOptions(column_names=self._names, block_size=len(data) + 1, use_threads=False),
             parse_options=csv.ParseOptions(
                 newlines_in_values=b'"' in data,
                 invalid_row_handler=(lambda _: "skip") if skip_invalid else None,
@@ -187,7 +188,7 @@ def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) 
 
     table = json.read_json(
         pa.BufferReader(data),
-        read_options=json.ReadOptions(block_size=len(data) + 1),
+        read_options=json.ReadOptions(block_size=len(data) + 1, use_threads=False),
         parse_options=json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"
         ),

@@ -183,4 +183,4 @@ def _plain_words(message: str) -> str:
     """The parser's message without its own prefix, its row number within the block, and the row itself."""
     message = re.sub(r"^(CSV|JSON) parse error: ", "", message)
     message = re.sub(r" in row \d+$", "", message)
-    return re.sub(r"^(Expected \d+ columns, got \d+): .*", r"\1", message, flags=re.DOTALL)
+    return re.sub(r"^(?:Row #\d+: )?(Expected \d+ columns, got \d+): .*", r"\1", message, flags=re.DOTALL)

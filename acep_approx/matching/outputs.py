@@ -163,14 +163,15 @@ class Listing:
         start = listed.start
         if self.stamps.preparer.is_count:
             start = self.recent.ticks[self.recent.find(listed.row[listed.offset[:-1]])]
+        errors = self.engine.err(hits)[listed.hit]
         columns = {
             **self.stamps.keys(events.slot[at]),
-            "errors": pa.array(self.engine.err(hits)[listed.hit]),
+            "errors": pa.array(errors),
             "start": self.stamps.time(start),
             "end": self.stamps.time(batch.ticks[events.row[at] - batch.first_row]),
         }
         if not self.bindings.is_regex:
-            columns["missing"] = self.bindings.missing(listed)
+            columns["missing"] = self.bindings.missing(listed, errors)
         bound = self.bindings.columns(listed)
         columns.update(self.returns.columns(bound, self.recent) if self.returns else bound)
         return pa.table(columns)

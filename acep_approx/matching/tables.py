@@ -49,27 +49,29 @@ class BindingColumns:
                 result[variable] = _scattered(matches, match[mine], listed.row[mine])
         return result
 
-    def missing(self, listed: Listed) -> pa.Array:
+    def missing(self, listed: Listed, errors: Ints) -> pa.Array:
         """Per match the variables whose events are missing: list of strings, in the order of the pattern."""
-        codes, first = self._shapes(listed)
+        codes, first = self._shapes(listed, errors)
         texts = [
-            self._missing(tuple(listed.label[listed.offset[m] : listed.offset[m + 1]].tolist())) for m in first
+            self._missing(tuple(listed.label[listed.offset[m] : listed.offset[m + 1]].tolist()), int(errors[m]))
+            for m in first
         ]
         return pa.array(texts, pa.list_(pa.string())).take(pa.array(codes))
 
-    def _shapes(self, listed: Listed) -> tuple[Ints, Ints]:
-        """Number the distinct sequences of labels: per match its number, per number a match that has it."""
+    def _shapes(self, listed: Listed, errors: Ints) -> tuple[Ints, Ints]:
+        """Number the distinct (errors, labels): per match its number, per number a match that has it."""
         lengths = np.diff(listed.offset)
         if not len(lengths):
             return lengths, lengths
-        base = len(self.automaton.variables) + 1
-        if lengths.max(initial=0) * np.log2(base) < 62:
+        base = max(len(self.automaton.variables), self.automaton.errors) + 1
+        if (lengths.max(initial=0) + 1) * np.log2(base) < 62:
             place = np.arange(len(listed.label)) - np.repeat(listed.offset[:-1], lengths)
-            terms = (listed.label + 1) * base**place
-            keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, listed.offset[:-1])
+            terms = (listed.label + 1) * base ** (place + 1)
+            keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, listed.offset[:-1]) + errors
         else:
             ends = listed.offset.tolist()
-            keys = np.array([listed.label[a:b].tobytes() for a, b in pairwise(ends)], object)
+            labels = (listed.label[a:b].tobytes() for a, b in pairwise(ends))
+            keys = np.array([bytes((e,)) + text for e, text in zip(errors.tolist(), labels, strict=True)], object)
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
         return codes, first
 
