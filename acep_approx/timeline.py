@@ -1,4 +1,4 @@
-"""Where the matches lie in time: a histogram of match points as SVG, alone or in a page; nothing is loaded from elsewhere."""
+"""Where the matches lie in time: a histogram of match points as SVG, alone or in a page that loads nothing."""
 
 from __future__ import annotations
 
@@ -25,22 +25,28 @@ NAMED = 300
 FIRST_MATCHES = 10
 
 _STYLE = """
-.acep{--back:#fff;--ink:#1f2328;--soft:#59636e;--grid:#e3e7eb;--c0:#0072b2;--c1:#d55e00;--c2:#aa4499;--c3:#117733;--c4:#5b4a9e;
+.acep{--back:#fff;--ink:#1f2328;--soft:#59636e;--grid:#e3e7eb;
+--c0:#0072b2;--c1:#d55e00;--c2:#aa4499;--c3:#117733;--c4:#5b4a9e;
 font:13px/1.4 system-ui,-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif}
-@media (prefers-color-scheme:dark){.acep{--back:#15191e;--ink:#e6edf3;--soft:#9aa5b1;--grid:#2b323a;--c0:#56b4e9;--c1:#f0a030;--c2:#e58fd0;
---c3:#5cc48d;--c4:#b3a7f0}}
-.acep text{fill:var(--soft)}.acep .ink{fill:var(--ink)}.acep .back{fill:var(--back)}.acep .grid{stroke:var(--grid)}
-.acep .s0{fill:var(--c0)}.acep .s1{fill:var(--c1)}.acep .s2{fill:var(--c2)}.acep .s3{fill:var(--c3)}.acep .s4{fill:var(--c4)}
-.acep .m0{stroke:var(--c0)}.acep .m1{stroke:var(--c1)}.acep .m2{stroke:var(--c2)}.acep .m3{stroke:var(--c3)}.acep .m4{stroke:var(--c4)}
+@media (prefers-color-scheme:dark){.acep{--back:#15191e;--ink:#e6edf3;--soft:#9aa5b1;--grid:#2b323a;
+--c0:#56b4e9;--c1:#f0a030;--c2:#e58fd0;--c3:#5cc48d;--c4:#b3a7f0}}
+.acep text{fill:var(--soft)}.acep .ink{fill:var(--ink)}
+.acep .back{fill:var(--back)}.acep .grid{stroke:var(--grid)}
+.acep .s0{fill:var(--c0)}.acep .s1{fill:var(--c1)}.acep .s2{fill:var(--c2)}
+.acep .s3{fill:var(--c3)}.acep .s4{fill:var(--c4)}
+.acep .m0{stroke:var(--c0)}.acep .m1{stroke:var(--c1)}.acep .m2{stroke:var(--c2)}
+.acep .m3{stroke:var(--c3)}.acep .m4{stroke:var(--c4)}
 .acep .bin:hover .bar{opacity:.75}.acep .hit{fill:transparent}.acep .bin:hover .hit{fill:var(--ink);fill-opacity:.06}
 """
 _PAGE = """
 .page{background:var(--back);color:var(--ink);margin:0;padding:2rem 1rem}.page main{max-width:1040px;margin:0 auto}
-.page h1{font-size:1.4rem;margin:0 0 .3rem}.page p{color:var(--soft);font-size:.95rem;margin:0 0 1.2rem;white-space:pre-line}
+.page h1{font-size:1.4rem;margin:0 0 .3rem}
+.page p{color:var(--soft);font-size:.95rem;margin:0 0 1.2rem;white-space:pre-line}
 .page svg{width:100%;height:auto;display:block}
 """
 _NOTEBOOK = """
-.acep-view table{border-collapse:collapse}.acep-view td,.acep-view th{padding:.2rem .7rem;text-align:right;font-variant-numeric:tabular-nums}
+.acep-view table{border-collapse:collapse}
+.acep-view td,.acep-view th{padding:.2rem .7rem;text-align:right;font-variant-numeric:tabular-nums}
 .acep-view svg{max-width:960px;width:100%;height:auto}
 """
 
@@ -70,7 +76,8 @@ def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool)
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>{_PAGE}</style>\n</head>\n"
-        f'<body class="acep page">\n<main>\n<h1>{escape(title)}</h1>\n<p>{escape(subtitle)}</p>\n{picture}\n</main>\n</body>\n</html>\n'
+        f'<body class="acep page">\n<main>\n<h1>{escape(title)}</h1>\n<p>{escape(subtitle)}</p>\n{picture}\n'
+        "</main>\n</body>\n</html>\n"
     )
 
 
@@ -98,8 +105,10 @@ def svg(points: pa.Table, *, is_time: bool, title: str = "match points over time
     height = TOP + PLOT + 34 + len(series) * (LANE + LANE_GAP) + 8
     total = f"{len(ends):,} match point{'' if len(ends) == 1 else 's'}"
     parts = [
-        f'<svg class="acep" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-        f'height="{height}" role="img" aria-label="{escape(title)}: {total}">',
+        (
+            f'<svg class="acep" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+            f'height="{height}" role="img" aria-label="{escape(title)}: {total}">'
+        ),
         f"<style>{_STYLE}</style>",
         f'<rect class="back" width="{WIDTH}" height="{height}" rx="6"/>',
         f'<text class="ink" x="{LEFT}" y="24" font-size="15" font-weight="600">{escape(title)}</text>',
@@ -112,7 +121,7 @@ def svg(points: pa.Table, *, is_time: bool, title: str = "match points over time
 
 
 def _series(errors: Ints) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Names and places of the points by number of errors; the rest in one, where there are more than can be told apart."""
+    """Names and places of the points by number of errors; those that could not be told apart are one."""
     levels = np.unique(errors).tolist()
     shown = levels if len(levels) <= SERIES else levels[: SERIES - 1]
     series = [(f"{level} error{'' if level == 1 else 's'}", errors == level) for level in shown]
@@ -155,7 +164,8 @@ class _Picture:
         x = LEFT
         for i, (name, where) in enumerate(self.series):
             text = f"{name}: {int(where.sum()):,}"
-            yield f'<rect class="s{i}" x="{x}" y="37" width="12" height="12" rx="2"/><text x="{x + 18}" y="47">{text}</text>'
+            yield f'<rect class="s{i}" x="{x}" y="37" width="12" height="12" rx="2"/>'
+            yield f'<text x="{x + 18}" y="47">{text}</text>'
             x += 34 + 7 * len(text)
         unit = width_text(int(self.edges[1] - self.edges[0]), is_time=self.is_time)
         yield f'<text x="{WIDTH - RIGHT}" y="47" text-anchor="end">match points per {unit}</text>'
@@ -174,7 +184,8 @@ class _Picture:
             left, right = self.x(begin), self.x(end)
             gap = min(1.0, (right - left) / 8)
             said = [f"{name}: {n:,}" for (name, _), n in zip(self.series, counts, strict=True) if n]
-            yield f'<g class="bin"><title>{span_text(begin, end, is_time=self.is_time)}\n{escape(chr(10).join(said))}</title>'
+            span = span_text(begin, end, is_time=self.is_time)
+            yield f'<g class="bin"><title>{span}\n{escape(chr(10).join(said))}</title>'
             yield f'<rect class="hit" x="{left}" y="{TOP}" width="{right - left:.1f}" height="{PLOT}"/>'
             below = 0
             for i, n in enumerate(counts):
@@ -203,7 +214,8 @@ class _Picture:
             if len(ends) <= NAMED:
                 for at, errors in zip(ends.tolist(), self.errors[where].tolist(), strict=True):
                     said = f"{self._moment(at)}: {errors} error{'' if errors == 1 else 's'}"
-                    yield f'<path class="m{i}" stroke-width="2" d="M{self.x(at)} {y}v{LANE}"><title>{said}</title></path>'
+                    mark = f"M{self.x(at)} {y}v{LANE}"
+                    yield f'<path class="m{i}" stroke-width="2" d="{mark}"><title>{said}</title></path>'
             else:
                 places = sorted({self.x(at) for at in np.unique(ends).tolist()})
                 marks = "".join(f"M{x} {y}v{LANE}" for x in places)
@@ -227,7 +239,8 @@ def notebook_view(matches: Matches) -> str:
         An HTML fragment.
     """
     if not matches.source.reusable:
-        return f"<pre>{escape(repr(matches))}\n(its events can be read only once, so they are not read to draw it)</pre>"
+        why = "its events can be read only once, so they are not read to draw it"
+        return f"<pre>{escape(repr(matches))}\n({why})</pre>"
     points = matches.points()
     if not points.num_columns:
         return f"<pre>{escape(repr(matches))}</pre>"

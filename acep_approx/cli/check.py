@@ -11,7 +11,7 @@ from acep_approx.cli import options
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
-    from acep_approx.matching.matcher import Matcher
+    from acep_approx.matching.pipeline import Pipeline
     from acep_approx.matching.planner import Plan
 
 
@@ -39,8 +39,7 @@ def check(
         from acep_approx.events.source import open_source
 
         matcher = compiled.matcher(time=time, key=key, type=type, unit=unit)
-        matcher.bind(open_source(input).schema)
-        lines += _columns(matcher)
+        lines += _columns(matcher.bind(open_source(input).schema))
     typer.echo("\n".join(lines))
 
 
@@ -54,13 +53,12 @@ def _sizes(plan: Plan) -> list[str]:
     ]
 
 
-def _columns(matcher: Matcher) -> list[str]:
+def _columns(pipeline: Pipeline) -> list[str]:
     """The columns that the query reads, with the roles they play."""
-    roles = matcher.roles
-    assert roles is not None
+    roles = pipeline.roles
     played = {roles.time: "time", roles.key: "key", roles.type: "type"}
     shown = [
-        f"{name} ({', '.join(filter(None, (played.get(name), str(matcher.schema.field(name).type))))})"
-        for name in matcher.columns
+        f"{name} ({', '.join(filter(None, (played.get(name), str(pipeline.schema.field(name).type))))})"
+        for name in pipeline.columns
     ]
     return [f"reads      {', '.join(shown)}"]

@@ -1,4 +1,4 @@
-"""``acep demo``: the main job on real data, US flights of 2013: which matches does an exact matcher lose?"""
+"""``acep demo``: the main job on real data, US flights of 2013, and what an exact matcher loses there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
     from rich.table import Table
 
     from acep_approx.api import Query
@@ -180,10 +179,10 @@ def picture(findings: Findings) -> str:
     from acep_approx.timeline import timeline_html
 
     subtitle = (
-        "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again within "
-        f"24 hours (2013; times in UTC). Without errors there are {findings.exact_points:,} match points; with one missing "
-        f"event allowed {len(findings.pairs)} more are found{', whose arrival is missing' if all(findings.lost) else ''}."
-        f"\n\n{QUERY}"
+        "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again "
+        f"within 24 hours (2013; times in UTC). Without errors there are {findings.exact_points:,} match points; with "
+        f"one missing event allowed {len(findings.pairs)} more are found"
+        f"{', whose arrival is missing' if all(findings.lost) else ''}.\n\n{QUERY}"
     )
     return timeline_html(findings.points, title="Delays that travelled with the plane", subtitle=subtitle, is_time=True)
 
