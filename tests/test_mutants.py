@@ -36,7 +36,7 @@ GROUPS = """            for g in range(first, last):
                 begin"""
 WRITE = """                    for e in range(lanes):
                         cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])"""
-CLEAR = """                    cells[ix(p + e)] = NEVER"""
+CLEAR = """                        cells[ix(p + e)] = NEVER"""
 
 MUTANTS = {
     "right": [],
@@ -70,7 +70,7 @@ MUTANTS = {
         ),
     ],
     "window one too short": [("            low = t - window", "            low = t - window + 1")],
-    "negation ignored": [(CLEAR, "                    pass")],
+    "negation ignored": [(CLEAR, "                        pass")],
     "negation breaks what the event itself completes": [
         (
             GROUPS,

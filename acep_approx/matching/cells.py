@@ -56,7 +56,7 @@ class Cells:
         self.slots = 0
         self.classes: list[int] = []
         self.tables = np.zeros(0, np.int64)
-        self.offsets = np.zeros(8, np.int64)
+        self.offsets = np.zeros(9, np.int64)
         self._fresh = np.zeros(0, np.int64)
         self.cells = np.zeros(0, np.int64)
         self._out = np.zeros(0, np.int64)
@@ -134,7 +134,7 @@ class Cells:
         parts = [class_first, heads, arcs, rows, clear_first, clears]
         starts = np.cumsum([0, *(len(part) for part in parts)])
         self.tables = np.array([x for part in parts for x in part], dtype=np.int64)
-        self.offsets = np.array([self.automaton.errors, self.stride, *starts[:6]], dtype=np.int64)
+        self.offsets = np.array([self.automaton.errors, self.stride, *starts[:6], len(clears)], dtype=np.int64)
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
@@ -172,11 +172,12 @@ class Cells:
         Returns
         -------
         numpy.ndarray of int64, shape (hits, 3)
-            Event index, least err, latest start at that err; in the order of the events given.
+            Event index, least err, latest start at that err; in the order of the events given. Valid until the next
+            call.
         """
         if self._out.size < 3 * slot.size + 3:
             self._out = np.zeros(3 * slot.size + 3, np.int64)
         hits = self._detect(
             slot, tick, cls, self.tables, self.offsets, self.cells, self._fresh, self.window, self._out
         )
-        return self._out[: 3 * hits].reshape(hits, 3).copy()
+        return self._out[: 3 * hits].reshape(hits, 3)

@@ -78,6 +78,7 @@ def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, i
         row_off = offsets[ix(5)]
         clear_off = offsets[ix(6)]
         clear_row = offsets[ix(7)]
+        is_guarded = offsets[ix(8)] > 0
         for i in range(slot.size):
             t = tick[ix(i)]
             c = cls[ix(i)]
@@ -112,10 +113,11 @@ def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, i
                 start = fresh[ix(f + min(below, lanes - 1))]
                 best_start = start if err < best_err else max(start, best_start) if err == best_err else best_start
                 best_err = min(err, best_err)
-            for x in range(tables[ix(clear_off + c)], tables[ix(clear_off + c + 1)]):
-                p = base + tables[ix(clear_row + x)]
-                for e in range(lanes):
-                    cells[ix(p + e)] = NEVER
+            if is_guarded:
+                for x in range(tables[ix(clear_off + c)], tables[ix(clear_off + c + 1)]):
+                    p = base + tables[ix(clear_row + x)]
+                    for e in range(lanes):
+                        cells[ix(p + e)] = NEVER
             for g in range(first, last):
                 at = group_off + g * GROUP
                 f = (g - first) * lanes

@@ -208,6 +208,8 @@ class Matches:
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``matching.bundles``."""
         points = self.points()
+        if not points.num_columns:
+            return points  # no columns, no events
         pipeline = Matcher(self.plan, output="points", **self._options).bind(self.source.schema)
         return bundles(points, pipeline.preparer.key_columns, pipeline.window)
 
