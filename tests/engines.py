@@ -41,7 +41,7 @@ def detected(automaton: Automaton, window: int, streams: Sequence[Stream], class
 def enumerated(
     automaton: Automaton, window: int, streams: Sequence[Stream], classes: list[int], *, chunk: int = 4096
 ) -> list[dict[Binding, int]]:
-    """Per stream: every match -> err, by the arc logs; asserts that none is listed twice and that both ways to count agree."""
+    """Per stream: every match -> err, by the arc logs; none is listed twice, and both ways to count agree."""
     logs = ArcLogs(automaton, window)
     logs.set_classes(classes)
     logs.reserve(len(streams))

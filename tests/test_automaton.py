@@ -56,7 +56,7 @@ def test_states_of_equal_future_are_one() -> None:
     assert automaton("(Sa(b|d|w|r)E){2,}(Sa(g|e|u)E){2,} WITHIN 5").size == 17
     assert automaton("(ab|cb)d WITHIN 5").size == 4
     assert automaton("PATTERN SEQ((A a | B b), C c) WITHIN 5").size == 3
-    assert automaton("PATTERN (A a, C c | B b, C d) WITHIN 5").size == 4, "c and d are told apart; their futures are not"
+    assert automaton("PATTERN (A a, C c | B b, C d) WITHIN 5").size == 4, "c and d are told apart, their futures not"
 
 
 def test_equal_letters_are_one_letter() -> None:

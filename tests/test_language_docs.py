@@ -69,5 +69,5 @@ def test_any_damage_to_a_query_gives_a_message_with_a_place():
             assert parse(to_text(query)) == query
             check(query)
         except QueryError as error:
-            assert 0 <= error.start <= error.end <= len(text)  # noqa: PT017
-            assert error.message in str(error)  # noqa: PT017
+            assert 0 <= error.start <= error.end <= len(text)
+            assert error.message in str(error)

@@ -1,5 +1,5 @@
 """Every bad query has its code, its place, and words that help."""
-# ruff: noqa: E501  one line for each case
+
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ def streams(draw: st.DrawFn) -> tuple[Event, ...]:
     events = []
     for _ in range(draw(st.sampled_from([5, 6, 7, 8, 3, 1, 0]))):
         tick += draw(st.sampled_from([1, 0, 2]))
-        values = {"x": draw(st.sampled_from([1, 2, 0, 3, None])), "g": draw(st.sampled_from(["p", "p", "p", "q", None]))}
+        x, g = draw(st.sampled_from([1, 2, 0, 3, None])), draw(st.sampled_from(["p", "p", "p", "q", None]))
+        values = {"x": x, "g": g}
         events.append(Event(tick, draw(st.sampled_from([*TYPES, *TYPES, "C"])), values))
     return tuple(events)
 
