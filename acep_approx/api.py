@@ -13,7 +13,6 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.matches import Matches
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.matching.planner import Plan, plan
-from acep_approx.matching.state import matcher_from_state
 from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.parser import parse, parse_window
 from acep_approx.query.printer import to_text
@@ -158,7 +157,7 @@ class Query:
         DataError
             Not a state, or a state of another query.
         """
-        return matcher_from_state(self.plan, state)
+        return Matcher.from_state(self.plan, state)
 
     def explain(self, format: str = "text") -> str:  # noqa: A002  (as on the command line)
         """The plan as text, or the automaton as a diagram.

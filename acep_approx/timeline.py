@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,12 @@ import pyarrow as pa
 from acep_approx.events.columns import to_numpy
 from acep_approx.timeline_scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
 
-if TYPE_CHECKING:
-    from acep_approx.matching.matches import Matches
-
 Ints = npt.NDArray[np.int64]
 WIDTH, LEFT, RIGHT, TOP, PLOT = 960, 64, 20, 64, 240
 LANE, LANE_GAP = 16, 8
 BINS, TICKS, SERIES = 72, 10, 5
 NAMED = 300
 """Most points of a lane that get a text of their own."""
-FIRST_MATCHES = 10
 
 _STYLE = """
 .acep{--back:#fff;--ink:#1f2328;--soft:#59636e;--grid:#e3e7eb;
@@ -225,29 +221,23 @@ class _Picture:
         return f"{day_text(at)}, {clock_text(at, 1)}" if self.is_time else f"{at:,}"
 
 
-def notebook_view(matches: Matches) -> str:
+def notebook_view(points: pa.Table, first: pa.Table) -> str:
     """What a notebook shows for matches: the timeline of their points, and a table of the first few.
 
     Parameters
     ----------
-    matches : Matches
-        Read twice: once for the points, once for the first matches. Events that can be read only once are left alone.
+    points : pyarrow.Table
+        As ``Matches.points`` makes them.
+    first : pyarrow.Table
+        As ``Matches.tables`` makes them.
 
     Returns
     -------
     str
         An HTML fragment.
     """
-    if not matches.source.reusable:
-        why = "its events can be read only once, so they are not read to draw it"
-        return f"<pre>{escape(repr(matches))}\n({why})</pre>"
-    points = matches.points()
-    if not points.num_columns:
-        return f"<pre>{escape(repr(matches))}</pre>"
     picture = svg(points, is_time=pa.types.is_timestamp(points.schema.field("end").type))
-    found = next((table for table in matches.tables() if table.num_rows), None)
-    first = "" if found is None else _first_matches(found.slice(0, FIRST_MATCHES))
-    return f'<div class="acep-view"><style>{_NOTEBOOK}</style>{picture}{first}</div>'
+    return f'<div class="acep-view"><style>{_NOTEBOOK}</style>{picture}{_first_matches(first)}</div>'
 
 
 def _first_matches(table: pa.Table) -> str:

@@ -17,6 +17,7 @@ from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import Plan
+from acep_approx.matching.state import pack, restore, unpack
 
 
 class Matcher:
@@ -130,6 +131,25 @@ class Matcher:
 
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout."""
-        from acep_approx.matching.state import state_bytes
+        header = {
+            "options": {"output": self.output, "state_cap": self.state_cap, **self.wanted},
+            "progress": vars(self.progress),
+            "last_tick": self.last_tick,
+        }
+        return pack(self.plan, header, self.pipeline)
 
-        return state_bytes(self)
+    @classmethod
+    def from_state(cls, plan: Plan, state: bytes) -> Matcher:
+        """The matcher whose state this is, ready for the next batch.
+
+        Raises
+        ------
+        DataError
+            Not a state, a state of another query, or of another format.
+        """
+        header, saved, arrays = unpack(plan, state)
+        matcher = cls(plan, **header["options"])
+        matcher.progress = Progress(**header["progress"])
+        matcher.last_tick = header["last_tick"]
+        matcher.pipeline = restore(plan, matcher.output, matcher.state_cap, saved, arrays)
+        return matcher

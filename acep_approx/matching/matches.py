@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +20,9 @@ from acep_approx.matching.planner import Plan
 
 if TYPE_CHECKING:
     import pandas as pd
+
+FIRST_MATCHES = 10
+"""Matches that a notebook shows beside the picture."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,11 @@ class Matches:
     def _repr_html_(self) -> str:
         from acep_approx.timeline import notebook_view
 
-        return notebook_view(self)
+        text = f"<pre>{escape(repr(self))}</pre>"
+        if not self.source.reusable:
+            return f"{text}<p>Its events can be read only once, so they are not read to draw it.</p>"
+        first = next((table for table in self.tables() if table.num_rows), None)
+        return text if first is None else notebook_view(self.points(), first.slice(0, FIRST_MATCHES))
 
 
 def _joined(tables: Iterator[pa.Table]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""A matcher's state as bytes: a JSON header and plain arrays, never pickle.
+"""The state of a pipeline as bytes: a JSON header and plain arrays, never pickle.
 
 Layout: an ``.npz`` archive of int64 arrays, ``header`` (JSON as UTF-8), and the schema, the keys and the recent events
 as Arrow IPC streams. ``FORMAT`` changes when the layout does.
@@ -16,40 +16,40 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
-from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.pipeline import Pipeline, Progress
+from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.planner import Plan
 
 FORMAT = 1
+Header = dict[str, Any]
+Arrays = dict[str, Any]
 
 
-def state_bytes(matcher: Matcher) -> bytes:
-    """All that ``matcher`` needs to go on in another process.
+def pack(plan: Plan, header: Header, pipeline: Pipeline | None) -> bytes:
+    """Everything that is needed to go on in another process.
 
-    Complexity: O(live state): what has left the window is dropped first.
+    Parameters
+    ----------
+    plan : Plan
+        Its fingerprint and window are kept, to refuse the state of another query.
+    header : dict
+        What the caller wants to keep, as JSON.
+    pipeline : Pipeline or None
+        None where no events have been seen.
+
+    Complexity: O(state).
     """
-    header: dict[str, Any] = {
-        "format": FORMAT,
-        "query": matcher.plan.automaton.fingerprint(),
-        "window": [matcher.plan.query.window.amount, matcher.plan.query.window.unit],
-        "output": matcher.output,
-        "state_cap": matcher.state_cap,
-        "wanted": matcher.wanted,
-        "progress": vars(matcher.progress),
-        "last_tick": matcher.last_tick,
-        "bound": matcher.pipeline is not None,
-    }
-    arrays: dict[str, Any] = {}
-    if matcher.pipeline is not None:
-        _save(matcher.pipeline, header, arrays)
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    arrays: Arrays = {}
+    saved = {"format": FORMAT, "query": _meaning(plan), "caller": header, "bound": pipeline is not None}
+    if pipeline is not None:
+        _save(pipeline, saved, arrays)
+    arrays["header"] = np.frombuffer(json.dumps(saved).encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 
 
-def matcher_from_state(plan: Plan, state: bytes) -> Matcher:
-    """The matcher whose state this is, ready for the next batch.
+def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
+    """What ``pack`` put together: the caller's header, and what ``restore`` wants.
 
     Raises
     ------
@@ -58,38 +58,53 @@ def matcher_from_state(plan: Plan, state: bytes) -> Matcher:
     """
     try:
         arrays = dict(np.load(io.BytesIO(state), allow_pickle=False))
-        header = json.loads(arrays.pop("header").tobytes())
+        saved = json.loads(arrays.pop("header").tobytes())
     except (ValueError, KeyError, OSError, EOFError) as error:
         raise DataError("these bytes are not the state of a matcher", code="ACEP-D040") from error
-    if header["format"] != FORMAT:
+    if saved["format"] != FORMAT:
         raise DataError(
-            f"the state has format {header['format']}, this version reads format {FORMAT}",
+            f"the state has format {saved['format']}, this version reads format {FORMAT}",
             code="ACEP-D041",
             hint="go on with the version that wrote it, or start from the beginning",
         )
-    here = [plan.automaton.fingerprint(), [plan.query.window.amount, plan.query.window.unit]]
-    if [header["query"], header["window"]] != here:
+    here = _meaning(plan)
+    if saved["query"] != here:
+        (theirs, their_window), (ours, our_window) = saved["query"], here
         raise DataError(
-            f"the state is of another query: fingerprint {header['query']}, window {header['window']}; "
-            f"this one has fingerprint {here[0]}, window {here[1]}",
+            f"the state is of another query: fingerprint {theirs}, window {their_window}; "
+            f"this one has fingerprint {ours}, window {our_window}",
             code="ACEP-D042",
             hint="restore a state with the query it was made with",
         )
-    matcher = Matcher(plan, output=header["output"], state_cap=header["state_cap"], **header["wanted"])
-    if header["bound"]:
-        _restore(matcher.bind(_table(arrays["schema"]).schema, Roles(**header["roles"])), header, arrays)
-    matcher.progress = Progress(**header["progress"])
-    matcher.last_tick = header["last_tick"]
-    return matcher
+    return saved["caller"], saved, arrays
 
 
-def _save(pipeline: Pipeline, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+def restore(plan: Plan, output: OutputKind, state_cap: int, saved: Header, arrays: Arrays) -> Pipeline | None:
+    """The pipeline that was packed, ready for the next batch; None where there was none."""
+    if not saved["bound"]:
+        return None
+    pipeline = Pipeline(plan, output, _table(arrays["schema"]).schema, Roles(**saved["roles"]), state_cap)
     preparer, recent = pipeline.preparer, pipeline.recent
-    header["roles"] = vars(pipeline.roles)
-    header["classes"] = preparer.classes
-    header["slots"] = preparer.slots
-    header["without_key"] = preparer.without_key
-    header["engine"] = pipeline.engine.header()
+    for mask in saved["classes"][1:]:
+        preparer.add_class(mask)
+    preparer.slots = saved["slots"]
+    preparer.without_key = saved["without_key"]
+    preparer.set_counters(arrays["counters"])
+    preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
+    recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
+    recent.data = _table(arrays["recent_data"])
+    engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
+    pipeline.engine.restore(saved["engine"], engine, preparer.classes)
+    return pipeline
+
+
+def _save(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
+    preparer, recent = pipeline.preparer, pipeline.recent
+    saved["roles"] = vars(pipeline.roles)
+    saved["classes"] = preparer.classes
+    saved["slots"] = preparer.slots
+    saved["without_key"] = preparer.without_key
+    saved["engine"] = pipeline.engine.header()
     arrays["schema"] = _raw(pipeline.schema.empty_table())
     arrays["counters"] = preparer.counters
     arrays["keys"] = _raw(pa.Table.from_batches([preparer.keys.to_state()]))
@@ -98,18 +113,9 @@ def _save(pipeline: Pipeline, header: dict[str, Any], arrays: dict[str, Any]) ->
     arrays.update({f"engine_{name}": array for name, array in pipeline.engine.arrays().items()})
 
 
-def _restore(pipeline: Pipeline, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    preparer, recent = pipeline.preparer, pipeline.recent
-    for mask in header["classes"][1:]:
-        preparer.add_class(mask)
-    preparer.slots = header["slots"]
-    preparer.without_key = header["without_key"]
-    preparer.set_counters(arrays["counters"])
-    preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
-    recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
-    recent.data = _table(arrays["recent_data"])
-    engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
-    pipeline.engine.restore(header["engine"], engine, preparer.classes)
+def _meaning(plan: Plan) -> list[Any]:
+    """What makes a state useless to another query, as JSON gives it back."""
+    return [plan.automaton.fingerprint(), [plan.query.window.amount, plan.query.window.unit]]
 
 
 def _raw(table: pa.Table) -> Any:
