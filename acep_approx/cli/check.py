@@ -1,8 +1,7 @@
-"""``acep check``: is a query right, does it fit the data, and what will it cost?"""
+"""``acep check``: whether a query is right and fits the data, and what it will cost."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,15 +17,18 @@ if TYPE_CHECKING:
 def check(
     query: options.Query,
     input: Annotated[  # noqa: A002  (the option's name)
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="FILE", show_default=False, help="Events to check the names and types of the query against."
+            metavar="INPUT",
+            show_default=False,
+            help="Events to check the names and types of the query against: a file, a folder, or - for stdin.",
         ),
     ] = None,
     time: options.Time = None,
     key: options.Key = None,
     type: options.Type = None,  # noqa: A002  (the word of the query language)
     unit: options.TimeUnit = None,
+    input_format: options.FileFormat = None,
 ) -> None:
     """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs."""
     text = read_query(query)
@@ -39,7 +41,8 @@ def check(
         from acep_approx.events.source import open_source
 
         matcher = compiled.matcher(time=time, key=key, type=type, unit=unit)
-        lines += _columns(matcher.bind(open_source(input).schema))
+        source = open_source(input, format=input_format, on_malformed="skip")  # only the columns matter here
+        lines += _columns(matcher.bind(source.schema))
     typer.echo("\n".join(lines))
 
 

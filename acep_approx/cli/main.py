@@ -18,7 +18,7 @@ from acep_approx.cli.demo import demo
 from acep_approx.cli.explain import explain
 from acep_approx.cli.run import run
 from acep_approx.cli.terminal import say, show_error
-from acep_approx.errors import EXIT_FAILED, AcepError
+from acep_approx.errors import AcepError
 
 EXIT_INTERRUPTED = 130
 EPILOG = (
@@ -35,15 +35,17 @@ class Commands(TyperGroup):
         """Run the chosen command."""
         try:
             return super().invoke(ctx)
-        except AcepError as error:
-            show_error(str(error))
-            raise typer.Exit(error.exit_code) from error
         except BrokenPipeError as error:  # the reader of our output, e.g. `head`, has had enough: no failure
             _mute_stdout()
             raise typer.Exit(0) from error
-        except OSError as error:
+        except OSError as error:  # e.g. the disk is full
+            _mute_stdout()
+            failed = AcepError(f"the system refuses: {error}", code="ACEP-E001")
+            show_error(str(failed))
+            raise typer.Exit(failed.exit_code) from error
+        except AcepError as error:
             show_error(str(error))
-            raise typer.Exit(EXIT_FAILED) from error
+            raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from error
@@ -86,7 +88,7 @@ def options(
 
 app.command(
     epilog="[cyan]acep run 'PATTERN SEQ(A a, B b, C c) WITHIN 10 s ERRORS 1' events.parquet[/cyan]\n\n"
-    "[cyan]cat events.csv | acep run @query.acep - --time when --key user --format csv[/cyan]\n\n"
+    "[cyan]cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv[/cyan]\n\n"
     "[cyan]acep run @query.acep logs/ --errors 2 --output points -o points.parquet[/cyan]\n\n"
     "[cyan]acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count[/cyan]"
 )(run)

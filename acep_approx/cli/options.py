@@ -34,6 +34,13 @@ class InputFormat(StrEnum):
     JSONL = "jsonl"
 
 
+class OnMalformed(StrEnum):
+    """What happens to rows that cannot be read."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+
+
 class Unit(StrEnum):
     """Units of a time column of numbers."""
 
@@ -48,20 +55,37 @@ Query = Annotated[
 ]
 Time = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", show_default=False, help="The column that orders the events. By default the first "
-    "of ts, time, timestamp, event_time, datetime, date."),
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="The column that orders the events. By default the first of ts, time, timestamp, event_time, datetime, "
+        "date that can be a time.",
+    ),
 ]
 Key = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", show_default=False, help="The column that 'key' means in the query. By default key."),
+    typer.Option(
+        metavar="COLUMN", show_default=False, help="The column that 'key' means in the query. By default key."
+    ),
 ]
 Type = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", show_default=False, help="The column that holds the event types. By default the "
-    "first of type, event_type, event, kind."),
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="The column that holds the event types. By default the first of type, event_type, event, kind.",
+    ),
 ]
 TimeUnit = Annotated[
     Unit | None,
     typer.Option(show_default=False, help="What a time column of numbers counts. By default plain ticks."),
+]
+FileFormat = Annotated[
+    InputFormat | None,
+    typer.Option(
+        "--input-format",
+        show_default=False,
+        help="Format of the input. By default told from the names of files, and of stdin from its first bytes.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something is wrong.")]

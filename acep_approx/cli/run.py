@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.cli import options
-from acep_approx.cli.options import Format, InputFormat, Output
+from acep_approx.cli.options import Format, OnMalformed, Output
 from acep_approx.cli.terminal import amount, progress_bar, read_query, say
 from acep_approx.errors import UsageError
 
@@ -27,7 +27,16 @@ SHOWN = 20
 MANY = 100_000
 """Events from which on a speed means something: below, starting up takes longer than matching."""
 SINGULAR = {Output.MATCHES: "match", Output.POINTS: "point", Output.BUNDLES: "bundle"}
-SUFFIXES = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".csv": Format.CSV, ".parquet": Format.PARQUET}
+SUFFIXES = {
+    "": Format.JSONL,  # e.g. /dev/null
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+}
+"""Formats of output files by the ends of their names, as for input."""
 
 
 def run(
@@ -63,7 +72,7 @@ def run(
         Format | None,
         typer.Option(
             show_default=False,
-            help="How to write them. By default as the name of FILE says, else a table on a terminal and jsonl elsewhere.",
+            help="How to write them. By default as the name of FILE says; else a table on a terminal, jsonl elsewhere.",
         ),
     ] = None,
     file: Annotated[
@@ -77,16 +86,13 @@ def run(
     sort: Annotated[
         bool, typer.Option("--sort", help="Sort the events by time first; takes memory for all of them.")
     ] = False,
-    input_format: Annotated[
-        InputFormat | None,
-        typer.Option(show_default=False, help="Format of the input. By default told from names, of stdin from its start."),
-    ] = None,
-    skip_malformed: Annotated[
-        bool, typer.Option("--skip-malformed", help="Leave out rows that cannot be read, instead of stopping.")
-    ] = False,
+    input_format: options.FileFormat = None,
+    on_malformed: Annotated[
+        OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out and count them.")
+    ] = OnMalformed.REFUSE,
     rejects: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="Write rows left out to FILE; with --skip-malformed."),
+        typer.Option(metavar="FILE", show_default=False, help="Write rows left out to FILE; with --on-malformed skip."),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -95,7 +101,8 @@ def run(
     Results go to stdout or FILE, words to stderr. Events must be ordered by time.
     """
     form = _format(format, file)
-    _check(form, output, file, limit, inputs)
+    _check(form, output, file, limit)
+    _check_files(file, rejects, inputs)
     text = read_query(query)
 
     from acep_approx.api import compile_query
@@ -114,7 +121,7 @@ def run(
             sort=sort,
             on_progress=progress.done,
             format=input_format,
-            on_malformed="skip" if skip_malformed else "refuse",
+            on_malformed=on_malformed,
             rejects=rejects,
         )
         progress.total = matches.source.rows
@@ -135,11 +142,17 @@ def _format(wanted: Format | None, file: Path | None) -> Format:
     if wanted is not None:
         return wanted
     if file is not None:
-        return SUFFIXES.get(file.suffix.lower(), Format.JSONL)
+        if (suffix := file.suffix.lower()) not in SUFFIXES:
+            raise UsageError(
+                f"the format of {str(file)!r} cannot be told from its name",
+                code="ACEP-U018",
+                hint="say it: --format jsonl, csv or parquet",
+            )
+        return SUFFIXES[suffix]
     return Format.TABLE if sys.stdout.isatty() else Format.JSONL
 
 
-def _check(form: Format, output: Output, file: Path | None, limit: int | None, inputs: list[str]) -> None:
+def _check(form: Format, output: Output, file: Path | None, limit: int | None) -> None:
     """Refuse options that do not go together, before any work is done."""
     if form is Format.PARQUET and file is None:
         raise UsageError("Parquet cannot be written to stdout", code="ACEP-U011", hint="name a file: -o FILE")
@@ -151,9 +164,17 @@ def _check(form: Format, output: Output, file: Path | None, limit: int | None, i
         )
     if output is Output.COUNT and limit is not None:
         raise UsageError("--limit means nothing for --output count", code="ACEP-U015", hint="leave it out")
-    if file is not None and any(_is_input(file.resolve(), Path(name).resolve()) for name in inputs if name != "-"):
+
+
+def _check_files(file: Path | None, rejects: Path | None, inputs: list[str]) -> None:
+    """Refuse to overwrite what is read, or what else is written."""
+    if file is None:
+        return
+    if any(_is_input(file.resolve(), Path(name).resolve()) for name in inputs if name != "-"):
+        raise UsageError(f"the output {str(file)!r} is one of the inputs", code="ACEP-U013", hint="name another file")
+    if rejects is not None and file.resolve() == rejects.resolve() and not file.is_char_device():
         raise UsageError(
-            f"the output {str(file)!r} is one of the inputs", code="ACEP-U013", hint="name another file"
+            f"results and rejected rows cannot both go to {str(file)!r}", code="ACEP-U017", hint="name another file"
         )
 
 
@@ -161,7 +182,7 @@ def _is_input(file: Path, given: Path) -> bool:
     return file == given or (file.exists() and given in file.parents)
 
 
-def _tables(matches: Matches, output: Output) -> Iterator[pa.Table]:
+def _tables(matches: Matches, output: Output) -> Generator[pa.Table]:
     """The results as a stream of tables."""
     if output is Output.MATCHES:
         yield from matches.tables()

@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 
 def json_lines(table: pa.Table) -> pa.Buffer:
-    """The rows of a table as JSON lines.
+    r"""The rows of a table as JSON lines.
 
     Times are ISO-8601 strings, lists are arrays; NULL, and what JSON has no number for (NaN), is ``null``.
 
     Examples
     --------
     >>> bytes(json_lines(pa.table({"errors": [1], "missing": [["b"]], "a": [[3, 5]]})))
-    b'{"errors": 1, "missing": ["b"], "a": [3, 5]}\\n'
+    b'{"errors": 1, "missing": ["b"], "a": [3, 5]}\n'
     """
     pieces: list[pa.Array | pa.Scalar] = []
     for name, column in _columns(table):
@@ -26,12 +26,12 @@ def json_lines(table: pa.Table) -> pa.Buffer:
 
 
 def csv_lines(table: pa.Table) -> pa.Buffer:
-    """The rows of a table as CSV: times as in ISO-8601, lists joined with ``;``, NULL as an empty value.
+    r"""The rows of a table as CSV: times as in ISO-8601, lists joined with ``;``, NULL as an empty value.
 
     Examples
     --------
     >>> bytes(csv_lines(pa.table({"errors": [1, 0], "missing": [["b", "c"], []], "a": [None, 5]})))
-    b'1,b;c,\\n0,"",5\\n'
+    b'1,b;c,\n0,"",5\n'
     """
     pieces: list[pa.Array | pa.Scalar] = []
     for _, column in _columns(table):

@@ -53,7 +53,7 @@ class Results:
         for table in self._tables:
             left = table.num_rows if self._limit is None else self._limit - self.rows
             self.is_cut = table.num_rows > left
-            part = table.slice(0, left)
+            part = table.slice(0, left) if self.is_cut else table
             self.rows += part.num_rows
             if "errors" in part.column_names:
                 for item in pc.value_counts(part.column("errors")).to_pylist():

@@ -119,7 +119,7 @@ def _unknown_format(path: Path) -> str:
     raise DataError(
         f"{path}: the format cannot be told from the name",
         code="ACEP-D012",
-        hint=f"say it: --format {'|'.join(FORMATS)} (format='...' in Python)",
+        hint=f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python)",
     )
 
 
@@ -230,7 +230,7 @@ class ParquetFile:
         return DataError(
             f"{self.name}: cannot be read as Parquet: {error}",
             code="ACEP-D013",
-            hint="the file may be damaged or cut off, or in another format: --format csv|jsonl",
+            hint="the file may be damaged or cut off, or in another format: --input-format csv|jsonl",
         )
 
 

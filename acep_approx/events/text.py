@@ -122,7 +122,7 @@ class TextFile:
             raise DataError(
                 f"{self.name}: not one row can be read",
                 code="ACEP-D021",
-                hint="is it in the right format? --format csv|jsonl|parquet (format='...' in Python)",
+                hint="is it in the right format? --input-format csv|jsonl|parquet (format='...' in Python)",
             )
         low, high = 1, len(rows)
         while high > low:

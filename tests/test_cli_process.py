@@ -1,0 +1,107 @@
+"""The program ``acep`` as a process: pipes, signals, terminals, full disks."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+AB = "PATTERN SEQ(A a, B b) WITHIN 20"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> None:
+    """An empty folder to be in, with a file of events."""
+    monkeypatch.chdir(tmp_path)
+    Path("events.csv").write_text("ts,type\n1,A\n2,B\n", encoding="utf-8")
+
+
+def program(*arguments: str, **options) -> subprocess.Popen[str]:
+    """Start the program itself."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    command = [sys.executable, "-m", "acep_approx.cli.main", *arguments]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen(command, env=environment, text=True, **pipes)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full is a thing of Linux")
+def test_a_full_disk():
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        process = program("run", AB, "events.csv", stdout=full)
+        _, words = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert words.startswith("error ACEP-E001")
+    assert words.count("\n") == 1
+
+
+@pytest.fixture
+def many(tmp_path) -> Path:
+    """Events with a million matches: far more than a pipe holds."""
+    path = tmp_path / "many.csv"
+    path.write_text("ts,type\n" + "".join(f"{i},{'AB'[i % 2]}\n" for i in range(20_000)), encoding="utf-8")
+    return path
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(many):
+    with program("run", AB.replace("20", "200"), str(many)) as process:
+        assert json.loads(process.stdout.readline())["errors"] == 0
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=60) == 0
+
+
+def test_results_are_written_while_events_come_and_an_interrupted_run_leaves_nothing():
+    query = AB.replace("20", "1")
+    process = program("run", query, "-", "-o", "out.jsonl", "--input-format", "jsonl", stdin=subprocess.PIPE)
+    process.stdin.write("".join(json.dumps({"ts": i, "type": "AB"[i % 2]}) + "\n" for i in range(400_000)))
+    process.stdin.flush()
+    part = Path("out.jsonl.part")
+    until = time.monotonic() + 30
+    while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
+        time.sleep(0.02)
+    size = part.stat().st_size
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=30)
+    assert size
+    assert process.returncode == 130
+    assert words == "interrupted\n"
+    assert not part.exists()
+    assert not Path("out.jsonl").exists()
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    """What a command prints on a terminal that is its stderr; stdout goes nowhere."""
+    import pty
+
+    leader, follower = pty.openpty()
+    environment = {"TERM": "xterm", "COLUMNS": "100", **environment}
+    process = program(*arguments, stdout=subprocess.DEVNULL, stderr=follower, env=environment)
+    os.close(follower)
+    printed = b""
+    with io.FileIO(leader) as screen:
+        try:
+            while piece := screen.read(65536):
+                printed += piece
+        except OSError:  # how Linux says that the other side is closed
+            pass
+    process.wait(timeout=60)
+    return printed.decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_progress_and_colours_are_for_terminals(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "matching" in on_terminal("run", AB, "events.csv")
+    assert on_terminal("run", AB, "events.csv", "--quiet") == ""
+    assert "\x1b[1;31merror" in on_terminal("explain", "@nowhere")
+    plain = on_terminal("explain", "@nowhere", NO_COLOR="1")
+    assert "error" in plain
+    assert "\x1b[1;31m" not in plain
