@@ -82,8 +82,7 @@ def test_determinised_sizes_are_those_known() -> None:
         found = []
         for errors in range(3):
             subset = Determinised(automaton(f"{pattern} WITHIN 5 ERRORS {errors}"))
-            for j in range(len(subset.automaton.letters)):
-                subset.add_class(1 << j)
+            subset.add_classes([1 << j for j in range(len(subset.automaton.letters))])
             found.append(len(subset))
         assert tuple(found) == sizes
 

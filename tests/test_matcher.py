@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, LimitError, QueryError, UsageError, compile_query
+from acep_approx.automaton import determinize
 from acep_approx.matching import outputs
 from acep_approx.matching.matcher import Matcher
 from tests.naive import Event, all_matches
@@ -147,13 +148,14 @@ def test_the_key_role_and_its_column() -> None:
 # --- determinised states ---------------------------------------------------------------------------------------
 
 
-def test_states_are_made_while_the_stream_runs() -> None:
+def test_states_are_made_while_the_stream_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """More states than are explored ahead: the kernel asks for them and goes on."""
-    text = "(a|b)*a(a|b){9} WITHIN 12"
+    monkeypatch.setattr(determinize, "AHEAD", 20)
+    text = "(a|b)*a(a|b){6} WITHIN 9"
     events = stream(300, "ab")
     matcher = compile_query(text).matcher(output="counts")
     total = sum(matcher.push(events)["matches"].to_pylist())
-    assert len(matcher.pipeline.engine.determinised) > 1000
+    assert len(matcher.pipeline.engine.determinised) > 120
     matcher = compile_query(text).matcher(output="counts")
     parts = 0
     for batch in events.to_batches(max_chunksize=7):
@@ -162,13 +164,26 @@ def test_states_are_made_while_the_stream_runs() -> None:
     assert parts == total
 
 
+def test_many_event_classes_are_explored_once() -> None:
+    """Twelve conditions that overlap: thousands of classes, and no time that grows with their square."""
+    rng = np.random.default_rng(5)
+    events = pa.table({"ts": np.arange(60_000), **{f"x{i}": rng.random(60_000) for i in range(12)}})
+    parts = ", ".join(f"ANY v{i}" for i in range(12))
+    conditions = " AND ".join(f"v{i}.x{i} > 0.8" for i in range(12))
+    query = compile_query(f"PATTERN SEQ({parts}) WHERE {conditions} WITHIN 30 ERRORS 1")
+    matcher = query.matcher(output="counts")
+    ends = matcher.push(events)["row"].to_pylist()
+    assert len(matcher.pipeline.preparer.classes) > 1000
+    assert sorted(set(ends)) == query.match(events).points()["row"].to_pylist()
+
+
 def test_the_state_cap_is_an_honest_error() -> None:
     """Listing gives up with both numbers; points still work."""
-    query = compile_query("(a|b)*a(a|b){12} WITHIN 20")
+    query = compile_query("(a|b)*a(a|b){9} WITHIN 15")
     events = stream(400, "ab")
-    with pytest.raises(LimitError, match="more than 1000 determinised states") as caught:
-        Matcher(query.plan, state_cap=1000).push(events)
-    assert (caught.value.code, caught.value.given, caught.value.limit) == ("ACEP-Q905", 1001, 1000)
+    with pytest.raises(LimitError, match="more than 200 determinised states") as caught:
+        Matcher(query.plan, state_cap=200).push(events)
+    assert (caught.value.code, caught.value.given, caught.value.limit) == ("ACEP-Q905", 201, 200)
     assert query.match(events).points().num_rows > 100
 
 

@@ -11,13 +11,14 @@ vectors, the labels and the passing moves are ours.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from acep_approx.automaton.automaton import START, Arc, Automaton
 from acep_approx.errors import LimitError
 
 MAX_DETERMINISED = 20_000
-EXPLORE = 512
-"""States made ahead in one go; beyond, states are made only when the stream asks for them."""
+AHEAD = 20_000
+"""Moves made ahead in one go; beyond, moves are made only when the stream asks for them."""
 
 Node = tuple[int, frozenset[int]]
 Vector = tuple[tuple[Node, int], ...]
@@ -72,22 +73,24 @@ class Determinised:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def add_class(self, mask: int) -> int:
-        """Number of the event class ``mask``; explores what it leads to."""
-        self.classes.append(mask)
+    def add_classes(self, masks: Sequence[int]) -> None:
+        """Take notice of more event classes; explores what they lead to."""
+        self.classes.extend(masks)
         self.explore(START)
-        return len(self.classes) - 1
 
     def explore(self, origin: int) -> None:
-        """Make the moves of all states over all classes, from ``origin`` first, until ``EXPLORE`` states are new."""
-        enough = len(self) + EXPLORE
+        """Make the moves of ``origin`` over all classes, then some ahead of what the stream asks for.
+
+        Stops after ``AHEAD`` new moves, or when half the cap is used: the other half is for what the stream asks for.
+        """
+        known = len(self.bound)
         queue = deque([origin, *range(len(self))])
         done: set[int] = set()
         while queue:
             state = queue.popleft()
             if state in done:
                 continue
-            if done and len(self) >= enough:
+            if done and (len(self.bound) - known >= AHEAD or 2 * len(self) >= self.cap):
                 return
             done.add(state)
             for cls in range(len(self.classes)):

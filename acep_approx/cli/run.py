@@ -201,7 +201,7 @@ def _summary(matches: Matches, results: Results, output: Output, seconds: float)
     """Say on stderr what was read and what was found."""
     seen = matches.progress
     rate = f", {seen.events / seconds:,.0f} events/s" if seen.events >= MANY else ""
-    say(f"{seen.events:,} events read, {seen.relevant:,} relevant to the query; {seconds:.2f} s{rate}")
+    say(f"{amount(seen.events, 'event')} read, {seen.relevant:,} relevant to the query; {seconds:.2f} s{rate}")
     if output is not Output.COUNT:
         say(f"{amount(results.rows, SINGULAR[output])}{by_errors(results.by_errors)}")
     if results.is_cut:

@@ -68,6 +68,7 @@ class ArcLogs:
         self._width = 0  # room per slot in `logs`
         self._arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
         self._resets: dict[int, int] = {}  # guarded state -> its reset log
+        self._rank = np.zeros(0, np.int64)  # arc -> its place among all arcs
         self.latest = np.zeros(0, np.int64)
         self.logs = np.zeros(0, np.int64)
         self.arena = np.zeros(0, np.int64)
@@ -80,8 +81,7 @@ class ArcLogs:
 
     def set_classes(self, classes: list[int]) -> None:
         """Take notice of event classes (letter masks) beyond those known."""
-        for mask in classes[len(self.determinised.classes) :]:
-            self.determinised.add_class(mask)
+        self.determinised.add_classes(classes[len(self.determinised.classes) :])
         self._build()
 
     def _arc(self, source: int, label: int, target: int) -> int:
@@ -124,7 +124,9 @@ class ArcLogs:
         logs = len(self._arcs) + len(self._resets)
         arcs = np.zeros((logs, 5), np.int64)  # source, target, label, err of a match that ends here, keeps a log
         into: list[list[int]] = [[] for _ in range(len(d))]
-        for (source, label, target), arc in self._arcs.items():
+        self._rank = np.zeros(logs, np.int64)
+        for rank, ((source, label, target), arc) in enumerate(self._in_order()):
+            self._rank[arc] = rank
             keeps = d.continues[target]
             arcs[arc] = source, target, label, d.err[target] if label >= 0 else -1, keeps
             if keeps:
@@ -145,6 +147,11 @@ class ArcLogs:
         starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
         self._widen(len(d), logs)
         self.offsets = np.array([*starts, self._states, self._width], dtype=np.int64)
+
+    def _in_order(self) -> list[tuple[tuple[int, int, int], int]]:
+        """Arcs by what they are, not by when they were made: matches come in one order in any split of a stream."""
+        key = [[(s, sorted(guard), e) for (s, guard), e in vector] for vector in self.determinised.vectors]
+        return sorted(self._arcs.items(), key=lambda item: (key[item[0][0]], item[0][1], key[item[0][2]]))
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -227,7 +234,7 @@ class ArcLogs:
         Returns
         -------
         numpy.ndarray of int64, shape (2 h,)
-            The hits: (event index, arc) of every way a match is completed; valid until the next update.
+            The hits: (event index, arc) of every way a match is completed, in order of rows.
         """
         header = np.array([0, self.used, 0, -1, 0, 0, 0], np.int64)
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
@@ -249,7 +256,8 @@ class ArcLogs:
             )
             self.used = int(header[kernel_arclog.USED])
             if status == kernel_arclog.DONE:
-                return hits[: 2 * header[kernel_arclog.HITS]]
+                pairs = hits[: 2 * header[kernel_arclog.HITS]].reshape(-1, 2)
+                return pairs[np.lexsort((self._rank[pairs[:, 1]], events.row[pairs[:, 0]]))].ravel()
             if status == kernel_arclog.UNKNOWN:
                 self.determinised.explore(int(header[kernel_arclog.ASK]))
                 self._build()

@@ -13,6 +13,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
 from acep_approx.matching.arclogs import ArcLogs, Grouped, Listed
 from acep_approx.matching.cells import Cells
+from acep_approx.matching.kernel_count import MOST
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
@@ -102,23 +103,33 @@ class Counts:
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
         """One table: key, errors, time, row, matches."""
         hits = self.engine.update(events, floors)
-        at, errors, matches = hits[0::2], self.engine.err(hits), self.engine.count(hits, events)
-        order = np.lexsort((errors, events.row[at]))
-        row = events.row[at][order]
+        errors, row = self.engine.err(hits), events.row[hits[0::2]]
+        order = np.lexsort((errors, row))
+        first = np.flatnonzero(np.diff(row[order], prepend=-1) | np.diff(errors[order], prepend=-1))
+        matches = _sums(self.engine.count(hits, events)[order], first)
+        at, row, errors = hits[0::2][order][first], row[order][first], errors[order][first]
         yield pa.table(
             {
-                **self.stamps.keys(events.slot[at][order]),
-                "errors": pa.array(errors[order]),
+                **self.stamps.keys(events.slot[at]),
+                "errors": pa.array(errors),
                 "end": self.stamps.time(batch.ticks[row - batch.first_row]),
                 "row": pa.array(row),
-                "matches": pa.array(matches[order]),
+                "matches": pa.array(matches),
             }
-        ).filter(pa.array(matches[order] > 0))
+        )
 
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return next(self.run(NO_EVENTS, NO_BATCH, np.zeros(1, np.int64)))
+
+
+def _sums(counts: Ints, first: Ints) -> Ints:
+    """Sums of runs of counts that begin at ``first``; like each of the counts at most ``kernel_count.MOST``."""
+    if not len(first):
+        return first
+    estimate = np.add.reduceat(counts.astype(np.float64), first)
+    return np.where(estimate >= MOST, MOST, np.add.reduceat(counts, first))
 
 
 class Listing:
@@ -146,8 +157,7 @@ class Listing:
         """Tables: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
         if self._needs_recent:
             self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
-        pairs = self.engine.update(events, floors).reshape(-1, 2)
-        hits = pairs[np.argsort(events.row[pairs[:, 0]], kind="stable")].ravel()
+        hits = self.engine.update(events, floors)
         for listed in self.engine.listed(hits, events, CHUNK):
             yield self._table(hits, listed, events, batch)
         if self._needs_recent:

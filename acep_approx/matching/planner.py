@@ -217,8 +217,7 @@ def _cost(automaton: Automaton) -> Cost:
     determinised: int | None
     try:
         subset = Determinised(automaton, cap=2000)
-        for j in range(len(automaton.letters)):
-            subset.add_class(1 << j)
+        subset.add_classes([1 << j for j in range(len(automaton.letters))])
         unmade = any((s, c) not in subset.bound for s in range(len(subset)) for c in range(len(subset.classes)))
         determinised = None if unmade else len(subset)
     except LimitError:
