@@ -467,3 +467,14 @@ def test_version_and_help():
     for command in ("run", "check", "explain", "demo"):
         assert command in acep("--help").stdout
         assert "Usage: acep" in acep(command, "-h").stdout
+
+
+def test_counts_beyond_64_bits_are_written_whole():
+    """Ten points of 2**61 matches each: no format is too narrow for them."""
+    rows = [{"ts": i, "type": "a" if i < 80 else "b"} for i in range(90)]
+    Path("many.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    counted = ("run", "a+b WITHIN 1000", "many.jsonl", "--output", "count")
+    assert lines(acep(*counted).stdout) == [{"errors": 0, "matches": 10 * 2**61}]
+    assert str(10 * 2**61) in acep(*counted, "--format", "csv").stdout
+    acep(*counted, "-o", "count.parquet")
+    assert int(pq.read_table("count.parquet")["matches"][0].as_py()) == 10 * 2**61

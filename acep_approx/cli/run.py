@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Rows that a table shows by default."""
+WIDE = 2**63
+"""Counts from here on do not fit 64 bits; they are written as decimals."""
 MANY = 100_000
 """Events from which on a speed means something: below, starting up takes longer than matching."""
 SINGULAR = {Output.MATCHES: "match", Output.POINTS: "point", Output.BUNDLES: "bundle"}
@@ -194,7 +196,8 @@ def _tables(matches: Matches, output: Output) -> Generator[pa.Table]:
         import pyarrow as pa
 
         counts = matches.count_by_errors()
-        yield pa.table({"errors": list(counts), "matches": list(counts.values())})
+        wide = pa.decimal128(38) if max(counts.values()) >= WIDE else pa.int64()
+        yield pa.table({"errors": list(counts), "matches": pa.array(list(counts.values()), wide)})
 
 
 def _summary(matches: Matches, results: Results, output: Output, seconds: float) -> None:

@@ -168,6 +168,8 @@ class Matches:
         TypeError
             The events can be read only once. (``list`` asks for the length before it iterates, and takes a TypeError
             for "unknown"; anything else would use the events up.)
+        OverflowError
+            More than Python allows as a length (2**63 - 1); ``count_by_errors`` has no such limit.
         """
         if not self.source.reusable:
             raise TypeError("these events can be read only once; count_by_errors() counts their matches")
