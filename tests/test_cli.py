@@ -32,8 +32,8 @@ ROWS = [
 ]
 NAMES = ("ts", "key", "type", "kg")
 FOUND = [
-    ("box 1", 1, "2024-05-01T08:00:00Z", "2024-05-01T09:30:00Z", ["l"], 0, None, 3),
     ("box 1", 0, "2024-05-01T08:00:00Z", "2024-05-01T09:30:00Z", [], 0, 2, 3),
+    ("box 1", 1, "2024-05-01T08:00:00Z", "2024-05-01T09:30:00Z", ["l"], 0, None, 3),
     ("box 2", 1, "2024-05-01T08:05:00.5Z", "2024-05-01T10:00:00Z", ["l"], 1, None, 4),
 ]
 COLUMNS = ("key", "errors", "start", "end", "missing", "p", "l", "d")
@@ -152,7 +152,7 @@ def test_columns_can_be_named():
 
 def test_errors_and_within_replace_the_query_s():
     assert [m["errors"] for m in lines(acep("run", QUERY, "events.csv", "--errors", "0").stdout)] == [0]
-    assert [m["errors"] for m in lines(acep("run", QUERY, "events.csv", "-k", "1").stdout)] == [1, 0, 1]
+    assert [m["errors"] for m in lines(acep("run", QUERY, "events.csv", "-k", "1").stdout)] == [0, 1, 1]
     assert [m["key"] for m in lines(acep("run", QUERY, "events.csv", "--within", "100 min").stdout)] == ["box 1"] * 2
     assert "ACEP-Q007" in acep("run", QUERY, "events.csv", "--within", "2 parsec", code=3).stderr
     assert "ACEP-Q040" in acep("run", QUERY, "events.csv", "--errors", "5", code=3).stderr

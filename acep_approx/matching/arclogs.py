@@ -234,7 +234,7 @@ class ArcLogs:
         Returns
         -------
         numpy.ndarray of int64, shape (2 h,)
-            The hits: (event index, arc) of every way a match is completed, in order of rows.
+            The hits: (event index, arc) of every way a match is completed, by rows, then by errors.
         """
         header = np.array([0, self.used, 0, -1, 0, 0, 0], np.int64)
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
@@ -257,7 +257,8 @@ class ArcLogs:
             self.used = int(header[kernel_arclog.USED])
             if status == kernel_arclog.DONE:
                 pairs = hits[: 2 * header[kernel_arclog.HITS]].reshape(-1, 2)
-                return pairs[np.lexsort((self._rank[pairs[:, 1]], events.row[pairs[:, 0]]))].ravel()
+                keys = self._rank[pairs[:, 1]], self.err(pairs.ravel()), events.row[pairs[:, 0]]
+                return pairs[np.lexsort(keys)].ravel()
             if status == kernel_arclog.UNKNOWN:
                 self.determinised.explore(int(header[kernel_arclog.ASK]))
                 self._build()

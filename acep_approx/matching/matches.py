@@ -126,7 +126,7 @@ class Matches:
                 return
 
     def to_arrow(self) -> pa.Table:
-        """All matches as one table, in order of the events that complete them.
+        """All matches as one table, in order of the events that complete them, then of errors.
 
         Returns
         -------
