@@ -90,36 +90,27 @@ class ArcLogs:
     def _build(self) -> None:
         """Flatten the determinised automaton; arcs and states keep their numbers for ever."""
         d = self.determinised
-        sources: list[list[tuple[int, int, int]]] = []
-        moves: list[int] = []
+        bound: list[list[tuple[int, int]]] = []  # per class (state, arc); arc NOT_MADE where the move is unknown
         passes: list[list[tuple[int, int, int]]] = []
-        widest = 1
         for c in range(len(d.classes)):
-            here: list[tuple[int, int, int]] = []
+            here: list[tuple[int, int]] = []
             gone: list[tuple[int, int, int]] = []
-            count = 0
             for state in range(len(d)):
-                bound = d.bound.get((state, c))
-                if bound is None:
-                    here.append((state, 0, NOT_MADE))
-                elif bound:
-                    here.append((state, len(moves), len(bound)))
-                    moves.extend(self._arc(state, label, target) for label, target in bound)
-                    count += len(bound)
+                moves = d.bound.get((state, c))
+                if moves is None:
+                    here.append((state, NOT_MADE))
+                else:
+                    here.extend((state, self._arc(state, label, target)) for label, target in moves)
                 if (state, c) in d.passed:
                     left = d.passed[state, c]
                     reset = self._resets.setdefault(state, len(self._arcs) + len(self._resets))
                     gone.append((state, self._arc(state, -1, left) if left >= 0 else -1, reset))
-                    count += 1
-            sources.append(here)
+            bound.append(here)
             passes.append(gone)
-            widest = max(widest, count)
-        self._flatten(sources, moves, passes)
-        self._pending = np.zeros(2 * widest, np.int64)
+        self._flatten(bound, passes)
+        self._pending = np.zeros(2 * max(len(b) + len(p) for b, p in zip(bound, passes, strict=True)), np.int64)
 
-    def _flatten(
-        self, sources: list[list[tuple[int, int, int]]], moves: list[int], passes: list[list[tuple[int, int, int]]]
-    ) -> None:
+    def _flatten(self, bound: list[list[tuple[int, int]]], passes: list[list[tuple[int, int, int]]]) -> None:
         d = self.determinised
         logs = len(self._arcs) + len(self._resets)
         arcs = np.zeros((logs, 5), np.int64)  # source, target, label, err of a match that ends here, keeps a log
@@ -131,6 +122,13 @@ class ArcLogs:
             arcs[arc] = source, target, label, d.err[target] if label >= 0 else -1, keeps
             if keeps:
                 into[target].append(arc)
+        sources: list[list[tuple[int, int, int]]] = []
+        moves: list[int] = []
+        for here in bound:
+            here.sort(key=lambda item: self._rank[item[1]] if item[1] != NOT_MADE else -1)  # hits come in this order
+            known = [(state, len(moves) + i, NOT_MADE if arc == NOT_MADE else 1) for i, (state, arc) in enumerate(here)]
+            sources.append(known)
+            moves.extend(arc for _, arc in here)
         reset = [self._resets.get(state, -1) for state in range(len(d))]
         parts = [
             _first(sources),
@@ -149,9 +147,10 @@ class ArcLogs:
         self.offsets = np.array([*starts, self._states, self._width], dtype=np.int64)
 
     def _in_order(self) -> list[tuple[tuple[int, int, int], int]]:
-        """Arcs by what they are, not by when they were made: matches come in one order in any split of a stream."""
-        key = [[(s, sorted(guard), e) for (s, guard), e in vector] for vector in self.determinised.vectors]
-        return sorted(self._arcs.items(), key=lambda item: (key[item[0][0]], item[0][1], key[item[0][2]]))
+        """Arcs by errors, then by what they are, not by when they were made: one order in any split of a stream."""
+        d = self.determinised
+        key = [(d.err[i], [(s, sorted(guard), e) for (s, guard), e in vector]) for i, vector in enumerate(d.vectors)]
+        return sorted(self._arcs.items(), key=lambda item: (key[item[0][2]], key[item[0][0]], item[0][1]))
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -256,9 +255,7 @@ class ArcLogs:
             )
             self.used = int(header[kernel_arclog.USED])
             if status == kernel_arclog.DONE:
-                pairs = hits[: 2 * header[kernel_arclog.HITS]].reshape(-1, 2)
-                keys = self._rank[pairs[:, 1]], self.err(pairs.ravel()), events.row[pairs[:, 0]]
-                return pairs[np.lexsort(keys)].ravel()
+                return self._sorted(hits[: 2 * header[kernel_arclog.HITS]], events)
             if status == kernel_arclog.UNKNOWN:
                 self.determinised.explore(int(header[kernel_arclog.ASK]))
                 self._build()
@@ -267,6 +264,14 @@ class ArcLogs:
                 header[kernel_arclog.USED] = self.used
             else:
                 hits = _extended(hits, 2 * hits.size, 0)
+
+    def _sorted(self, hits: Ints, events: Grouped) -> Ints:
+        """Hits by row, then by the rank of their arcs."""
+        pairs = hits.reshape(-1, 2)
+        place = events.row[pairs[:, 0]] * len(self._rank) + self._rank[pairs[:, 1]]
+        if (place[1:] >= place[:-1]).all():
+            return hits
+        return pairs[np.argsort(place, kind="stable")].ravel()  # nearly sorted: stable is fastest
 
     def err(self, hits: Ints) -> Ints:
         """Errors of the matches of each hit."""
