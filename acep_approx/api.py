@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.automaton.draw import draw
 from acep_approx.events.source import open_source
+from acep_approx.matching.explain import explain_text
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.matches import Matches
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.matching.planner import Plan, plan
+from acep_approx.matching.planner import MERGING, Plan, plan
 from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.parser import parse, parse_window
 from acep_approx.query.printer import to_text
@@ -20,9 +21,12 @@ from acep_approx.query.syntax import QuerySyntax
 
 if TYPE_CHECKING:
     from acep_approx.automaton.automaton import Automaton
+    from acep_approx.why.answer import Why
 
 
-def compile_query(query: str | QueryBuilder, *, errors: int | None = None, within: str | None = None) -> Query:
+def compile_query(
+    query: str | QueryBuilder, *, errors: int | None = None, within: str | None = None, engine: str = "auto"
+) -> Query:
     """Compile a query.
 
     Parameters
@@ -33,6 +37,8 @@ def compile_query(query: str | QueryBuilder, *, errors: int | None = None, withi
         Replaces the query's ERRORS; its weights stay.
     within : str, optional
         Replaces the query's WITHIN, e.g. ``"10 s"`` or ``"50 events"``.
+    engine : {"auto", "cells", "runs"}, default "auto"
+        ``auto`` takes the cells where they can answer exactly, else the runs.
 
     Returns
     -------
@@ -60,7 +66,7 @@ def compile_query(query: str | QueryBuilder, *, errors: int | None = None, withi
         syntax = replace(syntax, errors=errors)
     if within is not None:
         syntax = replace(syntax, window=parse_window(within))
-    return Query(plan(syntax))
+    return Query(plan(syntax, engine))
 
 
 class Query:
@@ -93,6 +99,7 @@ class Query:
         format: str | None = None,  # noqa: A002  (as in open_source)
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
+        merge: str = ",".join(MERGING),
     ) -> Matches:
         """Find the matches in some events; lazily, nothing is read yet.
 
@@ -112,6 +119,8 @@ class Query:
             Called after each batch with the number of events done.
         format, on_malformed, rejects
             How files are read; see ``events.source.open_source``.
+        merge : str, default "equal,pareto,chain"
+            Which lossless mergings the runs engine uses; "none" for none.
 
         Returns
         -------
@@ -122,7 +131,7 @@ class Query:
         DataError
             When the events are read: a missing column, a wrong type, time that runs backwards.
         """
-        options = {"time": time, "key": key, "type": type, "unit": unit}
+        options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge}
         source = open_source(events, format=format, on_malformed=on_malformed, rejects=rejects)
         return Matches(self.plan, source, options, sort=sort, limit=limit, on_progress=on_progress)
 
@@ -134,6 +143,7 @@ class Query:
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
+        merge: str = ",".join(MERGING),
     ) -> Matcher:
         """A matcher to push batches into; see ``Matcher`` for the parameters.
 
@@ -147,7 +157,65 @@ class Query:
         >>> matcher.push([{"ts": 2, "type": "b"}]).column("events").to_pylist()
         [[0, 1]]
         """
-        return Matcher(self.plan, output=output, time=time, key=key, type=type, unit=unit)
+        return Matcher(self.plan, output=output, time=time, key=key, type=type, unit=unit, merge=merge)
+
+    def why(
+        self,
+        events: Any,
+        *,
+        around: Any,
+        key: Any = None,
+        key_column: str | None = None,
+        time: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+        sort: bool = False,
+        format: str | None = None,  # noqa: A002  (as in open_source)
+        on_malformed: str = "refuse",
+    ) -> Why:
+        """Find out why there is a match around a time, or why there is none.
+
+        Parameters
+        ----------
+        events
+            As for ``match``.
+        around : datetime, str or int
+            A match is there if it begins at or before this time and ends at or after it.
+        key : any
+            The values of the equivalence attributes: of the only one, or a dict. None for a query without.
+        key_column, time, type : str, optional
+            Columns that play these roles (``key`` of ``match`` is ``key_column`` here).
+        unit, sort, format, on_malformed
+            As for ``match``.
+
+        Returns
+        -------
+        Why
+            ``print`` shows it in words.
+
+        Raises
+        ------
+        UsageError, DataError
+            A key or a time that is not there.
+
+        Examples
+        --------
+        >>> query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5")
+        >>> print(query.why([{"ts": 1, "type": "A", "x": 4}, {"ts": 3, "type": "B", "x": 2}], around=3))
+        no match at 3; the furthest partial match has 1 event
+          variable  row  time  type  x
+          a         0    1     A     4
+        the stream ended before its window closed
+        waited for b (B): 1 came within the window, none fits
+          1 fails b.x > a.x; nearest: 2 > 4 (row 1, 3)
+        it would match with
+          no condition b.x > a.x
+        """
+        from acep_approx.why.answer import explain
+
+        options = {"time": time, "key": key_column, "type": type, "unit": unit}
+        source = open_source(events, format=format, on_malformed=on_malformed)
+        return explain(self.plan, source, around, key, options, sort=sort)
 
     def from_state(self, state: bytes) -> Matcher:
         """The matcher that ``Matcher.state_bytes`` was called on, to go on with.
@@ -166,7 +234,7 @@ class Query:
         ----------
         format : {"text", "mermaid", "dot", "json"}, default "text"
         """
-        return draw(self.plan.automaton, format) if format != "text" else explain_text(self.plan)
+        return draw(self.plan.registers or self.plan.automaton, format) if format != "text" else explain_text(self.plan)
 
     def __str__(self) -> str:
         return to_text(self.plan.query)
@@ -181,26 +249,4 @@ class Query:
         return hash(self.syntax)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": explain_text(self.plan), "text/vnd.mermaid": draw(self.plan.automaton, "mermaid")}
-
-
-def explain_text(plan: Plan) -> str:
-    """The plan in words: engine, why, sizes, what would be cheaper."""
-    cost = plan.cost
-    listing = (
-        f"{cost.determinised} determinised states to list matches (more where one event satisfies several letters)"
-        if cost.determinised is not None
-        else "determinised states to list matches are made while it runs"
-    )
-    lines = [
-        to_text(plan.query),
-        "",
-        f"engine   {plan.engine} (exact)",
-        *(f"         because {reason}" for reason in plan.reasons()),
-        f"states   {cost.states}, arcs {cost.arcs}, letters {cost.letters}",
-        f"         {listing}",
-        f"work     at most {cost.updates_per_event} arc updates per event and letter, however many partial matches",
-        f"memory   {cost.bytes_per_key} bytes per key to detect; to list also 16 bytes per arc and event in the window",
-        *(f"advice   {note}" for note in plan.advice()),
-    ]
-    return "\n".join(lines)
+        return {"text/plain": self.explain(), "text/vnd.mermaid": self.explain("mermaid")}

@@ -1,16 +1,20 @@
 """The oracle: obvious brute force over all ways to bind events. Tests only; never import it from the package.
 
 It shares nothing with the engines but the tree of the query: no automaton, no closure, no tables. Slow on purpose.
+There are two of them: ``all_matches`` is for what the cells engine runs, ``expected_matches`` for the whole language.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, QuerySyntax, Repeat
 from acep_approx.query.syntax import Sequence as Seq
+from tests.naive_conditions import Conditions
+from tests.naive_places import Gap, Place, Places, Step
 
 Binding = tuple[tuple[int, str], ...]
 """Events bound, in order: (index of the event, variable; "" in a bare regular expression)."""
@@ -112,3 +116,142 @@ def match_points(matches: dict[Binding, int]) -> dict[int, int]:
         last = bound[-1][0]
         points[last] = min(err, points.get(last, err))
     return points
+
+
+# --- the whole language -----------------------------------------------------------------------------------------------
+
+
+def expected_matches(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> dict[Binding, int]:
+    """Every match of ``query`` in a stream, with its least err; bindings hold row numbers of the whole stream.
+
+    ``rows`` have ``ts`` (a whole number), ``type`` and attributes, in the order of the stream; the window counts ticks
+    or events. A clause NON OVERLAP is left to ``may_be_reported``.
+    """
+    assert query.window.unit in ("ticks", "events"), "the oracle knows no units of time"
+    best: dict[Binding, int] = {}
+    for part in partitions(query, rows):
+        search = PartitionSearch(query, rows, part)
+        for path in search.paths():
+            if search.negations_hold(path):
+                bound = search.identity(path)
+                best[bound] = min(path.err, best.get(bound, path.err))
+    return best
+
+
+def partitions(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """The row numbers of each partition; an event with NULL in an attribute of an equivalence is in none."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for i, row in enumerate(rows):
+        key = tuple(row[equivalence.name] for equivalence in query.equivalences)
+        if not any(value is None or (isinstance(value, float) and math.isnan(value)) for value in key):
+            found.setdefault(key, []).append(i)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way to read some events: what is bound, the place after it, errors, and the gap before each bound event.
+
+    At the end of the pattern there is one more gap, the one after the last event.
+    """
+
+    bound: Binding
+    place: Place
+    err: int = 0
+    gaps: tuple[Gap, ...] = ()
+    is_done: bool = False
+
+
+class PartitionSearch:
+    """All paths of one query through one partition: the row numbers ``part`` of ``rows``."""
+
+    def __init__(self, query: QuerySyntax, rows: Sequence[Mapping[str, Any]], part: list[int]) -> None:
+        self.query = query
+        self.rows = rows
+        self.part = part
+        self.number = {row: i for i, row in enumerate(part)}
+        self.places = Places(query)
+        self.conditions = Conditions(query, rows)
+
+    def paths(self) -> Iterator[Path]:
+        """The paths that are matches if their negations hold."""
+        seen = {Path((), self.places.start)}
+        waiting = list(seen)
+        while waiting:
+            path = waiting.pop()
+            if path.is_done:
+                if path.bound and self.conditions.hold(path.bound):
+                    yield path
+                continue
+            more = set(self.continuations(path)) - seen
+            seen |= more
+            waiting += more
+
+    def identity(self, path: Path) -> Binding:
+        """What tells the match of a path from others: the letters of a bare regular expression do not."""
+        return tuple((row, "") for row, _ in path.bound) if self.query.is_regex else path.bound
+
+    def continuations(self, path: Path) -> Iterator[Path]:
+        """A path with one more bound event, or at its end."""
+        following = self.number[path.bound[-1][0]] + 1 if path.bound else 0
+        for step in self.places.steps(path.place, self.query.errors - path.err):
+            err, gaps = path.err + step.cost, (*path.gaps, step.gap)
+            if step.atom is None:
+                yield Path(path.bound, step.place, err, gaps, is_done=True)
+                continue
+            for row in self.part[following:]:
+                bound = (*path.bound, (row, step.atom.variable))
+                fits = self.conditions.fits(step.atom, row) and self.span_fits(bound[0][0], row)
+                if fits and self.may_skip(path, row):
+                    yield Path(bound, step.place, err, gaps)
+
+    def span_fits(self, first: int, last: int) -> bool:
+        """Whether one row lies at most the window after another one."""
+        if self.query.window.unit == "events":
+            return self.number[last] - self.number[first] <= self.query.window.amount
+        return bool(self.rows[last]["ts"] - self.rows[first]["ts"] <= self.query.window.amount)
+
+    def between(self, first: int, last: int) -> list[int]:
+        """The rows of the partition strictly between two rows."""
+        return [row for row in self.part if first < row < last]
+
+    # --- strategies ---
+
+    def may_skip(self, path: Path, row: int) -> bool:
+        """Whether the strategy lets ``row`` be the next bound event."""
+        if not path.bound or self.query.strategy == "skip_till_any_match":
+            return True
+        last = path.bound[-1][0]
+        if self.query.strategy == "strict_contiguity":
+            return row == last + 1
+        if self.query.strategy == "partition_contiguity":
+            return not self.between(last, row)
+        return all(self.is_ignorable(path, skipped) for skipped in self.between(last, row))
+
+    def is_ignorable(self, path: Path, row: int) -> bool:
+        """Skip till next match: no step that counts could bind this event. Takes come before all other steps."""
+        steps = [step for step in self.places.steps(path.place, 0) if step.atom is not None]
+        takes = [step for step in steps if step.takes]
+        return not any(self.is_enabled(path, step, row) for step in takes or steps)
+
+    def is_enabled(self, path: Path, step: Step, row: int) -> bool:
+        """Whether a step could bind an event, as far as that can be known then."""
+        assert step.atom is not None
+        if not self.conditions.fits(step.atom, row):
+            return False
+        bound = (*path.bound, (row, step.atom.variable))
+        return self.conditions.hold_so_far(bound, self.places.still_to_come(step.place))
+
+    # --- negation ---
+
+    def negations_hold(self, path: Path) -> bool:
+        """Whether no event between the bound ones, before the first, or after the last is one that must not happen."""
+        first, last = path.bound[0][0], path.bound[-1][0]
+        ends = [-1, *(row for row, _ in path.bound), len(self.rows)]
+        for gap, start, end in zip(path.gaps, ends, ends[1:], strict=False):
+            for atom in gap or ():
+                for row in self.between(start, end):
+                    in_window = self.span_fits(row, last) and self.span_fits(first, row)
+                    if in_window and self.conditions.qualifies(atom, row, path.bound):
+                        return False
+        return True

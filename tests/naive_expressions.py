@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from acep_approx.query.syntax import (
     Aggregate,
@@ -22,7 +24,7 @@ class OverflowOf64Bits(Exception):
     """A whole number left the range."""
 
 
-def value_of(expr: Expression, row: dict) -> object:
+def value_of(expr: Expression, row: Mapping[Any, Any]) -> Any:
     """The value of an expression for one row, a dict from attribute (the node) to value."""
     match expr:
         case Constant(value=value):
@@ -54,17 +56,17 @@ def value_of(expr: Expression, row: dict) -> object:
             return negated(found) if is_negated else found
 
 
-def both(left, right):
+def both(left: Any, right: Any) -> Any:
     if left is False or right is False:
         return False
     return None if left is None or right is None else True
 
 
-def negated(value):
+def negated(value: Any) -> Any:
     return None if value is None else not value
 
 
-def clean(value):
+def clean(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
@@ -72,7 +74,7 @@ def clean(value):
     return value
 
 
-def binary(op, left, right):
+def binary(op: str, left: Any, right: Any) -> Any:
     if left is None or right is None:
         return None
     if isinstance(left, datetime) != isinstance(right, datetime):
@@ -104,6 +106,6 @@ def binary(op, left, right):
             return None if right == 0 else clean(left % right)
 
 
-def instant(value):
+def instant(value: Any) -> Any:
     found = datetime.fromisoformat(value) if isinstance(value, str) else value
     return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)

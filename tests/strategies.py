@@ -135,6 +135,7 @@ PATTERN_QUERIES = st.builds(
     predicates=_conditions(EXPRESSIONS),
     errors=st.integers(-1, 5),
     weights=WEIGHTS,
+    non_overlap=st.booleans(),
     outputs=st.lists(st.builds(Output, FIELDS, EXPRESSIONS), max_size=2).map(tuple),
 )
 
@@ -156,6 +157,7 @@ def regex_queries(draw: st.DrawFn) -> QuerySyntax:
         predicates=draw(_conditions(EXPRESSIONS)),
         errors=draw(st.integers(0, 5)),
         weights=draw(st.lists(st.tuples(LETTERS, st.integers(1, 9)), max_size=2).map(tuple)),
+        non_overlap=draw(st.booleans()),
         definitions=tuple(Definition(name, draw(conditions)) for name in names),
     )
 

@@ -53,6 +53,7 @@ def test_all_clauses():
         .strategy("SKIP_TILL_NEXT_MATCH")
         .within("90 seconds")
         .errors(1, weights={"b": 2})
+        .non_overlap()
         .returning(x="a.x", mean="avg(b[].x)")
         .returning(last="b[b.LEN].x")
     )
@@ -60,6 +61,7 @@ def test_all_clauses():
 WHERE skip_till_next_match { [id] AND a.x > 10 AND b[i].x > b[i-1].x }
 WITHIN 90 s
 ERRORS 1 WEIGHTS (b = 2)
+NON OVERLAP
 RETURN a.x AS x, avg(b[].x) AS mean, b[b.LEN].x AS last"""
     assert str(built) == text
     assert built.syntax() == parse(text)
@@ -85,13 +87,14 @@ def test_windows(window, text):
     assert str(a.within(window)) == f"PATTERN A a\nWITHIN {text}"
 
 
-@pytest.mark.parametrize("clause", ["errors", "strategy", "returning", "where"])
+@pytest.mark.parametrize("clause", ["errors", "strategy", "returning", "where", "non_overlap"])
 def test_any_clause_may_come_first(clause):
     calls = {
         "errors": lambda made: made.errors(0),
         "strategy": lambda made: made.strategy("strict_contiguity"),
         "returning": lambda made: made.returning(x="a.x"),
         "where": lambda made: made.where("a.x = 1"),
+        "non_overlap": lambda made: made.non_overlap(),
     }
     assert calls[clause](a).within(5).syntax() == calls[clause](a.within(5)).syntax()
 

@@ -350,6 +350,60 @@ def test_the_summary_says_what_was_found():
     assert acep("run", QUERY, "events.csv", "--quiet").stderr == ""
 
 
+LIGHTER = "PATTERN SEQ(Packed p, Delivered d) WHERE d.kg <= p.kg WITHIN 12 h"
+
+
+def test_the_engine_can_be_chosen():
+    assert lines(acep("run", QUERY, "events.csv", "--engine", "cells").stdout) == MATCHES
+    by_runs = acep("run", QUERY, "events.csv", "--engine", "runs")
+    assert lines(by_runs.stdout) == MATCHES
+    assert "met" in by_runs.stderr
+    refused = acep("run", LIGHTER, "events.csv", "--engine", "cells", code=3)
+    assert "ACEP-Q900" in refused.stderr
+    assert "--engine" in acep("run", LIGHTER, "events.csv", "--engine", "fast", code=2).stderr
+
+
+@pytest.mark.parametrize("merge", ["equal,pareto,chain", "equal", "none"])
+def test_merging_changes_the_work_alone(merge):
+    for output in ("matches", "points", "count"):
+        result = acep("run", LIGHTER, "events.csv", "--output", output, "--merge", merge)
+        default = acep("run", LIGHTER, "events.csv", "--output", output)
+        assert sorted(result.stdout.splitlines()) == sorted(default.stdout.splitlines())
+    (told,) = re.findall(r"runs met, 0\.8 per event; at most 2 at once; 5 made, (\d+)% merged$", result.stderr, re.M)
+    assert (int(told) == 0) == (merge == "none")
+    assert "ACEP-U006" in acep("run", LIGHTER, "events.csv", "--merge", "equal,some", "-o", "x.csv", code=2).stderr
+    assert not Path("x.csv").exists()
+
+
+def test_compressed_output_is_two_files():
+    result = acep("run", LIGHTER, "events.csv", "--output", "compressed", "-o", "found")
+    assert not result.stdout
+    assert "2 hits: 2 with 0 errors" in result.stderr
+    compressed = compile_query(LIGHTER).match("events.csv").compressed()
+    assert pq.read_table("found/hits.parquet").to_pylist() == compressed.hits.to_pylist()
+    assert pq.read_table("found/links.parquet").to_pylist() == compressed.links.to_pylist()
+    acep("run", QUERY, "events.csv", "--output", "compressed", "-o", "found", "-q")
+    assert pq.read_table("found/hits.parquet").num_rows == 3
+    assert not list(Path("found").glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "ACEP-U019"),
+        (["-o", "x", "--format", "csv"], "ACEP-U019"),
+        (["-o", "x", "--limit", "1"], "ACEP-U015"),
+        (["-o", "events.csv"], "ACEP-U012"),
+        (["-o", "nowhere/x"], "ACEP-U012"),
+    ],
+)
+def test_compressed_output_needs_a_folder(arguments, said):
+    assert said in acep("run", LIGHTER, "events.csv", "--output", "compressed", *arguments, code=2).stderr
+    refused = acep("run", LIGHTER + " NON OVERLAP", "events.csv", "--output", "compressed", "-o", "x", code=2)
+    assert "ACEP-U007" in refused.stderr
+    assert [path.name for path in Path().iterdir()] == ["events.csv"]
+
+
 def test_events_without_key_are_told():
     Path("e.csv").write_text(csv_text([*ROWS, ("2024-05-01T11:00:00Z", "", "Packed", 1)]), encoding="utf-8")
     assert "1 event left out: no value for [key]" in acep("run", QUERY, "e.csv").stderr
@@ -395,7 +449,11 @@ def test_wrong_commands(arguments):
     ("query", "message", "caret"),
     [
         ("PATTERN SEQ(A a, B b) WHERE c.x > 1 WITHIN 5", "error ACEP-Q030: no variable 'c'", "    " + 26 * " " + "^^^"),
-        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", "error ACEP-Q900", "    " + 26 * " " + "^^^^^^^^^"),
+        (
+            "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { b.x > a[i].x + a[i-1].x } WITHIN 5",
+            "error ACEP-Q900",
+            "    " + 52 * " " + "^^^^^^^^^^^^^^^^^^^^^^",
+        ),
         ("ab", "error ACEP-Q005: WITHIN is missing", "    ^"),
     ],
     ids=["wrong", "not runnable", "window"],

@@ -1,10 +1,14 @@
-"""The corpus, run in every way there is: listed, counted, detected, in one batch, event by event, by brute force."""
+"""The corpus, run in every way there is: by each engine and by brute force; listed, counted and detected; in one batch
+and event by event.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +16,72 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import Query, compile_query
+from acep_approx.query.parser import parse
+from acep_approx.query.printer import to_text
+from tests.naive import expected_matches
+from tests.naive_overlap import may_be_reported
+
+Case = dict[str, Any]
+Way = tuple[str, str]
+"""An engine, and which runs it merges."""
 
 FOLDER = Path(__file__).parent / "corpus"
-CASES = [
-    pytest.param(case, id=f"{path.stem}: {case['name']}")
+NAMED: dict[str, Case] = {
+    f"{path.stem}: {case['name']}": case
     for path in sorted(FOLDER.glob("*.toml"))
     for case in tomllib.loads(path.read_text())["case"]
+}
+ALL_MERGES = "equal,pareto,chain"
+WAYS = [
+    pytest.param(("auto", ALL_MERGES), id="auto"),
+    pytest.param(("runs", ALL_MERGES), id="runs"),
+    pytest.param(("runs", "none"), id="runs without merging"),
 ]
+in_every_way = pytest.mark.parametrize("way", WAYS)
+every_case = pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in NAMED.items()])
+returning = [pytest.param(case, id=name) for name, case in NAMED.items() if "returns" in case]
 
 
-def events_of(case: dict[str, Any]) -> pa.Table:
-    """The events of a case: ts, type, and the attributes x and g."""
-    rows = []
+# --- reading a case ---------------------------------------------------------------------------------------------------
+
+
+def value_of(text: str) -> int | float | str:
+    """A whole number, a number with a fraction, or a text."""
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"-?\d+\.\d+", text) else text
+
+
+def events_of(case: Case) -> pa.Table:
+    """The events of a case: ts, type, and their attributes; x and g are always there."""
+    rows: list[dict[str, Any]] = []
     for word in case["events"].split():
         found = re.fullmatch(r"(-?\d+):(\w+)(?:\{(.*)\})?", word)
         assert found, word
-        attributes = dict(pair.split("=") for pair in found[3].split(",")) if found[3] else {}
-        x = int(attributes["x"]) if "x" in attributes else None
-        rows.append({"ts": int(found[1]), "type": found[2], "x": x, "g": attributes.get("g")})
-    schema = pa.schema([("ts", pa.int64()), ("type", pa.string()), ("x", pa.int64()), ("g", pa.string())])
-    return pa.Table.from_pylist(rows, schema=schema)
+        pairs = [pair.split("=") for pair in found[3].split(",")] if found[3] else []
+        rows.append({"ts": int(found[1]), "type": found[2]} | {name: value_of(text) for name, text in pairs})
+    attributes = dict.fromkeys(name for row in rows for name in row if name not in ("ts", "type"))
+    fields = [("ts", pa.int64()), ("type", pa.string())]
+    fields += [(name, column_type([row[name] for row in rows if name in row])) for name in attributes]
+    fields += [(name, type_) for name, type_ in (("x", pa.int64()), ("g", pa.string())) if name not in attributes]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+
+def column_type(values: list[Any]) -> pa.DataType:
+    """Whole numbers, numbers, or texts."""
+    kinds = {type(value) for value in values}
+    if str in kinds:
+        assert kinds == {str}, values
+        return pa.string()
+    return pa.float64() if float in kinds else pa.int64()
+
+
+def listing(case: Case) -> str:
+    """The query without its RETURN, which would hide what the variables are bound to."""
+    return to_text(replace(parse(case["query"]), outputs=()))
+
+
+# --- writing matches as the corpus does -------------------------------------------------------------------------------
 
 
 def names_of(events: pa.Table) -> list[str]:
@@ -40,54 +90,134 @@ def names_of(events: pa.Table) -> list[str]:
     return [f"{t}.{times[:i].count(t)}" if times.count(t) > 1 else str(t) for i, t in enumerate(times)]
 
 
-def written(table: pa.Table, query: Query, events: pa.Table) -> list[str]:
-    """Matches as the corpus writes them."""
+def written(bindings: Iterable[tuple[list[tuple[int, str]], int]], events: pa.Table) -> list[str]:
+    """Matches, each the (row, variable) of its events and its err, as the corpus writes them; "" is the type."""
     names, types = names_of(events), events["type"].to_pylist()
     texts = []
+    for bound, err in bindings:
+        words = [f"{label or types[row]}{names[row]}" for row, label in sorted(bound)]
+        texts.append(" ".join(words + ([f"!{err}"] if err else [])))
+    return texts
+
+
+def bindings_of(table: pa.Table, query: Query) -> list[tuple[list[tuple[int, str]], int]]:
+    """The rows of a table of matches: what is bound, and err."""
+    found = []
     for row in table.to_pylist():
         if query.syntax.is_regex:
-            bound = [(i, types[i]) for i in row["events"]]
+            bound = [(event, "") for event in row["events"]]
         else:
             bound = []
             for variable in query.automaton.variables:
                 value = row[variable]
                 bound += [(i, variable) for i in (value if isinstance(value, list) else [value]) if i is not None]
-        words = [f"{label}{names[i]}" for i, label in sorted(bound)]
-        texts.append(" ".join(words + ([f"!{row['errors']}"] if row["errors"] else [])))
-    return texts
+        found.append((bound, row["errors"]))
+    return found
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_matches(case: dict[str, Any]) -> None:
-    """Listed in one batch and event by event; counted."""
-    query, events = compile_query(case["query"]), events_of(case)
-    found = written(query.match(events).to_arrow(), query, events)
+def least_errs(events: pa.Table, bindings: list[tuple[list[tuple[int, str]], int]]) -> list[str]:
+    """The match points of listed matches, as the corpus writes them: last events, with the least err."""
+    least: dict[int, int] = {}
+    for bound, err in bindings:
+        row = max(bound)[0]
+        least[row] = min(err, least.get(row, err))
+    return points_written(least, events)
+
+
+def points_written(least: dict[int, int], events: pa.Table) -> list[str]:
+    """Match points with their err, in the order of the stream."""
+    names = names_of(events)
+    return [names[row] + (f" !{least[row]}" if least[row] else "") for row in sorted(least)]
+
+
+# --- running a case ---------------------------------------------------------------------------------------------------
+
+
+def pushed(query: Query, events: pa.Table, output: Any, merge: str) -> pa.Table:
+    """What a matcher gives event by event, and at the end of the stream."""
+    matcher = query.matcher(output=output, merge=merge)
+    parts = [matcher.push(events.slice(i, 1)) for i in range(events.num_rows)]
+    return pa.concat_tables([*parts, matcher.finish()])
+
+
+@in_every_way
+@every_case
+def test_matches(case: Case, way: Way) -> None:
+    """Listed at once and event by event."""
+    engine, merge = way
+    query, events = compile_query(listing(case), engine=engine), events_of(case)
+    table = query.match(events, merge=merge).to_arrow()
+    found = written(bindings_of(table, query), events)
     if "matches" in case:
         assert Counter(found) == Counter(case["matches"])
     assert set(case.get("only", ())) <= set(found)
-    assert len(query.match(events)) == len(found)
-    matcher = query.matcher()
-    single = pa.concat_tables([matcher.push(events.slice(i, 1)) for i in range(events.num_rows)])
-    assert written(single, query, events) == found
+    assert pushed(query, events, "matches", merge).to_pylist() == table.to_pylist()
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_points(case: dict[str, Any]) -> None:
+@in_every_way
+@every_case
+def test_counts(case: Case, way: Way) -> None:
+    """Counted at once and event by event: as many as are listed."""
+    engine, merge = way
+    query, events = compile_query(case["query"], engine=engine), events_of(case)
+    matches = query.match(events, merge=merge)
+    errors = Counter(matches.to_arrow()["errors"].to_pylist())
+    assert matches.count_by_errors() == {err: errors[err] for err in range(query.syntax.errors + 1)}
+    assert len(matches) == errors.total()
+    assert pushed(query, events, "counts", merge).to_pylist() == matches.counts().to_pylist()
+
+
+@in_every_way
+@every_case
+def test_points(case: Case, way: Way) -> None:
     """Detected points are the last events of the listed matches, with the least err."""
-    query, events = compile_query(case["query"]), events_of(case)
-    names = names_of(events)
-    rows = query.match(events).points().to_pylist()
-    points = [names[row["row"]] + (f" !{row['errors']}" if row["errors"] else "") for row in rows]
+    engine, merge = way
+    query, events = compile_query(listing(case), engine=engine), events_of(case)
+    matches = query.match(events, merge=merge)
+    table = matches.points()
+    least: dict[int, int] = {}
+    for row in table.to_pylist():  # an event has several points where its matches wait for the ends of their windows
+        least[row["row"]] = min(row["errors"], least.get(row["row"], row["errors"]))
+    points = points_written(least, events)
     if "points" in case:
         assert points == case["points"]
-    least: dict[str, int] = {}
-    for text in written(query.match(events).to_arrow(), query, events):
-        *bound, last = text.split()
-        err = int(last[1:]) if last[0] == "!" else 0
-        time = re.search(r"-?[\d.]+$", bound[-1] if err else last)
-        assert time
-        least[time[0]] = min(err, least.get(time[0], err))
-    assert points == [f"{name} !{least[name]}" if least[name] else name for name in names if name in least]
+    assert points == least_errs(events, bindings_of(matches.to_arrow(), query))
+    assert pushed(query, events, "points", merge).to_pylist() == table.to_pylist()
+    if query.plan.engine == "cells":
+        assert table["row"].to_pylist() == sorted(least)
+
+
+@in_every_way
+@pytest.mark.parametrize("case", returning)
+def test_returns(case: Case, way: Way) -> None:
+    """The columns of RETURN, at once and event by event."""
+    engine, merge = way
+    query, events = compile_query(case["query"], engine=engine), events_of(case)
+    names = [output.name for output in query.syntax.outputs]
+    table = query.match(events, merge=merge).to_arrow()
+    found = table.select(names).to_pylist()
+    assert Counter(tuple(sorted(row.items())) for row in found) == Counter(
+        tuple(sorted(row.items())) for row in case["returns"]
+    )
+    assert pushed(query, events, "matches", merge).to_pylist() == table.to_pylist()
+
+
+@every_case
+def test_oracle_agrees(case: Case) -> None:
+    """What the corpus says is what brute force finds: two opinions on the meaning of the language."""
+    query, events = parse(case["query"]), events_of(case)
+    rows = events.to_pylist()
+    expected = expected_matches(query, rows)
+    texts = dict(zip(expected, written(((list(b), err) for b, err in expected.items()), events), strict=True))
+    if query.non_overlap:
+        reported = [bound for bound, text in texts.items() if text in case["matches"]]
+        assert len(reported) == len(case["matches"])
+        assert may_be_reported(query, rows, expected, reported)
+    elif "matches" in case:
+        assert Counter(texts.values()) == Counter(case["matches"])
+    assert set(case.get("only", ())) <= set(texts.values())
+    if "points" in case:
+        assert least_errs(events, [(list(bound), err) for bound, err in expected.items()]) == case["points"]
 
 
 def test_names_are_unique() -> None:

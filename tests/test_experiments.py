@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from acep_approx.query.parser import parse
+from experiments.sase_backtrack import backtrack
+from experiments.sase_workload import PREDICATES, STRATEGIES, StockQuery, stock_stream
+from tests.naive import Binding, expected_matches, partitions
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,3 +27,75 @@ def test_bench_cells_prints_its_tables() -> None:
     assert done.returncode == 0, done.stderr
     for title in ("SEQ of 5 over 10 letters", "Example 1", "arc logs", "end to end"):
         assert title in done.stdout
+
+
+@pytest.mark.slow
+def test_bench_runs_prints_its_tables_and_leaves_data(tmp_path: Path) -> None:
+    """The engine and the loops by hand give the same answers, merging or not, as the cells do (asserted inside)."""
+    command = [sys.executable, "-m", "experiments.bench_runs", "--quick", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for title in ("one run-step", "merging, against none", "compiling a query", "real streams"):
+        assert title in done.stdout
+    assert {"run_steps.csv", "merging.csv", "compiling.csv"} <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.slow
+def test_sase2008_prints_its_tables_and_leaves_data_and_pictures(tmp_path: Path) -> None:
+    """All experiments; the baseline and the engine, merging or not, give the same answers (asserted inside)."""
+    command = [sys.executable, "-m", "experiments.sase2008", "--quick", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for title in [*(f"Expt {number}" for number in range(1, 7)), "Table 2", "Table 3", "Other experiments"]:
+        assert title in done.stdout
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {f"figure_8{letter}.png" for letter in "abcdefg"} <= names
+    assert {*(f"expt{number}.csv" for number in range(1, 7)), "slow_rise.csv"} <= names
+
+
+def test_the_stock_stream_is_as_the_paper_says() -> None:
+    """Shares of rising, falling and staying prices; one event in 500 can start a run."""
+    events = stock_stream(200_000, 0.7, seed=1).to_pandas()
+    assert events["symbol"].value_counts(normalize=True).to_dict() == pytest.approx({1: 0.5, 2: 0.5}, abs=0.01)
+    moves = events.groupby("symbol")["price"].diff()[events["price"] > 0].value_counts(normalize=True)
+    assert moves.to_dict() == pytest.approx({1.0: 0.7, 0.0: 0.15, -1.0: 0.15}, abs=0.01)
+    assert (events["price"] % 500 == 0).mean() == pytest.approx(1 / 500, abs=0.0005)
+    assert (events["price"].min(), events["price"].max()) == (0, 999)
+    assert (events["volume"].min(), events["volume"].max()) == (1, 1000)
+
+
+def apart(query: StockQuery, rows: list[dict[str, object]], matches: dict[Binding, int]) -> list[Binding]:
+    """What NON OVERLAP leaves, in each partition: the earliest completion, of these the latest start, and so on."""
+    chosen = []
+    for part in partitions(parse(query.text), rows):
+        free = -1
+        for bound in sorted(matches, key=lambda bound: (bound[-1][0], -bound[0][0])):
+            if bound[0][0] in part and bound[0][0] > free:
+                chosen.append(bound)
+                free = bound[-1][0]
+    return chosen
+
+
+@pytest.mark.parametrize(("predicate", "strategy", "tail"), list(product(PREDICATES, STRATEGIES, [False, True])))
+def test_backtracking_finds_what_the_oracle_finds(predicate: str, strategy: str, tail: bool) -> None:
+    dice = random.Random(f"{predicate} {strategy} {tail}")
+    found = 0
+    for _ in range(30):
+        rows = [
+            {
+                "ts": i,
+                "type": "STOCK",
+                "symbol": dice.choice([1, 1, 1, 2]),
+                "price": dice.choice([0, 1, 499, 500, 500, 501, 502, 503]),
+                "volume": dice.choice([1, 149, 150, 1000]),
+            }
+            for i in range(10)
+        ]
+        query = StockQuery(predicate, strategy, dice.choice([3, 6, 10]), tail)
+        matches = expected_matches(parse(query.text), rows)
+        done = backtrack(pa.Table.from_pylist(rows), query)
+        assert (done.matches, done.length) == (len(matches), sum(map(len, matches))), rows
+        query = StockQuery(predicate, strategy, query.window, tail, apart=True)
+        assert backtrack(pa.Table.from_pylist(rows), query).matches == len(apart(query, rows, matches)), rows
+        found += len(matches)
+    assert found > 0

@@ -219,8 +219,17 @@ def test_errors_weights_and_outputs():
     assert query.outputs == (Output("x", X), Output("the mean", Aggregate("avg", "b", "y", False)))
 
 
+def test_non_overlap_stands_after_errors_and_reserves_no_word():
+    assert not parse("PATTERN A a WITHIN 5").non_overlap
+    assert parse("ab WITHIN 5 NON OVERLAP DEFINE a AS non = 1").non_overlap
+    query = parse("PATTERN SEQ(A non, B overlap) WITHIN 5 ERRORS 1 non -- two words\n Overlap RETURN non.non AS overlap")
+    assert query.non_overlap
+    assert [(part.type, part.variable) for part in query.pattern.parts] == [("A", "non"), ("B", "overlap")]
+    assert query.outputs == (Output("overlap", Attribute("non", None, "non")),)
+
+
 def test_positions_refer_to_the_text():
-    text = "-- what\nPATTERN SEQ(Shelf a, (Exit b | Exit c)) WHERE [id] AND (a.x > 1) WITHIN 12 h ERRORS 1 WEIGHTS (b = 2)"
+    text = "-- what\nPATTERN SEQ(Shelf a, (Exit b | Exit c)) WHERE [id] AND (a.x > 1) WITHIN 12 h ERRORS 1 WEIGHTS (b = 2) NON OVERLAP"
     query = parse(text)
     show = lambda node: text[slice(*node.span)]  # noqa: E731
     assert show(query.pattern) == "SEQ(Shelf a, (Exit b | Exit c))"
@@ -229,7 +238,8 @@ def test_positions_refer_to_the_text():
     assert show(query.predicates[0]) == "(a.x > 1)"
     assert show(query.equivalences[0]) == "[id]"
     assert show(query.window) == "12 h"
-    assert {name: text[slice(*span)] for name, span in query.places} == {"ERRORS": "1", "WEIGHTS b": "b = 2"}
+    places = {"ERRORS": "1", "WEIGHTS b": "b = 2", "NON OVERLAP": "NON OVERLAP"}
+    assert {name: text[slice(*span)] for name, span in query.places} == places
     regex = "\n ab(c)+ DEFINE c AS x > 1 WITHIN 5"
     assert regex[slice(*parse(regex).pattern.span)] == "ab(c)+"
     assert regex[slice(*parse(regex).definitions[0].condition.span)] == "x > 1"

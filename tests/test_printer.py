@@ -91,6 +91,7 @@ def test_text_that_is_canonical_stays(text):
             "PATTERN A a WHERE skip_till_any_match { a.x <> 1 } WITHIN 5 ERRORS 0",
             "PATTERN A a\nWHERE a.x != 1\nWITHIN 5",
         ),
+        ("PATTERN A a WITHIN 5 errors 1 non overlap", "PATTERN A a\nWITHIN 5\nERRORS 1\nNON OVERLAP"),
         ("ab DEFINE a AS x==1 WITHIN 5", "ab\nWITHIN 5\nDEFINE a AS x = 1"),
     ],
 )

@@ -41,6 +41,8 @@ SYNTAX = [
     ("PATTERN A a WHERE a.x IN () WITHIN 5", "Q001", 27, "unexpected `)`", "may not be empty"),
     ("PATTERN A a WHERE a.x = 3 AND WITHIN 5", "Q001", 31, "expected a value such as", "missing before WITHIN"),
     ("PATTERN A a WHERE (a.x > 3 WITHIN 5", "Q001", 28, "expected OR or `)`", "a bracket is still open"),
+    ("PATTERN A a WITHIN 5 s NON-OVERLAP", "Q001", 27, "unexpected `-`; expected OVERLAP", "two words: NON OVERLAP"),
+    ("PATTERN A a WITHIN 5 s NONOVERLAP", "Q001", 24, "unexpected `NONOVERLAP`", "did you mean `NON OVERLAP`?"),
     ("PATTERN A a WITHIN five s", "Q001", 20, "expected `-` or a number", None),
     ("PATTERN A a WITHIN 5 RETURN a.x, a.y AS y", "Q001", 32, "expected AS", "RETURN a.price AS price"),
     ("a(b|)c WITHIN 5", "Q001", 5, "expected `(` or a letter", "bare regular expression"),
@@ -50,6 +52,7 @@ SYNTAX = [
     # too early an end
     ("PATTERN A a WHERE a.x >", "Q002", 24, "ends too early; expected a value", None),
     ("PATTERN SEQ(A a, B b", "Q002", 21, "ends too early; expected `)`", "a bracket is still open"),
+    ("PATTERN A a WITHIN 5 NON", "Q002", 25, "ends too early; expected OVERLAP", None),
     ("PATTERN A a WITHIN 5 RETURN a.x", "Q002", 32, "expected AS", "every output needs a name"),
     ("SEQ(A a) WITHIN 5", "Q002", 6, "ends too early", "starts with PATTERN"),
     ("a(b WITHIN 5", "Q002", 4, "expected `)`", "a bracket is still open"),
@@ -66,6 +69,9 @@ SYNTAX = [
     ("PATTERN A a WITHIN 5 WHERE a.x = 1", "Q006", 22, "unexpected `WHERE`", "PATTERN, WHERE, WITHIN, ERRORS"),
     ("PATTERN A a WITHIN 5 WITHIN 6", "Q006", 22, "unexpected `WITHIN`", "stands once"),
     ("PATTERN A a WITHIN 5 WEIGHTS (a = 2)", "Q006", 22, "unexpected `WEIGHTS`", "ERRORS 1 WEIGHTS (b = 2)"),
+    ("PATTERN A a WITHIN 5 NON OVERLAP NON OVERLAP", "Q006", 34, "unexpected `NON`", "stands once"),
+    ("PATTERN A a WITHIN 5 NON OVERLAP ERRORS 0", "Q006", 34, "unexpected `ERRORS`", "ERRORS, NON OVERLAP, RETURN"),
+    ("PATTERN A a WITHIN 5 RETURN a.x AS x non overlap", "Q006", 38, "unexpected `non`", "NON OVERLAP, RETURN"),
     ("PATTERN A a WITHIN 5 parsec", "Q007", 22, "no such unit 'parsec'", "did you mean `sec`?"),
     ("PATTERN A a WITHIN 5 ERRORS 1.5", "Q008", 29, "a whole number, not 1.5", "may be missing"),
     ("PATTERN A{99999999999999999999} a WITHIN 5", "Q008", 11, "too large", "64 bits"),
@@ -136,6 +142,10 @@ STRUCTURE = [
     ("PATTERN A+ a[] WITHIN 5 RETURN a.x AS x", "Q049", 32, "stands for several events", "first(a[].x)"),
     ("PATTERN A+ a[] WITHIN 5 RETURN a[i].x AS x", "Q049", 32, "stands for several events", "a[a.LEN].x"),
     ("ab WITHIN 5 RETURN a.x AS x", "Q050", 20, "RETURN needs variables", "use PATTERN"),
+    ("PATTERN SEQ(A a, ~(B b), ~(C c), D d) WHERE b.x > a.x AND b.y = c.y WITHIN 5", "Q052", 65,
+     "names two negated variables, 'b' and 'c'", "one condition for each"),
+    ("PATTERN SEQ(A a, ~(B b | C c), D d) WHERE b.x > 1 OR c.x > 1 WITHIN 5", "Q052", 54,
+     "names two negated variables, 'b' and 'c'", "joined by AND"),
     ("PATTERN A a WHERE a.x = 9223372036854775808 WITHIN 5", "Q008", 25, "too large", "64 bits"),
     ("((a{999}){999}){999} WITHIN 5", "Q022", 1, "997,002,999 positions", "multiply"),
     ("PATTERN ((A{1001} a)) WITHIN 5", "Q022", 9, "1,001 positions, the limit is 1,000", "cost nothing extra"),
@@ -260,6 +270,10 @@ def test_trees_that_no_text_makes(query, code):
         check(query)
     assert caught.value.code == f"ACEP-{code}"
     assert "line" not in str(caught.value)  # there is no text to point at
+
+
+def test_conditions_with_one_negated_variable_each_are_fine():
+    check(parse("PATTERN SEQ(A a, ~(B b | C c), D d) WHERE (b.x > a.x OR b.x = d.x) AND c.y = a.y WITHIN 5"))
 
 
 def test_normal_form_joins_what_is_nested():

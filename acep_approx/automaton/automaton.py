@@ -25,11 +25,13 @@ START = 0
 class Letter:
     """What an arc asks of one event alone: its type and conditions on its attributes.
 
-    ``type`` is None where any type will do; the attributes in ``conditions`` name no variable.
+    ``type`` is None where any type will do; the attributes in ``conditions`` name no variable. ``negated`` is the
+    variable of a negation with conditions on other events: it cannot share a letter, however alike they are.
     """
 
     type: str | None
     conditions: tuple[Expression, ...] = ()
+    negated: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Arc:
 
     ``letter`` indexes ``Automaton.letters``; ``label`` indexes ``Automaton.variables``; ``cost`` is the weight of
     the skipped letters, ``skipped`` names their variables; ``guard`` holds letters of which no event may lie between.
+    ``again``: the arc starts another round of a repetition that the source lies in (SASE+ calls it *take*).
     """
 
     source: int
@@ -47,6 +50,7 @@ class Arc:
     cost: int = 0
     guard: frozenset[int] = frozenset()
     skipped: tuple[str, ...] = ()
+    again: bool = False
 
 
 @dataclass(frozen=True)

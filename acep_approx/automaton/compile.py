@@ -12,6 +12,7 @@ from acep_approx.automaton.reduce import merge_equal_futures
 from acep_approx.automaton.thompson import Thompson, build_thompson
 from acep_approx.errors import LimitError
 from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import Atom, Expression, QuerySyntax
 
 MAX_LETTERS = 64
@@ -21,7 +22,7 @@ MAX_ARCS = 200_000
 def compile_automaton(query: QuerySyntax) -> Automaton:
     """Compile the pattern, the predicates on single events, and the error allowance.
 
-    Predicates across events take no part: the planner refuses or places them.
+    Predicates across events take no part: ``registers`` places them.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def compile_automaton(query: QuerySyntax) -> Automaton:
     >>> automaton.size, len(automaton.arcs), [f.cost for f in automaton.finals]
     (3, 3, [1, 0])
     """
-    book = _Letters(query)
+    book = _Letters(query, negated=negated_variables(query.pattern))
     graph = build_thompson(query.pattern, book.index)
     raw = _automaton_of(graph, query, book)
     return merge_equal_futures(raw)
@@ -59,9 +60,12 @@ class _Letters:
 
     query: QuerySyntax
     letters: dict[Letter, int] = field(default_factory=dict)
+    negated: frozenset[str] = frozenset()
 
     def index(self, atom: Atom) -> int:
-        letter = Letter(atom.type, tuple(self._conditions(atom.variable)))
+        dynamic = any(not is_static(p) and atom.variable in variables(p) for p in self.query.predicates)
+        negated = atom.variable if dynamic and atom.variable in self.negated else None
+        letter = Letter(atom.type, tuple(self._conditions(atom.variable)), negated)
         index = self.letters.setdefault(letter, len(self.letters))
         if index >= MAX_LETTERS:
             raise LimitError(
@@ -88,6 +92,7 @@ class _Letters:
 def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automaton:
     """One state per letter move, arcs and finals from the skip closure."""
     weights = dict(query.weights)
+    takes = query.strategy == "skip_till_next_match"  # only there it matters which arcs start another round
 
     def weight(atom: Atom) -> int:
         return weights.get(atom.variable, 1)
@@ -95,8 +100,8 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automa
     moves = [(node, i, move.atom) for node, out in enumerate(graph.moves) for i, move in enumerate(out) if move.atom]
     state_of = {(node, i): number for number, (node, i, _) in enumerate(moves, start=1)}
     labels: dict[str, int] = {"": 0} if query.is_regex else {}
-    for _, _, atom in moves:
-        if not query.is_regex:
+    for atom in () if query.is_regex else atoms(query.pattern):
+        if atom.variable not in book.negated:
             labels.setdefault(atom.variable, len(labels))
     origins = [graph.start, *(graph.moves[node][i].target for node, i, _ in moves)]
     arcs: list[Arc] = []
@@ -110,9 +115,9 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automa
                 if move.atom:
                     label = labels["" if query.is_regex else move.atom.variable]
                     target = state_of[way.node, i]
-                    arcs.append(
-                        Arc(source, target, book.index(move.atom), label, way.cost, way.guard, way.skipped)
-                    )
+                    again = takes and bool(way.again & graph.inside[move.target])
+                    letter = book.index(move.atom)
+                    arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again))
         if len(arcs) > MAX_ARCS:
             raise LimitError(
                 f"the automaton of this pattern has more than {MAX_ARCS} arcs",

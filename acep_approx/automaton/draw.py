@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from typing import Any
 
-from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
+from acep_approx.automaton.automaton import START, Automaton
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.words import (
+    arc_text,
+    end_tests,
+    letter_text,
+    letters_text,
+    register_text,
+    state_name,
+    step_tests,
+)
 from acep_approx.errors import UsageError
 from acep_approx.query.printer import to_text
 
 FORMATS = ("text", "mermaid", "dot", "json")
 
 
-def draw(automaton: Automaton, format: str) -> str:  # noqa: A002  (as on the command line)
+@dataclass(frozen=True)
+class _Picture:
+    """Texts and kinds of the states, and of the arcs: source, target, text, whether something is missing."""
+
+    states: list[tuple[str, bool]]
+    arcs: list[tuple[int, int, str, bool]]
+
+
+def draw(automaton: Automaton | RegisterAutomaton, format: str) -> str:  # noqa: A002  (as on the command line)
     """Draw the automaton.
 
     Parameters
     ----------
-    automaton : Automaton
+    automaton : Automaton or RegisterAutomaton
+        Of a register automaton also what the states remember, and the conditions on the arcs.
     format : {"mermaid", "dot", "json"}
 
     Returns
@@ -28,48 +49,54 @@ def draw(automaton: Automaton, format: str) -> str:  # noqa: A002  (as on the co
     UsageError
         No such format.
     """
-    drawings = {"mermaid": _mermaid, "dot": _dot, "json": _json}
+    if format == "json":
+        return json.dumps(_data(automaton), indent=2)
+    drawings = {"mermaid": _mermaid, "dot": _dot}
     if format not in drawings:
-        raise UsageError(
-            f"there is no format {format!r}", code="ACEP-U003", hint="choose one of " + ", ".join(FORMATS)
+        raise UsageError(f"there is no format {format!r}", code="ACEP-U003", hint="choose one of " + ", ".join(FORMATS))
+    return drawings[format](_picture(automaton))
+
+
+def _picture(automaton: Automaton | RegisterAutomaton) -> _Picture:
+    if isinstance(automaton, Automaton):
+        ends = {state: _end(automaton, state) for state in range(automaton.size)}
+        return _Picture(
+            [(automaton.names[state] + text, is_free) for state, (text, is_free) in ends.items()],
+            [(arc.source, arc.target, arc_text(automaton, arc), arc.cost > 0) for arc in automaton.arcs],
         )
-    return drawings[format](automaton)
+    inner = automaton.automaton
+    states = []
+    for number, state in enumerate(automaton.states):
+        text, is_free = _end(inner, state.position, end_tests(automaton, number))
+        kept = [register_text(register) for register in automaton.live[number]]
+        states.append((state_name(automaton, number) + text + (f": {', '.join(kept)}" if kept else ""), is_free))
+    arcs = []
+    for step in automaton.steps:
+        arc = inner.arcs[step.arc]
+        arcs.append((step.source, step.target, arc_text(inner, arc, step_tests(automaton, step)), arc.cost > 0))
+    return _Picture(states, arcs)
 
 
-def letter_text(letter: Letter) -> str:
-    """A letter for people: ``DEP and delay_min > 15``."""
-    parts = [letter.type or "ANY", *(to_text(condition) for condition in letter.conditions)]
-    return " and ".join(parts)
+def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple[str, bool]:
+    """What there is to say of a match that ends at a state, and whether it ends there at no cost."""
+    finals = [final for final in automaton.finals if final.state == state]
+    if not finals:
+        return "", False
+    first = finals[0]
+    said = [" and ".join(tests)] if tests else []
+    if first.guard:
+        said.append(f"no {letters_text(automaton, first.guard)} after")
+    text = f"end{f': +{first.cost}' if first.cost else ''}{' if ' if said else ''}{' and '.join(said)}"
+    return (f" ({text})" if first.cost or said else ""), first.cost == 0
 
 
-def _arc_text(automaton: Automaton, arc: Arc) -> str:
-    text = letter_text(automaton.letters[arc.letter])
-    if arc.guard:
-        text += " if no " + ", ".join(letter_text(automaton.letters[j]) for j in sorted(arc.guard)) + " since"
-    if arc.cost:
-        text += f" [{' '.join(arc.skipped)} missing: +{arc.cost}]"
-    return text
-
-
-def _ends(automaton: Automaton) -> dict[int, int]:
-    return {final.state: final.cost for final in reversed(automaton.finals)}
-
-
-def _state_text(automaton: Automaton, state: int) -> str:
-    cost = _ends(automaton).get(state)
-    return automaton.names[state] + ("" if not cost else f" (end: +{cost})")
-
-
-def _mermaid(automaton: Automaton) -> str:
-    ends = _ends(automaton)
+def _mermaid(picture: _Picture) -> str:
     lines = ["flowchart LR"]
-    for state in range(automaton.size):
-        text = _escaped(_state_text(automaton, state))
-        left, right = ("(((", ")))") if ends.get(state) == 0 else ("((", "))")
-        lines.append(f'  s{state}{left}"{text}"{right}')
-    for arc in automaton.arcs:
-        line = "-.->" if arc.cost else "-->"
-        lines.append(f'  s{arc.source} {line}|"{_escaped(_arc_text(automaton, arc))}"| s{arc.target}')
+    for state, (text, ends) in enumerate(picture.states):
+        left, right = ("(((", ")))") if ends else ("((", "))")
+        lines.append(f'  s{state}{left}"{_escaped(text)}"{right}')
+    for source, target, text, is_dashed in picture.arcs:
+        lines.append(f'  s{source} {"-.->" if is_dashed else "-->"}|"{_escaped(text)}"| s{target}')
     return "\n".join(lines)
 
 
@@ -78,39 +105,71 @@ def _escaped(text: str) -> str:
     return text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
 
 
-def _dot(automaton: Automaton) -> str:
-    ends = _ends(automaton)
+def _dot(picture: _Picture) -> str:
     lines = ["digraph automaton {", "  rankdir=LR;", "  node [shape=circle];"]
-    for state in range(automaton.size):
-        shape = ", shape=doublecircle" if ends.get(state) == 0 else ""
-        lines.append(f"  s{state} [label={json.dumps(_state_text(automaton, state))}{shape}];")
-    for arc in automaton.arcs:
-        style = ", style=dashed" if arc.cost else ""
-        label = json.dumps(_arc_text(automaton, arc))
-        lines.append(f"  s{arc.source} -> s{arc.target} [label={label}{style}];")
+    for state, (text, ends) in enumerate(picture.states):
+        lines.append(f"  s{state} [label={json.dumps(text)}{', shape=doublecircle' if ends else ''}];")
+    for source, target, text, is_dashed in picture.arcs:
+        lines.append(f"  s{source} -> s{target} [label={json.dumps(text)}{', style=dashed' if is_dashed else ''}];")
     return "\n".join([*lines, "}"])
 
 
-def _json(automaton: Automaton) -> str:
-    value = {
+def _data(automaton: Automaton | RegisterAutomaton) -> dict[str, Any]:
+    """The automaton as values that JSON has."""
+    inner = automaton if isinstance(automaton, Automaton) else automaton.automaton
+    value: dict[str, Any] = {
         "start": START,
-        "errors": automaton.errors,
-        "letters": [letter_text(letter) for letter in automaton.letters],
-        "variables": list(automaton.variables),
-        "states": list(automaton.names),
+        "errors": inner.errors,
+        "letters": [letter_text(letter) for letter in inner.letters],
+        "variables": list(inner.variables),
+        "states": list(inner.names),
+        "arcs": [
+            {"source": arc.source, "target": arc.target, **_arc_data(inner, i)} for i, arc in enumerate(inner.arcs)
+        ],
+        "finals": [_final_data(inner, i, final.state) for i, final in enumerate(inner.finals)],
+    }
+    if isinstance(automaton, RegisterAutomaton):
+        value |= _register_data(automaton)
+    return value | {"fingerprint": inner.fingerprint()}
+
+
+def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
+    """What a register automaton has instead, and beside."""
+    inner, states = registers.automaton, range(len(registers.states))
+    return {
+        "states": [state_name(registers, number) for number in states],
+        "registers": [[register_text(register) for register in live] for live in registers.live],
         "arcs": [
             {
-                "source": arc.source,
-                "target": arc.target,
-                "letter": arc.letter,
-                "variable": automaton.variables[arc.label],
-                "cost": arc.cost,
-                "missing": list(arc.skipped),
-                "guard": sorted(arc.guard),
+                "source": step.source,
+                "target": step.target,
+                **_arc_data(inner, step.arc),
+                "tests": list(step_tests(registers, step)),
+                "inhibits": step.inhibits,
             }
-            for arc in automaton.arcs
+            for step in registers.steps
         ],
-        "finals": [{"state": f.state, "cost": f.cost, "missing": list(f.skipped)} for f in automaton.finals],
-        "fingerprint": automaton.fingerprint(),
+        "finals": [
+            {**_final_data(inner, i, number), "tests": list(end_tests(registers, number))}
+            for number in states
+            for i in registers.finals[number]
+        ],
+        "complete": [to_text(condition.expression) for condition in registers.filters],
+        "strategy": registers.query.strategy,
     }
-    return json.dumps(value, indent=2)
+
+
+def _arc_data(automaton: Automaton, number: int) -> dict[str, Any]:
+    arc = automaton.arcs[number]
+    return {
+        "letter": arc.letter,
+        "variable": automaton.variables[arc.label],
+        "cost": arc.cost,
+        "missing": list(arc.skipped),
+        "guard": sorted(arc.guard),
+    }
+
+
+def _final_data(automaton: Automaton, number: int, state: int) -> dict[str, Any]:
+    final = automaton.finals[number]
+    return {"state": state, "cost": final.cost, "missing": list(final.skipped), "guard": sorted(final.guard)}

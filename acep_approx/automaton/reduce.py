@@ -31,7 +31,7 @@ def _merged(automaton: Automaton, number: list[int]) -> list[int]:
     """Number the states by what leaves them, where ``number`` already tells which targets are alike."""
     leaves: list[set[object]] = [set() for _ in range(automaton.size)]
     for arc in automaton.arcs:
-        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard))
+        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard, arc.again))
     for final in automaton.finals:
         leaves[final.state].add((final.cost, final.guard))
     seen: dict[object, int] = {}
@@ -66,10 +66,16 @@ def _renumbered(automaton: Automaton, number: list[int]) -> Automaton:
 
 
 def _undominated(arcs: Iterable[Arc]) -> list[Arc]:
-    """Without the arcs that another arc between the same states makes needless (cheaper, fewer guards)."""
+    """Without the arcs that another arc between the same states makes needless (cheaper, fewer guards).
+
+    What is left of arcs for free starts another round if any of them did.
+    """
     groups: dict[tuple[int, int, int, int], list[Arc]] = {}
     for arc in sorted(arcs, key=lambda a: (a.source, a.target, a.letter, a.label, a.cost, len(a.guard))):
         kept = groups.setdefault((arc.source, arc.target, arc.letter, arc.label), [])
-        if not any(other.cost <= arc.cost and other.guard <= arc.guard for other in kept):
+        better = [i for i, other in enumerate(kept) if other.cost <= arc.cost and other.guard <= arc.guard]
+        if not better:
             kept.append(arc)
+        elif arc.again:
+            kept[better[0]] = replace(kept[better[0]], again=True)
     return [arc for kept in groups.values() for arc in kept]

@@ -15,18 +15,26 @@ from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, Repeat, Sequ
 
 @dataclass(frozen=True)
 class Move:
-    """A move to node ``target``: a letter move where ``atom`` is set, else an epsilon move with a guard."""
+    """A move to node ``target``: a letter move where ``atom`` is set, else an epsilon move with a guard.
+
+    ``again`` is the number of the repetition of which this epsilon move starts another round; 0 for none.
+    """
 
     target: int
     atom: Atom | None = None
     guard: frozenset[int] = frozenset()
+    again: int = 0
 
 
 @dataclass
 class Thompson:
-    """``moves[node]`` lists the moves out of a node; one start and one end."""
+    """``moves[node]`` lists the moves out of a node; one start and one end.
+
+    ``inside[node]`` holds the repetitions that the letter move into ``node`` lies in (nothing for other nodes).
+    """
 
     moves: list[list[Move]] = field(default_factory=list)
+    inside: list[frozenset[int]] = field(default_factory=list)
     start: int = 0
     end: int = 0
 
@@ -46,63 +54,91 @@ def build_thompson(pattern: Pattern, guard_letter: Callable[[Atom], int]) -> Tho
     Thompson
         With one letter move per occurrence of an atom in the expanded pattern.
     """
-    graph = Thompson()
+    return _Builder(guard_letter).build(pattern)
 
-    def node() -> int:
-        graph.moves.append([])
-        return len(graph.moves) - 1
 
-    def link(source: int, target: int) -> None:
-        graph.moves[source].append(Move(target))
+class _Builder:
+    """Adds the nodes and moves of one pattern; ``_rounds`` are the repetitions being built, outermost first."""
 
-    def copies(part: Pattern, entry: int, count: int) -> int:
-        for _ in range(count):
-            entry = fragment(part, entry)
-        return entry
+    def __init__(self, guard_letter: Callable[[Atom], int]) -> None:
+        self._guard_letter = guard_letter
+        self._graph = Thompson()
+        self._rounds: list[int] = []
+        self._repeats = 0
 
-    def repeat(tree: Repeat, entry: int) -> int:
-        if tree.most is None:
-            entry = copies(tree.part, entry, max(tree.least - 1, 0))
-            head = node()
-            link(entry, head)
-            tail = fragment(tree.part, head)
-            leave = node()
-            link(tail, head)
-            link(tail, leave)
-            if tree.least == 0:
-                link(head, leave)
-            return leave
-        entry = copies(tree.part, entry, tree.least)
-        leave = node()
-        for _ in range(tree.most - tree.least):
-            link(entry, leave)
-            entry = fragment(tree.part, entry)
-        link(entry, leave)
-        return leave
+    def build(self, pattern: Pattern) -> Thompson:
+        self._graph.start = self._node()
+        self._graph.end = self._fragment(pattern, self._graph.start)
+        return self._graph
 
-    def fragment(tree: Pattern, entry: int) -> int:
+    def _node(self) -> int:
+        self._graph.moves.append([])
+        self._graph.inside.append(frozenset())
+        return len(self._graph.moves) - 1
+
+    def _link(self, source: int, target: int, again: int = 0) -> None:
+        self._graph.moves[source].append(Move(target, again=again))
+
+    def _next_round(self, entry: int, again: int) -> int:
+        head = self._node()
+        self._link(entry, head, again)
+        return head
+
+    def _fragment(self, tree: Pattern, entry: int) -> int:
         """Add the moves of ``tree`` from node ``entry`` on; returns the node where it ends."""
         if isinstance(tree, Atom):
-            leave = node()
-            graph.moves[entry].append(Move(leave, atom=tree))
+            leave = self._node()
+            self._graph.moves[entry].append(Move(leave, atom=tree))
+            self._graph.inside[leave] = frozenset(self._rounds) - {0}
             return leave
         if isinstance(tree, Absent):
-            leave = node()
-            graph.moves[entry].append(Move(leave, guard=frozenset(guard_letter(a) for a in tree.options)))
+            leave = self._node()
+            guard = frozenset(self._guard_letter(atom) for atom in tree.options)
+            self._graph.moves[entry].append(Move(leave, guard=guard))
             return leave
         if isinstance(tree, Sequence):
             for part in tree.parts:
-                entry = fragment(part, entry)
+                entry = self._fragment(part, entry)
             return entry
         if isinstance(tree, Choice):
-            leave = node()
+            leave = self._node()
             for option in tree.options:
-                inner = node()
-                link(entry, inner)
-                link(fragment(option, inner), leave)
+                inner = self._node()
+                self._link(entry, inner)
+                self._link(self._fragment(option, inner), leave)
             return leave
-        return repeat(tree, entry)
+        return self._repeat(tree, entry)
 
-    graph.start = node()
-    graph.end = fragment(pattern, graph.start)
-    return graph
+    def _repeat(self, tree: Repeat, entry: int) -> int:
+        self._repeats += 1
+        number = self._repeats if tree.most != 1 else 0
+        self._rounds.append(number)
+        most = tree.most
+        leave = self._endless(tree, entry, number) if most is None else self._bounded(tree, entry, most, number)
+        self._rounds.pop()
+        return leave
+
+    def _copies(self, part: Pattern, entry: int, count: int, number: int) -> int:
+        for i in range(count):
+            entry = self._fragment(part, self._next_round(entry, number if i else 0))
+        return entry
+
+    def _endless(self, tree: Repeat, entry: int, number: int) -> int:
+        entry = self._copies(tree.part, entry, max(tree.least - 1, 0), number)
+        head = self._next_round(entry, number if tree.least > 1 else 0)
+        tail = self._fragment(tree.part, head)
+        leave = self._node()
+        self._link(tail, head, number)
+        self._link(tail, leave)
+        if tree.least == 0:
+            self._link(head, leave)
+        return leave
+
+    def _bounded(self, tree: Repeat, entry: int, most: int, number: int) -> int:
+        entry = self._copies(tree.part, entry, tree.least, number)
+        leave = self._node()
+        for i in range(tree.least, most):
+            self._link(entry, leave)
+            entry = self._fragment(tree.part, self._next_round(entry, number if i else 0))
+        self._link(entry, leave)
+        return leave

@@ -51,8 +51,8 @@ def _sizes(plan: Plan) -> list[str]:
     cost = plan.cost
     return [
         f"automaton  {cost.states} states, {cost.arcs} arcs, {cost.letters} letters, k = {plan.automaton.errors}",
-        f"work       at most {cost.updates_per_event} arc updates per event and letter",
-        f"memory     {cost.bytes_per_key} bytes per key",
+        f"work       {cost.work}",
+        f"memory     {cost.memory}",
     ]
 
 

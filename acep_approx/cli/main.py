@@ -18,6 +18,7 @@ from acep_approx.cli.demo import demo
 from acep_approx.cli.explain import explain
 from acep_approx.cli.run import run
 from acep_approx.cli.terminal import say, show_error
+from acep_approx.cli.why import why
 from acep_approx.errors import AcepError
 
 EXIT_INTERRUPTED = 130
@@ -100,6 +101,10 @@ app.command(
     epilog="[cyan]acep explain @query.acep[/cyan]\n\n"
     "[cyan]acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg[/cyan]"
 )(explain)
+app.command(
+    epilog="[cyan]acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z[/cyan]\n\n"
+    "[cyan]acep why @query.acep logs/ --key user=ann --key host=db1 --around 1714550400 --unit s --format json[/cyan]"
+)(why)
 app.command(epilog="[cyan]acep demo --output flights.html[/cyan]")(demo)
 
 

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+COMPRESSED_FILES = ("hits.parquet", "links.parquet")
+"""What compressed output is written to, in its folder."""
+
 
 class Output(StrEnum):
     """What ``acep run`` puts out."""
@@ -15,6 +18,16 @@ class Output(StrEnum):
     POINTS = "points"
     BUNDLES = "bundles"
     COUNT = "count"
+    PARTIAL = "partial"
+    COMPRESSED = "compressed"
+
+
+class Engine(StrEnum):
+    """Which engine runs a query."""
+
+    AUTO = "auto"
+    CELLS = "cells"
+    RUNS = "runs"
 
 
 class Format(StrEnum):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.cli import options
-from acep_approx.cli.options import Format, OnMalformed, Output
+from acep_approx.cli.options import COMPRESSED_FILES, Engine, Format, OnMalformed, Output
 from acep_approx.cli.terminal import amount, progress_bar, read_query, say
 from acep_approx.errors import UsageError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from acep_approx.cli.write import Results
     from acep_approx.matching.matches import Matches
+    from acep_approx.matching.pipeline import Progress
 
 SHOWN = 20
 """Rows that a table shows by default."""
@@ -28,7 +29,14 @@ WIDE = 2**63
 """Counts from here on do not fit 64 bits; they are written as decimals."""
 MANY = 100_000
 """Events from which on a speed means something: below, starting up takes longer than matching."""
-SINGULAR = {Output.MATCHES: "match", Output.POINTS: "point", Output.BUNDLES: "bundle"}
+SINGULAR = {
+    Output.MATCHES: "match",
+    Output.POINTS: "point",
+    Output.BUNDLES: "bundle",
+    Output.PARTIAL: "partial match",
+    Output.COMPRESSED: "hit",
+}
+TITLES = {Output.COUNT: "matches", Output.PARTIAL: "partial matches"}
 SUFFIXES = {
     "": Format.JSONL,  # e.g. /dev/null
     ".jsonl": Format.JSONL,
@@ -63,11 +71,23 @@ def run(
         str | None,
         typer.Option(metavar="W", show_default=False, help="Replaces the query's WITHIN, e.g. '10 s', '50 events'."),
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="The engine to use; auto takes the cells where they can answer, else the runs.")
+    ] = Engine.AUTO,
+    merge: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Which lossless mergings the runs engine uses: some of equal,pareto,chain, or none. "
+            "They change the work, not the results.",
+        ),
+    ] = "equal,pareto,chain",
     output: Annotated[
         Output,
         typer.Option(
             help="All matches; only the points, i.e. the events that complete a match (fast however many matches there "
-            "are); bundles, i.e. chains of points; or only a count of the matches."
+            "are); bundles, i.e. chains of points; only a count of the matches; partial, i.e. how far each event came "
+            "with which a match could have begun, and none did; or compressed, i.e. all matches as what they share."
         ),
     ] = Output.MATCHES,
     format: Annotated[  # noqa: A002  (the option's name)
@@ -79,7 +99,9 @@ def run(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("-o", metavar="FILE", show_default=False, help="Write to a file, not to stdout."),
+        typer.Option(
+            "-o", metavar="FILE", show_default=False, help="Write to a file, not to stdout; to a folder if compressed."
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -102,15 +124,20 @@ def run(
 
     Results go to stdout or FILE, words to stderr. Events must be ordered by time.
     """
-    form = _format(format, file)
+    is_compressed = output is Output.COMPRESSED
+    form = _compressed_format(format, file) if is_compressed else _format(format, file)
     _check(form, output, file, limit)
-    _check_files(file, rejects, inputs)
+    if file is not None:
+        for target in [file / name for name in COMPRESSED_FILES] if is_compressed else [file]:
+            _check_files(target, rejects, inputs)
     text = read_query(query)
 
     from acep_approx.api import compile_query
-    from acep_approx.cli.write import Results, print_table, write
+    from acep_approx.cli.write import Results, print_table, write, write_compressed
+    from acep_approx.matching.planner import merging
 
-    compiled = compile_query(text, errors=errors, within=within)
+    merging(merge)  # a wrong name is told before any work is done
+    compiled = compile_query(text, errors=errors, within=within, engine=engine.value)
     begun = clock.perf_counter()
     is_seen = form is not Format.TABLE and file is None and sys.stdout.isatty()  # rows and a bar would mix
     with progress_bar("matching", enabled=not (quiet or is_seen)) as progress:
@@ -125,16 +152,20 @@ def run(
             format=input_format,
             on_malformed=on_malformed,
             rejects=rejects,
+            merge=merge,
         )
         progress.total = matches.source.rows
-        with closing(_tables(matches, output)) as tables:
-            results = Results(tables, SHOWN if limit is None and form is Format.TABLE else limit)
-            if form is Format.TABLE:
-                found = list(results)
-            else:
-                write(results, form, file)
+        if is_compressed and file is not None:
+            results = write_compressed(matches.compressed(), file)
+        else:
+            with closing(_tables(matches, output)) as tables:
+                results = Results(tables, SHOWN if limit is None and form is Format.TABLE else limit)
+                if form is Format.TABLE:
+                    found = list(results)
+                else:
+                    write(results, form, file)
     if form is Format.TABLE:
-        print_table(found, "matches" if output is Output.COUNT else output.value)
+        print_table(found, TITLES.get(output, output.value))
     sys.stdout.flush()
     if not quiet:
         _summary(matches, results, output, clock.perf_counter() - begun)
@@ -154,6 +185,14 @@ def _format(wanted: Format | None, file: Path | None) -> Format:
     return Format.TABLE if sys.stdout.isatty() else Format.JSONL
 
 
+def _compressed_format(wanted: Format | None, folder: Path | None) -> Format:
+    if folder is None or wanted not in (None, Format.PARQUET):
+        raise UsageError(
+            "compressed output is two Parquet files in a folder", code="ACEP-U019", hint="name a folder: -o FOLDER"
+        )
+    return Format.PARQUET
+
+
 def _check(form: Format, output: Output, file: Path | None, limit: int | None) -> None:
     """Refuse options that do not go together, before any work is done."""
     if form is Format.PARQUET and file is None:
@@ -164,14 +203,12 @@ def _check(form: Format, output: Output, file: Path | None, limit: int | None) -
             code="ACEP-U014",
             hint="use --format jsonl, csv or parquet with -o",
         )
-    if output is Output.COUNT and limit is not None:
-        raise UsageError("--limit means nothing for --output count", code="ACEP-U015", hint="leave it out")
+    if output in (Output.COUNT, Output.COMPRESSED) and limit is not None:
+        raise UsageError(f"--limit means nothing for --output {output.value}", code="ACEP-U015", hint="leave it out")
 
 
-def _check_files(file: Path | None, rejects: Path | None, inputs: list[str]) -> None:
+def _check_files(file: Path, rejects: Path | None, inputs: list[str]) -> None:
     """Refuse to overwrite what is read, or what else is written."""
-    if file is None:
-        return
     if any(_is_input(file.resolve(), Path(name).resolve()) for name in inputs if name != "-"):
         raise UsageError(f"the output {str(file)!r} is one of the inputs", code="ACEP-U013", hint="name another file")
     if rejects is not None and file.resolve() == rejects.resolve() and not file.is_char_device():
@@ -192,6 +229,8 @@ def _tables(matches: Matches, output: Output) -> Generator[pa.Table]:
         yield from matches.point_tables()
     elif output is Output.BUNDLES:
         yield matches.bundles()
+    elif output is Output.PARTIAL:
+        yield from matches.partial_tables()
     else:
         import pyarrow as pa
 
@@ -205,6 +244,8 @@ def _summary(matches: Matches, results: Results, output: Output, seconds: float)
     seen = matches.progress
     rate = f", {seen.events / seconds:,.0f} events/s" if seen.events >= MANY else ""
     say(f"{amount(seen.events, 'event')} read, {seen.relevant:,} relevant to the query; {seconds:.2f} s{rate}")
+    if seen.made:  # by the runs engine
+        say(work_done(seen))
     if output is not Output.COUNT:
         say(f"{amount(results.rows, SINGULAR[output])}{by_errors(results.by_errors)}")
     if results.is_cut:
@@ -218,6 +259,20 @@ def _summary(matches: Matches, results: Results, output: Output, seconds: float)
     skipped = matches.source.malformed
     if skipped.count:
         say(f"{amount(skipped.count, 'row')} left out that could not be read; {skipped.reasons[0]}")
+
+
+def work_done(seen: Progress) -> str:
+    """What the runs engine did, in words.
+
+    Parameters
+    ----------
+    seen : Progress
+        Of at least one run.
+    """
+    return (
+        f"{amount(seen.steps, 'run')} met, {seen.steps / seen.events:,.1f} per event; "
+        f"at most {seen.peak:,} at once; {seen.made:,} made, {seen.merged / seen.made:.0%} merged"
+    )
 
 
 def by_errors(counts: dict[int, int]) -> str:

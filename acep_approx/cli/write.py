@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.cli.options import Format
+from acep_approx.cli.options import COMPRESSED_FILES, Format
 from acep_approx.cli.text import csv_header, csv_lines, json_lines, plain_text
 from acep_approx.errors import UsageError
+
+if TYPE_CHECKING:
+    from acep_approx.matching.compressed import Compressed
 
 ROWS = 65_536
 """Rows that are written at once."""
@@ -115,6 +118,23 @@ def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
                 writer.write_table(pa.concat_tables(gathered))
                 gathered = []
         writer.write_table(pa.concat_tables([schema.empty_table(), *gathered]))
+
+
+def write_compressed(compressed: Compressed, folder: Path) -> Results:
+    """Write hits and links to two Parquet files of a folder; it is made if it is not there.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``: they cannot be written there.
+    """
+    with suppress(OSError):  # told when a file cannot be written
+        folder.mkdir(exist_ok=True)
+    hits, links = (folder / name for name in COMPRESSED_FILES)
+    write([compressed.links], Format.PARQUET, links)
+    results = Results([compressed.hits], None)
+    write(results, Format.PARQUET, hits)
+    return results
 
 
 @contextmanager

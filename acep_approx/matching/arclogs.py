@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,16 @@ PATIENCE = 1 << 14
 
 @dataclass(frozen=True)
 class Grouped:
-    """Events of a batch, grouped by key slot: parallel int64 columns."""
+    """Events of a batch, grouped by key slot: parallel int64 columns.
+
+    ``place``: number of the event within its slot, where it is asked for.
+    """
 
     slot: Ints
     tick: Ints
     cls: Ints
     row: Ints
+    place: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)

@@ -29,25 +29,32 @@ ix = np.uint64
 neighbouring indices are neighbours: with it the detection kernel is up to 2.4 times faster."""
 
 
+_BARE: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
+"""Kernels make no arrays and keep none: counting references to their arguments would cost more than they do. The flag
+has an underscore, but has been there since numba 0.20."""
+
+
 class _Kernel:
     """A compiled function with LLVM's vectorisers set for our loops while it compiles.
 
-    Kernels have short inner loops over lanes: packing neighbouring statements (SLP) speeds them up by 1.4-2.3 times,
-    the loop vectoriser slows them down. Both flags are global in numba, so they are set only during compilation.
+    Kernels with short inner loops over lanes: packing neighbouring statements (SLP) speeds them up by 1.4-2.3 times,
+    the loop vectoriser slows them down; kernels with long loops over columns need it. Both flags are global in numba,
+    so they are set only during compilation.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], flags: tuple[int, int]) -> None:
+        self._flags = flags
         try:
-            self._compiled = numba.njit(cache=True, nogil=True)(function)
+            self._compiled = numba.njit(cache=True, nogil=True, **_BARE)(function)
         except RuntimeError:  # no place to keep compiled code, e.g. a read-only container without HOME
-            self._compiled = numba.njit(nogil=True)(function)
+            self._compiled = numba.njit(nogil=True, **_BARE)(function)
         update_wrapper(self, function)
 
     def __call__(self, *args: Any) -> Any:
         if self._compiled.signatures:
             return self._compiled(*args)
         before = _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE
-        _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE = 1, 0
+        _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE = self._flags
         try:
             return self._compiled(*args)
         finally:
@@ -58,12 +65,27 @@ def kernel(function: Function) -> Function:
     """Compile ``function`` on its first call; its arguments are integers and flat arrays, always of the same types."""
     if numba is None:
         return function
-    return _Kernel(function)  # type: ignore[return-value]
+    return _Kernel(function, (1, 0))  # type: ignore[return-value]
+
+
+def block_kernel(function: Function) -> Function:
+    """Like ``kernel``, for functions that spend their time in long loops over columns."""
+    if numba is None:
+        return function
+    return _Kernel(function, (0, 1))  # type: ignore[return-value]
 
 
 def inline(function: Function) -> Function:
-    """A helper that kernels call; compiled into them."""
+    """A helper that kernels call, compiled into each place where it is called: arrays cost a call up to 40 ns."""
     if numba is None:
         return function
-    compiled: Function = numba.njit(nogil=True)(function)
+    compiled: Function = numba.njit(nogil=True, forceinline=True, **_BARE)(function)
+    return compiled
+
+
+def called(function: Function) -> Function:
+    """A helper that is too large to be compiled into each place where it is called."""
+    if numba is None:
+        return function
+    compiled: Function = numba.njit(nogil=True, **_BARE)(function)
     return compiled

@@ -53,6 +53,7 @@ def group(
     out_tick: Ints,
     out_cls: Ints,
     out_row: Ints,
+    out_place: Ints,
 ) -> int:
     """Group the relevant events (class above 0, slot not negative) by slot, stably.
 
@@ -62,15 +63,15 @@ def group(
     first_row : int
         Row number of the first event in the whole input.
     counters : int64, shape (slots,)
-        Events seen per slot; changed in place, and the tick of an event in a count window.
+        Events seen per slot; changed in place.
     is_count : int
-        1 for a count window.
+        0: nothing is counted; 1: events are counted per slot; 2: their numbers are also their ticks (count windows).
     count : int64, shape (slots,)
         Scratch, all zeros before and after.
     touched : int64, shape (n,)
         Scratch.
-    out_slot, out_tick, out_cls, out_row : int64, shape (n,)
-        The grouped events; slots in order of first appearance.
+    out_slot, out_tick, out_cls, out_row, out_place : int64, shape (n,)
+        The grouped events; slots in order of first appearance. ``out_place`` are their numbers within the slot.
 
     Returns
     -------
@@ -97,10 +98,12 @@ def group(
         s = slot[ix(i)]
         if s < 0:
             continue
-        t = tick[ix(i)]
-        if is_count == 1:
-            t = counters[ix(s)]
-            counters[ix(s)] = t + 1
+        t, place = tick[ix(i)], 0
+        if is_count > 0:
+            place = counters[ix(s)]
+            counters[ix(s)] = place + 1
+            if is_count == 2:
+                t = place
         if cls[ix(i)] > 0:
             at = count[ix(s)]
             count[ix(s)] = at + 1
@@ -108,6 +111,7 @@ def group(
             out_tick[ix(at)] = t
             out_cls[ix(at)] = cls[ix(i)]
             out_row[ix(at)] = first_row + i
+            out_place[ix(at)] = place
     for j in range(slots):
         count[ix(touched[ix(j)])] = 0
     return total

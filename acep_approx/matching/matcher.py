@@ -16,7 +16,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
-from acep_approx.matching.planner import Plan
+from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.state import pack, restore, unpack
 
 
@@ -26,14 +26,17 @@ class Matcher:
     Parameters
     ----------
     plan : Plan
-    output : {"matches", "points", "counts"}, default "matches"
-        List every match; only the events that complete one; or how many each of these completes.
+    output : {"matches", "points", "counts", "partial"}, default "matches"
+        List every match; only the events that complete one; how many each of these completes; or the events that
+        began a run and no match, with how far it came.
     time, key, type : str, optional
         Columns that play these roles; inferred from the first batch where not given.
     unit : str, optional
         Unit of a time column of numbers: ns, us, ms or s. Default: plain ticks.
     state_cap : int, default MAX_DETERMINISED
         Most determinised states for listing and counting.
+    merge : str, default "equal,pareto,chain"
+        Which lossless mergings the runs engine uses; "none" for none.
 
     Attributes
     ----------
@@ -58,15 +61,18 @@ class Matcher:
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         state_cap: int = MAX_DETERMINISED,
+        merge: str = ",".join(MERGING),
     ) -> None:
-        if output not in ("matches", "points", "counts"):
+        if output not in ("matches", "points", "counts", "partial"):
             raise UsageError(
-                f"there is no output {output!r}", code="ACEP-U001", hint="choose matches, points or counts"
+                f"there is no output {output!r}", code="ACEP-U001", hint="choose matches, points, counts or partial"
             )
         self.plan = plan
         self.output: OutputKind = output
         self.wanted = {"time": time, "key": key, "type": type, "unit": unit}
         self.state_cap = state_cap
+        self.merge = merge
+        self._merging = merging(merge)
         self.progress = Progress()
         self.last_tick: int | None = None
         self.pipeline: Pipeline | None = None
@@ -86,7 +92,7 @@ class Matcher:
             A column is missing or has the wrong type.
         """
         roles = roles or infer_roles(schema, **self.wanted)
-        self.pipeline = Pipeline(self.plan, self.output, schema, roles, self.state_cap)
+        self.pipeline = Pipeline(self.plan, self.output, schema, roles, self.state_cap, self._merging)
         return self.pipeline
 
     def push(self, events: Any) -> pa.Table:
@@ -129,10 +135,23 @@ class Matcher:
         yield from self.pipeline.run(batch, self.progress)
         self.last_tick = int(batch.ticks[-1])
 
+    def finish(self) -> pa.Table:
+        """The stream has ended: the matches that were waiting for the end of their window.
+
+        Returns
+        -------
+        pyarrow.Table
+            Only a negation at the end of a pattern makes matches wait; without one it is empty. Partial matches
+            whose window had not closed.
+        """
+        if self.pipeline is None:
+            return pa.table({})
+        return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.finish()])
+
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout."""
         header = {
-            "options": {"output": self.output, "state_cap": self.state_cap, **self.wanted},
+            "options": {"output": self.output, "state_cap": self.state_cap, "merge": self.merge, **self.wanted},
             "progress": vars(self.progress),
             "last_tick": self.last_tick,
         }
@@ -151,5 +170,5 @@ class Matcher:
         matcher = cls(plan, **header["options"])
         matcher.progress = Progress(**header["progress"])
         matcher.last_tick = header["last_tick"]
-        matcher.pipeline = restore(plan, matcher.output, matcher.state_cap, saved, arrays)
+        matcher.pipeline = restore(plan, matcher.output, matcher.state_cap, matcher._merging, saved, arrays)
         return matcher

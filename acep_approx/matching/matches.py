@@ -14,9 +14,11 @@ from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.bundles import bundles
+from acep_approx.matching.compressed import Compressed
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.pipeline import OutputKind, Progress
+from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import Plan
+from acep_approx.matching.shared_runs import compressed_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,15 +103,22 @@ class Matches:
     def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
         """Run a fresh matcher over the input; the first table is empty and shows the columns."""
         matcher = Matcher(self.plan, output=kind, **self._options)
-        if not len(self.source.schema):
-            return
-        pipeline = matcher.bind(self.source.schema)
+        if len(self.source.schema):
+            yield from self._through(matcher, matcher.bind(self.source.schema))
+
+    def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
         self.progress = matcher.progress
         yield pipeline.nothing()
         for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
             yield from matcher.run(batch)
             if self._on_progress:
                 self._on_progress(matcher.progress.events)
+        yield from pipeline.finish()
+
+    @property
+    def work(self) -> Progress:
+        """What the last run over the events saw and did."""
+        return self.progress
 
     def tables(self) -> Iterator[pa.Table]:
         """The matches as a stream of tables, each of bounded size; see ``to_arrow`` for the columns."""
@@ -210,6 +219,51 @@ class Matches:
     def point_tables(self) -> Iterator[pa.Table]:
         """``points`` as a stream of tables."""
         return self._run("points")
+
+    def partial(self) -> pa.Table:
+        """Partial matches that timed out: the events that began a run of the pattern, and with which no match began.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per such event, with the furthest partial match (most events, then fewest errors, then latest last
+            event): equivalence attributes; ``errors`` so far; ``start``, ``end`` (its last event so far); ``bound``, the
+            number of its events; ``awaited``, the variables that could have come next, those that need no error first;
+            ``why``; then the variables as in ``to_arrow``. ``why`` is "window closed", "stream ended", "broken" (a
+            neighbour came that did not fit; contiguity only) or "refused" (all came, but a condition on the whole match
+            or a negation failed). In the order in which windows close.
+
+        Notes
+        -----
+        NON OVERLAP plays no role, and no runs are merged: it costs what all partial matches cost.
+        """
+        return _joined(self._run("partial"))
+
+    def partial_tables(self) -> Iterator[pa.Table]:
+        """``partial`` as a stream of tables."""
+        return self._run("partial")
+
+    def compressed(self) -> Compressed:
+        """All matches as the structure that they share, to spell out some of them later.
+
+        Returns
+        -------
+        Compressed
+            Found by the runs engine, whatever the plan says. ``limit`` plays no role.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U007``: NON OVERLAP, or conditions that only complete matches can be tested with.
+
+        Complexity: memory for what the matches share; never for the matches themselves.
+        """
+        matcher = Matcher(compressed_plan(self.plan), **self._options)
+        matcher.output = "compressed"  # not for pushing: it gives more than a table
+        if not len(self.source.schema):
+            return Compressed(pa.table({}), pa.table({}), None)
+        pipeline = matcher.bind(self.source.schema)
+        return pipeline.compressed(_joined(self._through(matcher, pipeline)))
 
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``matching.bundles``."""

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.automaton.conditions import leaves, negation_conditions
+from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.roles import Roles
@@ -17,18 +19,31 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.arclogs import ArcLogs
 from acep_approx.matching.cells import Cells
+from acep_approx.matching.compressed import Compressed
+from acep_approx.matching.event_columns import EventColumns
+from acep_approx.matching.found import Finder
 from acep_approx.matching.outputs import Counts, Listing, Output, Points, Stamps
-from acep_approx.matching.planner import Plan
+from acep_approx.matching.partial import RunPartial, TracedRuns, partial_plan
+from acep_approx.matching.planner import MERGING, Plan
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
+from acep_approx.matching.run_outputs import RunCounts, RunListing, RunOutput, RunPoints
+from acep_approx.matching.runs import Runs
+from acep_approx.matching.shared_runs import RunShared, SharedRuns, compressed_plan
 from acep_approx.matching.tables import BindingColumns
+from acep_approx.matching.verify import Verifier
 from acep_approx.query.shape import kleene_variables, walk
 from acep_approx.query.syntax import Attribute
 from acep_approx.query.types import check_types, kinds
 
 Ints = npt.NDArray[np.int64]
-OutputKind = Literal["matches", "points", "counts"]
+OutputKind = Literal["matches", "points", "counts", "partial", "compressed"]
+
+PIECE, LEAST_PIECE = 1 << 14, 64
+"""Most and fewest events that the runs engine takes at a time."""
+LINKS_AT_ONCE = 1 << 22
+"""Links that so many events should make: the lineage of a piece must fit into memory."""
 
 SWEEP = 4096
 """Keys beyond which silent ones are looked for."""
@@ -36,16 +51,21 @@ SWEEP = 4096
 
 @dataclass
 class Progress:
-    """What has been seen so far.
+    """What has been seen and done so far.
 
     ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), and the ``keys``
-    that have state.
+    that have state. Of the runs engine: ``steps`` (a run tested against an event), runs ``made``, of these ``merged``
+    with others, and the most that lived at once (``peak``).
     """
 
     events: int = 0
     relevant: int = 0
     without_key: int = 0
     keys: int = 0
+    steps: int = 0
+    made: int = 0
+    merged: int = 0
+    peak: int = 0
 
 
 class Pipeline:
@@ -54,13 +74,15 @@ class Pipeline:
     Parameters
     ----------
     plan : Plan
-    output : {"matches", "points", "counts"}
+    output : {"matches", "points", "counts", "partial", "compressed"}
     schema : pyarrow.Schema
         Of the events.
     roles : Roles
         Which columns are time, key and type.
     state_cap : int
         Most determinised states for listing and counting.
+    merging : frozenset of str
+        Which lossless mergings the runs engine uses.
 
     Attributes
     ----------
@@ -75,8 +97,20 @@ class Pipeline:
         A column is missing or has the wrong type.
     """
 
-    def __init__(self, plan: Plan, output: OutputKind, schema: pa.Schema, roles: Roles, state_cap: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        output: OutputKind,
+        schema: pa.Schema,
+        roles: Roles,
+        state_cap: int,
+        merging: frozenset[str] = frozenset(MERGING),
+    ) -> None:
         check_types(plan.query, _kinds(schema, roles))
+        if output == "partial":
+            plan = partial_plan(plan)
+        elif output == "compressed":
+            plan = compressed_plan(plan)
         unit = tick_unit(schema.field(roles.time).type, roles.unit)
         self.plan = plan
         self.schema = schema
@@ -84,10 +118,12 @@ class Pipeline:
         self.window = plan.window_ticks(unit)
         self.preparer = Preparer(plan, roles)
         self.recent = Recent(schema, ())
-        self.engine: Cells | ArcLogs
+        self.engine: Cells | ArcLogs | Runs
         self._output: Output
         stamps = Stamps(self.preparer, schema, is_time=unit is not None)
-        if output == "points":
+        if plan.registers is not None:
+            self.engine, self._output = self._runs(plan.registers, output, stamps, merging)
+        elif output == "points":
             self.engine = Cells(plan.automaton, self.window)
             self._output = Points(self.engine, stamps)
         elif output == "counts":
@@ -100,11 +136,41 @@ class Pipeline:
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.preparer.slots, 1))
         self._swept = 0
+        self._piece = LEAST_PIECE
+
+    def _runs(
+        self, registers: RegisterAutomaton, output: OutputKind, stamps: Stamps, merging: frozenset[str]
+    ) -> tuple[Runs, RunOutput]:
+        """The runs engine with its way of putting results out."""
+        columns = EventColumns(self.schema, self.roles.column)
+        lists = output != "points" or registers.needs_filter
+        is_count = self.preparer.is_count
+        if output == "partial":
+            merging = frozenset()
+        kind = {"partial": TracedRuns, "compressed": SharedRuns}.get(output, Runs)
+        engine = kind(registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count)
+        lists_events = output in ("matches", "partial", "compressed")
+        bindings, returns = self._bindings() if lists_events else (None, ReturnColumns((), self.roles))
+        conditions = [*registers.filters, *(c for some in negation_conditions(self.plan.query).values() for c in some)]
+        named = [self.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
+        self.recent = Recent(self.schema, tuple(dict.fromkeys([*returns.needed, *named])))
+        finder = Finder(registers, engine, Verifier(self.roles, self.recent))
+        if bindings is not None and isinstance(engine, TracedRuns):
+            return engine, RunPartial(engine, finder, stamps, self.recent, bindings, returns)
+        if bindings is not None and isinstance(engine, SharedRuns):
+            return engine, RunShared(engine, finder, stamps, self.recent, bindings, returns)
+        if bindings is not None:
+            return engine, RunListing(engine, finder, stamps, self.recent, bindings, returns)
+        return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
 
     def _listing(self, engine: ArcLogs, stamps: Stamps) -> Listing:
+        bindings, returns = self._bindings()
+        self.recent = Recent(self.schema, returns.needed)
+        return Listing(engine, stamps, bindings, returns, self.recent)
+
+    def _bindings(self) -> tuple[BindingColumns, ReturnColumns]:
         query = self.plan.query
         returns = ReturnColumns(query.outputs, self.roles)
-        self.recent = Recent(self.schema, returns.needed)
         taken = set(self.preparer.key_columns) & set(self.plan.automaton.variables)
         if taken and not returns:
             raise DataError(
@@ -112,12 +178,13 @@ class Pipeline:
                 code="ACEP-D043",
                 hint="choose another name for the variable",
             )
-        bindings = BindingColumns(self.plan.automaton, kleene_variables(query.pattern), is_regex=query.is_regex)
-        return Listing(engine, stamps, bindings, returns, self.recent)
+        return BindingColumns(self.plan.automaton, kleene_variables(query.pattern), is_regex=query.is_regex), returns
 
     def _columns(self) -> tuple[str, ...]:
         reader = self.preparer.letters
         read = [a.name for c in reader.conditions for a in walk(c) if isinstance(a, Attribute)]
+        if isinstance(self.engine, Runs):
+            read += [a.name for e in self.engine.columns.expressions for a in walk(e) if isinstance(a, Attribute)]
         names = [self.roles.time, *self.preparer.key_columns, *map(self.roles.column, read), *self.recent.columns]
         if reader.needs_type:
             names.append(self.roles.column("type"))
@@ -126,12 +193,49 @@ class Pipeline:
                 raise missing_column(name, self.schema.names)
         return tuple(dict.fromkeys(names))
 
+    def give_up_after(self, steps: int) -> None:
+        """Let ``run`` raise ``run_outputs.TooManyStepsError`` when the runs engine has taken so many run-steps."""
+        if isinstance(self._output, RunOutput):
+            self._output.engine.limit = steps
+            self._output.gives_up = True
+
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return self._output.nothing()
 
+    def compressed(self, hits: pa.Table) -> Compressed:
+        """With the output "compressed": what was found so far, ``hits`` being all tables of results."""
+        assert isinstance(self._output, RunShared), "another output was asked for"
+        return self._output.compressed(hits)
+
+    def arrays(self) -> dict[str, Ints]:
+        """The state of what is not in the engine, as arrays."""
+        return self._output.arrays() if isinstance(self._output, RunOutput) else {}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take over what ``arrays`` gave."""
+        if isinstance(self._output, RunOutput):
+            self._output.restore(arrays)
+
     def run(self, batch: EventBatch, progress: Progress) -> Iterator[pa.Table]:
         """Run a batch; results come as they are made, and must all be taken before the next batch."""
+        if not isinstance(self.engine, Runs):
+            yield from self._run(batch, progress)
+            return
+        first = 0
+        while first < len(batch):
+            piece, made = batch.slice(first, self._piece), progress.made
+            yield from self._run(piece, progress)
+            first += len(piece)
+            per_event = max((progress.made - made) / len(piece), 1.0)
+            self._piece = int(min(PIECE, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
+
+    def finish(self) -> Iterator[pa.Table]:
+        """What was still waiting for the end of its window."""
+        if isinstance(self._output, RunOutput):
+            yield from self._output.finish()
+
+    def _run(self, batch: EventBatch, progress: Progress) -> Iterator[pa.Table]:
         known = len(self.preparer.classes)
         events = self.preparer.prepare(batch)
         if len(self.preparer.classes) > known:
@@ -141,6 +245,8 @@ class Pipeline:
         progress.relevant += len(events.row)
         progress.without_key = self.preparer.without_key
         yield from self._output.run(events, batch, self._floors(batch))
+        if isinstance(self.engine, Runs):
+            progress.steps, progress.made, progress.merged, progress.peak = self.engine.work()
         self._sweep(int(batch.ticks[-1]))
         progress.keys = max(len(self.preparer.keys), 1)
 
@@ -160,6 +266,10 @@ class Pipeline:
             return
         used = keys.used()
         silent = used[self.engine.newest()[used] < now - self.window]
+        if isinstance(self._output, RunOutput):  # their matches may wait for the end of the window
+            silent = silent[~np.isin(silent, self._output.finder.waiting.slot)]
+        if isinstance(self._output, RunOutput):
+            silent = np.setdiff1d(silent, self._output.slots())
         keys.release(silent)
         self.engine.clear(silent)
         self._swept = len(keys)

@@ -1,20 +1,24 @@
-"""Which engine runs a query, why, at what cost, and what would make it cheaper."""
+"""Which engine runs a query, and why; ``explain`` puts it into words."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
-from acep_approx.automaton.automaton import START, Automaton
+from acep_approx.automaton.automaton import START, Automaton, Letter
 from acep_approx.automaton.compile import compile_automaton
-from acep_approx.automaton.determinize import Determinised
-from acep_approx.errors import LimitError, QueryError, UnsupportedError
+from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
+from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError
 from acep_approx.matching.cells import MAX_ERRORS
+from acep_approx.matching.cost import CellsCost, RunsCost, cells_cost, runs_cost
 from acep_approx.query.checks import check
 from acep_approx.query.predicates import is_static
+from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, walk
-from acep_approx.query.syntax import Absent, Aggregate, Attribute, Pattern, QuerySyntax, Span, Window
+from acep_approx.query.syntax import Absent, Pattern, QuerySyntax, Span, Window
 
 MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LARGEST_WINDOW = 2**60
@@ -22,13 +26,54 @@ RESERVED = ("errors", "start", "end", "missing", "row")
 """Columns that every table of matches or points has."""
 
 
+EngineKind = Literal["cells", "runs"]
+MERGING = ("equal", "pareto", "chain")
+"""Lossless mergings of the runs engine; see ``docs/runs.md``."""
+
+
+def merging(names: str) -> frozenset[str]:
+    """The mergings that a text asks for.
+
+    Examples
+    --------
+    >>> sorted(merging("equal,chain")), sorted(merging("none"))
+    (['chain', 'equal'], [])
+    """
+    found = frozenset(name.strip() for name in names.split(",")) - {"none", ""}
+    if not found <= set(MERGING):
+        raise UsageError(
+            f"there is no merging {min(found - set(MERGING))!r}",
+            code="ACEP-U006",
+            hint="choose from " + ", ".join(MERGING) + ", or none",
+        )
+    return found
+
+
 @dataclass(frozen=True)
 class Plan:
-    """A query ready to run: its tree, its automaton, and the engine chosen for it."""
+    """A query ready to run: its tree, its automaton, and the engine chosen for it.
+
+    ``registers`` is the automaton with its conditions, for the runs engine; ``why_runs`` what the cells cannot do.
+    """
 
     query: QuerySyntax
     automaton: Automaton
-    engine: str = "cells"
+    engine: EngineKind = "cells"
+    registers: RegisterAutomaton | None = field(default=None, compare=False)
+    why_runs: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> tuple[Letter, ...]:
+        """What is asked of one event alone."""
+        return self.automaton.letters if self.registers is None else tuple(self.registers.letters)
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that change whenever what is run does."""
+        automaton = self.automaton.fingerprint()
+        if self.registers is None:
+            return automaton
+        meaning = repr((automaton, to_text(replace(self.query, window=Window(0, "ticks"), outputs=()))))
+        return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
     @property
     def is_count_window(self) -> bool:
@@ -46,75 +91,36 @@ class Plan:
         return window_ticks(self.query, tick_unit)
 
     @cached_property
-    def cost(self) -> Cost:
+    def cost(self) -> CellsCost | RunsCost:
         """What running takes, by the sizes of the tables."""
-        return _cost(self.automaton)
-
-    def reasons(self) -> tuple[str, ...]:
-        """Why this engine, in sentences."""
-        keyed = ", ".join(f"[{e.name}]" for e in self.query.equivalences)
-        return (
-            "every predicate is about one event alone, so a run is just (state, errors, start)",
-            "skip_till_any_match: of two runs in one state with as many errors, the later start does all the other can",
-            f"the equivalence {keyed} splits the stream: each key has cells of its own"
-            if keyed
-            else "no equivalence: one set of cells for the whole stream",
-        )
-
-    def advice(self) -> tuple[str, ...]:
-        """What would make the query cheaper, or what to look out for."""
-        notes = []
-        if self.automaton.errors >= 2:
-            notes.append(f"ERRORS {self.automaton.errors} multiplies the matches: look at points first, or lower k")
-        if self.cost.determinised is None:
-            notes.append("listing matches makes states while it runs; points and bundles never do")
-        elif self.cost.determinised > 200:
-            notes.append(
-                f"listing needs {self.cost.determinised} determinised states: fewer optional or repeated parts help"
-            )
-        if not self.query.equivalences:
-            notes.append("if all events of a match share an attribute, say so with [attribute]: fewer matches")
-        return tuple(notes)
+        return cells_cost(self.automaton) if self.registers is None else runs_cost(self.registers)
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Sizes that decide speed and memory.
-
-    ``states`` and ``arcs`` of the automaton; ``bytes_per_key`` of detection; ``updates_per_event`` in the worst case
-    over single letters; ``determinised`` states for listing (None: more than can be explored ahead).
-    """
-
-    states: int
-    arcs: int
-    letters: int
-    bytes_per_key: int
-    updates_per_event: int
-    determinised: int | None
-
-
-def plan(query: QuerySyntax) -> Plan:
+def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     """Check a query and choose its engine.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+    engine : {"auto", "cells", "runs"}, default "auto"
+        ``auto`` takes the cells where they can answer exactly.
 
     Raises
     ------
     QueryError
-        For mistakes (``query.checks``), and as ``UnsupportedError`` for what only the runs engine could do.
+        For mistakes (``query.checks``), and as ``UnsupportedError`` where the engine asked for cannot run the query.
     """
+    if engine not in ("auto", "cells", "runs"):
+        raise UsageError(f"there is no engine {engine!r}", code="ACEP-U005", hint="choose auto, cells or runs")
     check(query)
     _refuse_reserved(query)
-    _refuse(query, list(_needs_runs(query)))
-    if query.errors > MAX_ERRORS:
-        raise LimitError(
-            f"ERRORS {query.errors} is more than the cells engine can count",
-            code="ACEP-Q906",
-            given=query.errors,
-            limit=MAX_ERRORS,
-            hint=f"use at most {MAX_ERRORS}; with WEIGHTS, scale the weights down",
-            text=query.text,
-        )
     automaton = compile_automaton(query)
-    _refuse(query, list(_edge_negations(automaton, query.pattern)))
+    reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
+    if engine == "cells":
+        _refuse(query, reasons)
+    if engine == "runs" or reasons:
+        registers = compile_registers(query, automaton)
+        return Plan(query, automaton, "runs", registers, tuple(reason for reason, _ in reasons))
     return Plan(query, automaton)
 
 
@@ -134,14 +140,14 @@ def _refuse_reserved(query: QuerySyntax) -> None:
 
 
 def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
-    """Say honestly what no engine here can run yet."""
+    """Say what the cells engine cannot do."""
     if missing:
         what, span = missing[0]
         others = "".join(f"; also {other}" for other, _ in missing[1:4])
         raise UnsupportedError(
-            f"{what} cannot be run yet{others}",
+            f"the cells engine cannot answer {what}{others}",
             code="ACEP-Q900",
-            hint="it needs the runs engine (registers), which is not in this version; the query itself is right",
+            hint="leave the choice of the engine open, or ask for the runs engine",
             text=query.text,
             start=span[0],
             end=span[1],
@@ -151,16 +157,14 @@ def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
 def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     """What the cells engine cannot do, each with its place in the text."""
     if query.strategy != "skip_till_any_match":
-        yield f"the strategy {query.strategy}", NO_PLACE
+        yield f"{query.strategy}", NO_PLACE
     for predicate in query.predicates:
         if not is_static(predicate):
-            yield "a predicate across events, or over an aggregate or an index of a Kleene variable,", predicate.span
-    for output in query.outputs:
-        for expression in walk(output.value):
-            if isinstance(expression, Aggregate):
-                yield "an aggregate in RETURN", expression.span
-            elif isinstance(expression, Attribute) and expression.index is not None:
-                yield "an indexed Kleene variable in RETURN", expression.span
+            yield f"the condition {to_text(predicate)}, which one event alone does not decide", predicate.span
+    if query.non_overlap:
+        yield "NON OVERLAP", NO_PLACE
+    if query.errors > MAX_ERRORS:
+        yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
 
 
 NO_PLACE: Span = (0, 0)
@@ -208,25 +212,3 @@ def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
             **where,  # type: ignore[arg-type]
         )
     return size
-
-
-def _cost(automaton: Automaton) -> Cost:
-    rows = {(arc.source, arc.guard) for arc in automaton.arcs if arc.source != START}
-    lanes = 4 if automaton.errors < 4 else 16
-    per_letter = [sum(arc.letter == j for arc in automaton.arcs) for j in range(len(automaton.letters))]
-    determinised: int | None
-    try:
-        subset = Determinised(automaton, cap=2000)
-        subset.add_classes([1 << j for j in range(len(automaton.letters))])
-        unmade = any((s, c) not in subset.bound for s in range(len(subset)) for c in range(len(subset.classes)))
-        determinised = None if unmade else len(subset)
-    except LimitError:
-        determinised = None
-    return Cost(
-        states=automaton.size,
-        arcs=len(automaton.arcs),
-        letters=len(automaton.letters),
-        bytes_per_key=len(rows) * 2 * lanes * 8,
-        updates_per_event=max(per_letter, default=0),
-        determinised=determinised,
-    )

@@ -40,9 +40,10 @@ class Preparer:
 
     def __init__(self, plan: Plan, roles: Roles) -> None:
         self.roles = roles
-        self.letters = LetterReader(plan.automaton.letters)
+        self.letters = LetterReader(plan.letters)
         self.key_columns = tuple(roles.column(e.name) for e in plan.query.equivalences)
         self.is_count = plan.is_count_window
+        self._counts = 2 if self.is_count else int(plan.query.strategy == "partition_contiguity")
         self.classes: list[int] = [0]
         self.keys = KeyCodes()
         self.slots = 0 if self.key_columns else 1
@@ -57,17 +58,17 @@ class Preparer:
         """Group the events of a batch that a letter holds on by key slot."""
         rows = len(batch.ticks)
         if rows == 0:
-            return Grouped(*(np.zeros(0, np.int64) for _ in range(4)))
+            return Grouped(*(np.zeros(0, np.int64) for _ in range(5)))
         slot = self._slots(batch, rows)
         cls = self._classes(batch, rows)
-        out = [np.empty(rows, np.int64) for _ in range(5)]
+        out = [np.empty(rows, np.int64) for _ in range(6)]
         used = group(
             slot,
             cls,
             np.require(batch.ticks, requirements="W"),  # columns of a file are read-only: another type to numba
             batch.first_row,
             self.counters,
-            int(self.is_count),
+            self._counts,
             self._count,
             *out,
         )

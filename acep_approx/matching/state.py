@@ -19,7 +19,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.planner import Plan
 
-FORMAT = 1
+FORMAT = 2
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 
@@ -79,11 +79,13 @@ def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
     return saved["caller"], saved, arrays
 
 
-def restore(plan: Plan, output: OutputKind, state_cap: int, saved: Header, arrays: Arrays) -> Pipeline | None:
+def restore(
+    plan: Plan, output: OutputKind, state_cap: int, merging: frozenset[str], saved: Header, arrays: Arrays
+) -> Pipeline | None:
     """The pipeline that was packed, ready for the next batch; None where there was none."""
     if not saved["bound"]:
         return None
-    pipeline = Pipeline(plan, output, _table(arrays["schema"]).schema, Roles(**saved["roles"]), state_cap)
+    pipeline = Pipeline(plan, output, _table(arrays["schema"]).schema, Roles(**saved["roles"]), state_cap, merging)
     preparer, recent = pipeline.preparer, pipeline.recent
     for mask in saved["classes"][1:]:
         preparer.add_class(mask)
@@ -95,6 +97,7 @@ def restore(plan: Plan, output: OutputKind, state_cap: int, saved: Header, array
     recent.data = _table(arrays["recent_data"])
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
     pipeline.engine.restore(saved["engine"], engine, preparer.classes)
+    pipeline.restore({name.removeprefix("output_"): a for name, a in arrays.items() if name.startswith("output_")})
     return pipeline
 
 
@@ -111,11 +114,12 @@ def _save(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
     arrays["recent_rows"], arrays["recent_ticks"] = recent.rows, recent.ticks
     arrays["recent_data"] = _raw(recent.data)
     arrays.update({f"engine_{name}": array for name, array in pipeline.engine.arrays().items()})
+    arrays.update({f"output_{name}": array for name, array in pipeline.arrays().items()})
 
 
 def _meaning(plan: Plan) -> list[Any]:
     """What makes a state useless to another query, as JSON gives it back."""
-    return [plan.automaton.fingerprint(), [plan.query.window.amount, plan.query.window.unit]]
+    return [plan.fingerprint(), [plan.query.window.amount, plan.query.window.unit]]
 
 
 def _raw(table: pa.Table) -> Any:

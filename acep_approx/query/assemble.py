@@ -71,6 +71,7 @@ class Clauses:
     covered: list[Token] = dataclasses.field(default_factory=list)
     errors: int = 0
     weights: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+    non_overlap: bool = False
     outputs: tuple[Output, ...] = ()
     definitions: tuple[Definition, ...] = ()
     places: list[tuple[str, Span]] = dataclasses.field(default_factory=list)
@@ -236,6 +237,10 @@ class Assembler:
             hint = "a weight is a whole number from 1: the cost of missing that event"
             raise self.fault("ACEP-Q038", f"the weight of {name} is {amount}", place, hint)
         return str(name), amount, span
+
+    def non_overlap(self, parts: list[Any], span: Span) -> None:
+        self.clauses_read.non_overlap = True
+        self.clauses_read.places.append(("NON OVERLAP", span))
 
     def outputs(self, parts: list[Output], span: Span) -> None:
         self.clauses_read.outputs = tuple(parts)

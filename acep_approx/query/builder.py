@@ -64,6 +64,7 @@ class QueryBuilder:
     predicates: tuple[Expression, ...] = ()
     missing: int = 0
     weights: tuple[tuple[str, int], ...] = ()
+    apart: bool = False
     outputs: tuple[Output, ...] = ()
 
     def where(self, conditions: str) -> QueryBuilder:
@@ -159,6 +160,23 @@ class QueryBuilder:
         """
         return dataclasses.replace(self, missing=k, weights=tuple((weights or {}).items()))
 
+    def non_overlap(self) -> QueryBuilder:
+        """Ask for matches that do not overlap: each begins after the one before it in its partition.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause NON OVERLAP.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b")).within(5).non_overlap())
+        PATTERN SEQ(A a, B b)
+        WITHIN 5
+        NON OVERLAP
+        """
+        return dataclasses.replace(self, apart=True)
+
     def returning(self, **outputs: str) -> QueryBuilder:
         """Add output columns.
 
@@ -210,6 +228,7 @@ class QueryBuilder:
             predicates=self.predicates,
             errors=self.missing,
             weights=self.weights,
+            non_overlap=self.apart,
             outputs=self.outputs,
         )
 
@@ -285,6 +304,10 @@ class PatternBuilder:
     def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
         """See `QueryBuilder.errors`."""
         return QueryBuilder(self.node).errors(k, weights)
+
+    def non_overlap(self) -> QueryBuilder:
+        """See `QueryBuilder.non_overlap`."""
+        return QueryBuilder(self.node).non_overlap()
 
     def returning(self, **outputs: str) -> QueryBuilder:
         """See `QueryBuilder.returning`."""

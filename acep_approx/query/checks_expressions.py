@@ -73,8 +73,9 @@ def check_predicates(query: QuerySyntax) -> None:
     Raises
     ------
     QueryError
-        ACEP-Q013, Q030, Q033, Q034, Q041, Q043, Q046, Q048.
+        ACEP-Q013, Q030, Q033, Q034, Q041, Q043, Q046, Q048, Q052.
     """
+    negated = negated_variables(query.pattern)
     for predicate in query.predicates:
         _check_names(query, predicate)
         if not variables(predicate):
@@ -83,6 +84,7 @@ def check_predicates(query: QuerySyntax) -> None:
         if query.is_regex:
             _check_letters(query, predicate)
         _check_prior(query, predicate)
+        _check_negated(query, predicate, negated)
 
 
 def check_outputs(query: QuerySyntax) -> None:
@@ -211,3 +213,16 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
             hint = f"compare it with {variable}[i], or write {variable}[] for all events"
             message = f"{variable}[..i-1] are the events before {variable}[i], and no {variable}[i] is named"
             raise fault(query, "ACEP-Q041", message, node.span, hint)
+
+
+def _check_negated(query: QuerySyntax, predicate: Expression, negated: frozenset[str]) -> None:
+    """A negation asks about one event at a time: there is no pair of events that must not happen."""
+    first: str | None = None
+    for node in walk(predicate):
+        if not isinstance(node, (Attribute, Aggregate)) or node.variable not in negated:
+            continue
+        if first not in (None, node.variable):
+            hint = "compare each with events that are found: write one condition for each, joined by AND"
+            message = f"one condition names two negated variables, {first!r} and {node.variable!r}"
+            raise fault(query, "ACEP-Q052", message, node.span, hint)
+        first = node.variable

@@ -11,15 +11,15 @@ from acep_approx.query.assemble import did_you_mean
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-CLAUSES = ("PATTERN", "WHERE", "WITHIN", "ERRORS", "WEIGHTS", "RETURN", "DEFINE")
+CLAUSES = ("PATTERN", "WHERE", "WITHIN", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE")
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
 STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
-)
+) - {"NON OVERLAP"}
 """Words that cannot name a type (unless quoted), a variable or an unqualified attribute."""
 
-_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "ERRORS", "_RETURN", "DEFINE"}
+_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "ERRORS", "_NON", "_RETURN", "DEFINE"}
 _VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "FUNCTION", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"}
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
 _QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}
@@ -53,6 +53,7 @@ _WORDS = {
     "VBAR": "`|`",
     "DOT": "`.`",
     "_EQUAL": "`=`",
+    "_NON": "NON OVERLAP",
     "MINUS": "`-`",
     "PLUS": "`+`",
     "STAR": "`*`",
@@ -65,6 +66,7 @@ _CALL = re.compile(
     rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE
 )
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
+_OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
 _LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
 
 
@@ -161,12 +163,15 @@ def _early_end(text: str, end: int, possible: set[str]) -> QueryError:
 
 def _mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[str, str | None]:  # noqa: PLR0911  one for each mistake
     """The code of an unexpected word, and a hint when the mistake is a frequent one."""
+    if possible == {"_OVERLAP"}:
+        return "ACEP-Q001", "the clause is two words: NON OVERLAP"
     if found == ")" and before.count("(") <= before.count(")"):
         return "ACEP-Q001", "there is no open bracket for it to close"
     near = did_you_mean(found.upper(), [*CLAUSES, *(["AND", "OR"] if "OR" in possible else [])])
     word = _LAST_WORD.search(before)
-    if found.upper() in CLAUSES:
-        return _misplaced_clause(found.upper(), before, possible)
+    clause = "NON OVERLAP" if found.upper() == "NON" and _OVERLAP.match(after) else found.upper()
+    if clause in CLAUSES:
+        return _misplaced_clause(clause, before, possible)
     if near and found.upper() not in RESERVED and (_CLAUSE_TERMINALS | {"OR", "_WEIGHTS"}) & possible:
         return "ACEP-Q001", near.strip()
     if word and possible <= _CLAUSE_TERMINALS | {"$END"} and did_you_mean(word[1].upper(), CLAUSES):
@@ -201,7 +206,7 @@ def _misplaced_clause(clause: str, before: str, possible: set[str]) -> tuple[str
     if _CLAUSE_TERMINALS & possible or possible <= {"$END", "COMMA", "NAME", *_OPERATOR, "AND", "OR"}:
         return (
             "ACEP-Q006",
-            "each clause stands once, in this order: PATTERN, WHERE, WITHIN, ERRORS, RETURN, DEFINE",
+            "each clause stands once, in this order: PATTERN, WHERE, WITHIN, ERRORS, NON OVERLAP, RETURN, DEFINE",
         )
     if before.rstrip().upper().endswith("PATTERN"):
         return "ACEP-Q001", "say what to look for: PATTERN SEQ(Shelf a, Exit b)"

@@ -236,6 +236,7 @@ def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QueryS
         predicates=predicates,
         errors=read.errors,
         weights=tuple(read.weights),
+        non_overlap=read.non_overlap,
         outputs=read.outputs,
         definitions=read.definitions,
         text=assembler.text,

@@ -108,6 +108,8 @@ def _clauses(query: QuerySyntax) -> list[str]:
     if query.errors or query.weights:
         weights = ", ".join(f"{name} = {weight}" for name, weight in query.weights)
         lines.append(f"ERRORS {query.errors}" + (f" WEIGHTS ({weights})" if weights else ""))
+    if query.non_overlap:
+        lines.append("NON OVERLAP")
     if query.outputs:
         outputs = (f"{to_text(output.value)} AS {_output_name(output.name)}" for output in query.outputs)
         lines.append("RETURN " + ", ".join(outputs))

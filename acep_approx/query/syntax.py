@@ -213,10 +213,11 @@ class QuerySyntax:
     """A whole query.
 
     ``predicates`` are the conjuncts of WHERE (split at every top-level AND) without the equivalences.
-    ``weights`` are the costs of a missing variable where they are not 1. ``is_regex`` marks a bare regular
-    expression, in which letters are not variables: a match is then just its set of events.
+    ``weights`` are the costs of a missing variable where they are not 1. ``non_overlap`` asks for matches that
+    follow one another in their partition. ``is_regex`` marks a bare regular expression, in which letters are
+    not variables: a match is then just its set of events.
     ``text`` is what the positions refer to; ``places`` are the positions of what is no node of its own
-    (``"ERRORS"``, ``"WEIGHTS b"``, ``"DEFINE"``).
+    (``"ERRORS"``, ``"WEIGHTS b"``, ``"NON OVERLAP"``, ``"DEFINE"``).
     """
 
     pattern: Pattern
@@ -227,6 +228,7 @@ class QuerySyntax:
     predicates: tuple[Expression, ...] = ()
     errors: int = 0
     weights: tuple[tuple[str, int], ...] = ()
+    non_overlap: bool = False
     outputs: tuple[Output, ...] = ()
     definitions: tuple[Definition, ...] = ()
     text: str = field(default="", compare=False, repr=False)

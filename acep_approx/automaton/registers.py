@@ -1,0 +1,312 @@
+"""The register automaton: the automaton with what its runs must remember, and the conditions that its arcs test.
+
+A state is a position of the pattern together with which of the variables bound so far later conditions will name, so
+that a condition about a missing event is left out when the query is compiled and costs nothing when it runs.
+Registers are live at a state when something that can come after it may read them; runs that agree in the live ones
+have the same future.
+
+Source: Agrawal et al., SIGMOD 2008, sections 3.2 (placing conditions), 5.2.1 (computation state) and 5.2.2 (masks).
+Deviations: liveness is computed by data flow over arcs, because the states form no chain; missing events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
+from acep_approx.automaton.compile import MAX_LETTERS
+from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
+from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved, checks_of, held, needed_before
+from acep_approx.errors import LimitError, UnsupportedError
+from acep_approx.query.syntax import QuerySyntax
+
+MAX_STATES = 4096
+ROW = Register("row", "")
+NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class State:
+    """A position of the automaton and the bound variables that conditions to come will name."""
+
+    position: int
+    bound: frozenset[str] = NOTHING
+
+
+@dataclass(frozen=True)
+class Step:
+    """An arc between states.
+
+    ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which no
+    event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be skipped
+    (skip till next match).
+    """
+
+    arc: int
+    source: int
+    target: int
+    letter: int
+    binding: Binding
+    checks: tuple[Resolved, ...]
+    guard: frozenset[int]
+    inhibits: bool
+
+
+@dataclass
+class RegisterAutomaton:
+    """States, steps and liveness for one query.
+
+    ``letters`` are those of the automaton, and more where a condition on one event is for one arc only (``a[1].x > 3``).
+    ``final_checks[state]`` are tested when a match ends there. ``filters`` are conditions that complete matches are
+    tested with; ``late_guards`` the letters of negations that only complete matches can be tested with.
+    """
+
+    query: QuerySyntax
+    automaton: Automaton
+    letters: list[Letter] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    live: list[tuple[Register, ...]] = field(default_factory=list)
+    final_checks: list[tuple[Resolved, ...]] = field(default_factory=list)
+    filters: tuple[Condition, ...] = ()
+    late_guards: frozenset[int] = frozenset()
+
+    @cached_property
+    def finals(self) -> list[list[int]]:
+        """Per state the numbers of the finals at its position."""
+        by_position: dict[int, list[int]] = {}
+        for number, final in enumerate(self.automaton.finals):
+            by_position.setdefault(final.state, []).append(number)
+        return [by_position.get(state.position, []) for state in self.states]
+
+    @property
+    def has_late_ends(self) -> bool:
+        """Whether a negation at the end makes matches wait for the end of the window."""
+        return any(final.guard for final in self.automaton.finals)
+
+    @property
+    def needs_filter(self) -> bool:
+        """Whether complete matches must be tested once more."""
+        guards = any(arc.guard and (arc.source == START or arc.guard & self.late_guards) for arc in self.automaton.arcs)
+        return bool(self.filters) or guards or self.has_late_ends
+
+    @cached_property
+    def is_ambiguous(self) -> bool:
+        """Whether one binding can be reached in several ways, so that it must be kept from being listed twice."""
+        seen = set()
+        for arc in self.automaton.arcs:
+            if (arc.source, arc.label) in seen:
+                return True
+            seen.add((arc.source, arc.label))
+        ends: dict[int, Final] = {}
+        return any(ends.setdefault(final.state, final) is not final for final in self.automaton.finals)
+
+
+def compile_registers(query: QuerySyntax, automaton: Automaton) -> RegisterAutomaton:
+    """Place the conditions of a query on the arcs of its automaton.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+    automaton : Automaton
+        Of that query.
+
+    Raises
+    ------
+    LimitError
+        More than ``MAX_STATES`` states: too many variables that may or may not be bound.
+    UnsupportedError
+        skip_till_next_match with a condition that compares every pair of two sets of events.
+
+    Complexity: O(states x arcs x conditions).
+    """
+    return _Compiler(query, automaton).compile()
+
+
+class _Compiler:
+    def __init__(self, query: QuerySyntax, automaton: Automaton) -> None:
+        self.query = query
+        self.automaton = automaton
+        self.conditions = dynamic_conditions(query)
+        self.filters: dict[Condition, None] = {}
+        self.leaving: list[list[int]] = [[] for _ in range(automaton.size)]
+        for number, arc in enumerate(automaton.arcs):
+            self.leaving[arc.source].append(number)
+        self.to_come = self._variables_to_come()
+        self.relevant = self._relevant_variables()
+        self.is_taken = {arc.source for arc in automaton.arcs if arc.again and arc.cost == 0}
+
+    def compile(self) -> RegisterAutomaton:
+        result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
+        negations = negation_conditions(self.query)
+        letters = enumerate(self.automaton.letters)
+        result.late_guards = frozenset(i for i, letter in letters if negations.get(str(letter.negated)))
+        number = {result.states[0]: 0}
+        for source, state in enumerate(result.states):  # grows while it runs
+            for arc in self.leaving[state.position]:
+                step = self._step(source, state, arc, number, result)
+                result.steps.append(step)
+        result.final_checks = [self._final_checks(state) for state in result.states]
+        result.filters = tuple(self.filters)
+        result.live = _liveness(result)
+        return result
+
+    def _variables_to_come(self) -> list[frozenset[str]]:
+        """Per position the variables that can still be bound."""
+        found = [NOTHING] * self.automaton.size
+        while True:
+            new = list(found)
+            for arc in self.automaton.arcs:
+                new[arc.source] |= found[arc.target] | {self._variable(arc)}
+            if new == found:
+                return found
+            found = new
+
+    def _relevant_variables(self) -> list[frozenset[str]]:
+        """Per position the variables that conditions to be tested later name."""
+        found = [NOTHING] * self.automaton.size
+        for final in self.automaton.finals:
+            for condition in self.conditions:
+                if condition.whole & self.to_come[final.state]:
+                    found[final.state] |= condition.names
+        for arc in self.automaton.arcs:
+            for condition in self.conditions:
+                if self._variable(arc) in condition.names or condition.whole & self.to_come[arc.source]:
+                    found[arc.source] |= condition.names
+        while True:
+            new = list(found)
+            for arc in self.automaton.arcs:
+                new[arc.source] |= found[arc.target]
+            if new == found:
+                return found
+            found = new
+
+    def _variable(self, arc: Arc) -> str:
+        return self.automaton.variables[arc.label] if self.automaton.variables else ""
+
+    def _step(
+        self, source: int, state: State, number: int, numbers: dict[State, int], result: RegisterAutomaton
+    ) -> Step:
+        arc = self.automaton.arcs[number]
+        variable = self._variable(arc)
+        binding = Binding(variable, state.bound)
+        target = State(arc.target, (state.bound | {variable}) & self.relevant[arc.target])
+        if target not in numbers:
+            if len(numbers) >= MAX_STATES:
+                raise LimitError(
+                    f"the conditions of this query need more than {MAX_STATES} states",
+                    code="ACEP-Q905",
+                    given=len(numbers) + 1,
+                    limit=MAX_STATES,
+                    hint="fewer of the variables that conditions name may be missing or optional: lower ERRORS",
+                    text=self.query.text,
+                )
+            numbers[target] = len(result.states)
+            result.states.append(target)
+        free = arc.cost == 0
+        letter, checks = self._with_own(result.letters, arc.letter, self._checks(state, arc, binding))
+        return Step(
+            arc=number,
+            source=source,
+            target=numbers[target],
+            letter=letter,
+            binding=binding,
+            checks=tuple(checks),
+            guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
+            inhibits=free and (arc.again or arc.source not in self.is_taken) and arc.source != START,
+        )
+
+    @staticmethod
+    def _with_own(letters: list[Letter], number: int, checks: list[Resolved]) -> tuple[int, list[Resolved]]:
+        """Conditions on the event alone become a letter of their own, which is tested once per event."""
+        own = tuple(check.value for check in checks if isinstance(check, Own))
+        base = letters[number]
+        letter = Letter(base.type, base.conditions + own, base.negated)
+        if not own or (letter not in letters and len(letters) >= MAX_LETTERS):
+            return number, checks
+        if letter not in letters:
+            letters.append(letter)
+        return letters.index(letter), [check for check in checks if not isinstance(check, Own)]
+
+    def _checks(self, state: State, arc: Arc, binding: Binding) -> list[Resolved]:
+        """What must hold when ``arc`` binds an event; what registers cannot decide goes to the filters."""
+        found: list[Resolved] = []
+        bound = state.bound | {str(binding.variable)}
+        for condition in self.conditions:
+            before = condition.is_decided(state.bound, self.to_come[arc.source])
+            after = condition.is_decided(bound, self.to_come[arc.target])
+            if not after or (before and not self._matters(condition, binding)):
+                continue
+            again = condition.each if condition.whole & self.to_come[arc.source] else NOTHING
+            checks = checks_of(condition, binding, again)
+            if checks is None:
+                self._leave_to_filter(condition, inhibits=True)
+            else:
+                found += checks
+        return found
+
+    @staticmethod
+    def _matters(condition: Condition, binding: Binding) -> bool:
+        """Whether a further event of a variable can change what was decided."""
+        if binding.variable not in condition.names:
+            return False
+        return binding.variable in condition.each or binding.is_first
+
+    def _final_checks(self, state: State) -> tuple[Resolved, ...]:
+        """What is tested when a match ends at ``state``: what could not be decided before."""
+        found: list[Resolved] = []
+        to_come = self.to_come[state.position]
+        if not any(final.state == state.position for final in self.automaton.finals):
+            return ()
+        for condition in self.conditions:
+            if condition.names <= state.bound and condition.whole & to_come:
+                checks = checks_of(condition, Binding(None, state.bound), condition.each)
+                if checks is None:
+                    self._leave_to_filter(condition, inhibits=False)
+                else:
+                    found += checks
+        return tuple(found)
+
+    def _leave_to_filter(self, condition: Condition, *, inhibits: bool) -> None:
+        if inhibits and self.query.strategy == "skip_till_next_match":
+            span = condition.expression.span
+            raise UnsupportedError(
+                "skip_till_next_match cannot choose the next event by a condition on all events of a repetition",
+                code="ACEP-Q900",
+                hint="compare with one event (a[1], a[i-1], a[a.LEN]) or with max(a[].x) or min(a[].x)",
+                text=self.query.text,
+                start=span[0],
+                end=span[1],
+            )
+        self.filters[condition] = None
+
+
+NO_LETTERS: frozenset[int] = frozenset()
+
+
+def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
+    """Per state the registers that something to come may read, in a fixed order."""
+    live: list[set[Register]] = [set() for _ in result.states]
+    for number, checks in enumerate(result.final_checks):
+        live[number] |= {h.register for check in checks for h in held(check)}
+    for step in result.steps:
+        if step.guard:
+            live[step.source].add(ROW)
+        for check in step.checks:
+            live[step.source] |= {h.register for h in held(check) if _reads_before(h, step.binding)}
+    changed = True
+    while changed:
+        changed = False
+        for step in result.steps:
+            wanted = {r for r in live[step.target] if needed_before(r, step.binding)}
+            if not wanted <= live[step.source]:
+                live[step.source] |= wanted
+                changed = True
+    return [tuple(sorted(registers, key=repr)) for registers in live]
+
+
+def _reads_before(value: Held, binding: Binding) -> bool:
+    """Whether a value read at a binding must have been known before it."""
+    return not value.updated or needed_before(value.register, binding)
+

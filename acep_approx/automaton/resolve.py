@@ -1,0 +1,174 @@
+"""Conditions as an arc sees them: what comes from the event at hand, what from registers of the run.
+
+A resolved expression is a tree of the query language whose leaves are constants, ``Own`` and ``Held``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from acep_approx.automaton.conditions import Condition, leaves
+from acep_approx.automaton.letters import unbound
+from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
+
+UPDATED = ("count", "counted", "sum", "min", "max", "least", "greatest")
+"""Registers that every further event of their variable changes."""
+
+
+@dataclass(frozen=True)
+class Register:
+    """A value that a run carries.
+
+    ``kind``: ``value`` (of the one event of ``variable``), ``first``, ``last``, ``count``, ``counted`` (not NULL),
+    ``sum``, ``min``, ``max`` (they skip NULL, as SQL does), ``least``, ``greatest`` (NULL once an event has NULL), and
+    ``row`` (of the event bound last). ``of`` is what is taken of each event, its variable left out.
+    """
+
+    kind: str
+    variable: str
+    of: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Own:
+    """A value of the event at hand, which no register can change."""
+
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Held:
+    """The value of a register: before the event at hand was bound, or after (``updated``)."""
+
+    register: Register
+    updated: bool = False
+
+
+Resolved = Any
+"""An expression with ``Own`` and ``Held`` in the places of attributes and aggregates."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The event at hand is bound to ``variable`` by a run that has bound ``bound``; None: nothing is bound any more."""
+
+    variable: str | None
+    bound: frozenset[str]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first event of its variable."""
+        return self.variable not in self.bound
+
+
+def resolve(expression: Expression, binding: Binding) -> Resolved:
+    """``expression`` as an arc with this binding sees it.
+
+    Parameters
+    ----------
+    expression : Expression
+        It must not range over several events that are bound already.
+    binding : Binding
+    """
+    found = list(leaves(expression))
+    if found and all(_is_own(leaf, binding) for leaf in found):
+        return Own(unbound(expression))
+    if is_static(expression):
+        (variable,) = variables(expression)
+        return Held(Register("value", variable, unbound(expression)))
+    if isinstance(expression, Attribute):
+        kind = "last" if expression.index in ("previous", "last") else "first"
+        return Held(Register(kind, str(expression.variable), _plain(expression.name)))
+    if isinstance(expression, Aggregate):
+        return _aggregate(expression, binding)
+    rebuilt: Any = expression
+    for part in fields(expression):
+        value = getattr(expression, part.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            rebuilt = replace(rebuilt, **{part.name: resolve(value, binding)})  # type: ignore[arg-type]
+    return rebuilt
+
+
+def resolve_bound(op: str, own: Expression, other: Expression, variable: str, binding: Binding) -> list[Resolved]:
+    """``own op other`` for all events of ``variable``, by the greatest or the least of ``own``."""
+    updated = binding.variable == variable
+    kinds = {"<": ("greatest",), "<=": ("greatest",), ">": ("least",), ">=": ("least",), "=": ("least", "greatest")}
+    right = resolve(other, binding)
+    registers = [Register(kind, variable, unbound(own)) for kind in kinds[op]]
+    return [Binary(op, Held(register, updated), right) for register in registers]  # type: ignore[arg-type]
+
+
+def _is_own(leaf: Attribute | Aggregate, binding: Binding) -> bool:
+    """Whether a leaf is about the event at hand alone."""
+    if leaf.variable != binding.variable:
+        return False
+    if isinstance(leaf, Attribute):
+        return leaf.index in (None, "current", "last") or (leaf.index == "first" and binding.is_first)
+    return False
+
+
+def _aggregate(leaf: Aggregate, binding: Binding) -> Resolved:
+    variable, updated = leaf.variable, leaf.variable == binding.variable and not leaf.prior
+    if leaf.function in ("first", "last"):
+        assert leaf.name is not None
+        if updated and (leaf.function == "last" or binding.is_first):
+            return Own(_plain(leaf.name))
+        return Held(Register(leaf.function, variable, _plain(leaf.name)))
+    if leaf.name is None:
+        return Held(Register("count", variable), updated)
+    of = _plain(leaf.name)
+    counted = Held(Register("counted", variable, of), updated)
+    if leaf.function == "count":
+        return counted
+    if leaf.function == "avg":
+        return Binary("/", Held(Register("sum", variable, of), updated), counted)  # type: ignore[arg-type]
+    return Held(Register(leaf.function, variable, of), updated)
+
+
+def _plain(name: str) -> Attribute:
+    return Attribute(None, None, name)
+
+
+def held(resolved: Resolved) -> set[Held]:
+    """The register values in a resolved expression."""
+    if isinstance(resolved, Held):
+        return {resolved}
+    if isinstance(resolved, Own) or not is_dataclass(resolved):
+        return set()
+    parts = (getattr(resolved, part.name) for part in fields(resolved))
+    return {found for part in parts for found in held(part)}
+
+
+def needed_before(register: Register, binding: Binding) -> bool:
+    """Whether the value of a register after a binding depends on its value before."""
+    if register.kind == "row":
+        return False
+    if register.variable != binding.variable:
+        return True
+    return not binding.is_first and (register.kind == "first" or register.kind in UPDATED)
+
+
+def checks_of(condition: Condition, binding: Binding, again: frozenset[str]) -> list[Resolved] | None:
+    """What decides ``condition`` at a binding; None if no registers can.
+
+    Parameters
+    ----------
+    condition : Condition
+        Decided once the event is bound.
+    binding : Binding
+    again : frozenset of str
+        Variables of which the events bound before have not been tested, because something else was not known.
+    """
+    if binding.variable in condition.looks_back and binding.is_first:
+        return []
+    past = (condition.each - {binding.variable}) | (condition.each & again & binding.bound)
+    if not past:
+        return [resolve(condition.expression, binding)]
+    if len(past) == 1:
+        (variable,) = past
+        for op, own, other in condition.bounds(variable):
+            if condition.each <= past | {binding.variable}:
+                return resolve_bound(op, own, other, variable, binding)
+    return None

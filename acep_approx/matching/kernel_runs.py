@@ -1,0 +1,448 @@
+"""The kernel of the runs engine: events in, runs advanced, completed matches recorded.
+
+Runs live in pools, one per state and number of errors, as columns: start, lineage, registers. For each event the pools
+that can react are gone through in blocks; what a step makes of a block is put behind the runs of its target pool, and
+becomes part of it when the event is done: so no event is used twice. It can stop before any block and go on there.
+
+Source: Agrawal et al., SIGMOD 2008, section 5.2 (basic algorithm, merging of equivalent runs). Deviations: columns
+instead of objects; the ignore edge is no work; a link keeps its own start, so no version numbers are needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.matching.jit import block_kernel, inline, ix
+from acep_approx.matching.kernel_children import LINK, NO_LINEAGE, WITH_OWNER, make_children, runs_in_place
+from acep_approx.matching.kernel_pools import (
+    AGE,
+    BASE,
+    CHILDREN,
+    COLUMNS,
+    COUNTED,
+    FIELDS,
+    INDEX_SIZE,
+    KEPT,
+    OLDEST,
+    POOL,
+    RANK,
+    ROOM,
+    RUNS,
+    SWEEP_EVERY,
+    across_events,
+    candidates,
+    drop_expired,
+    keep_front,
+    load_runs,
+    save_runs,
+    save_words,
+)
+from acep_approx.matching.kernel_vm import BLOCK, run_program
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# where the parts of the tables begin
+(
+    CLASS_FIRST,
+    SOURCES,
+    TARGETS_FIRST,
+    TARGETS,
+    STEPS,
+    STATES,
+    ENDS,
+    MOVES,
+    GUARDS_FIRST,
+    GUARDS,
+    PROBES,
+    FRONTS,
+) = range(12)
+# other numbers of one query
+(
+    WINDOW,
+    EVENT_COLUMNS,
+    COLUMNS_AT,
+    GUARD_LETTERS,
+    STRATEGY,
+    KEEPS_LINEAGE,
+    TEMPORARIES,
+    SCRATCH,
+    POOLS,
+    NON_OVERLAP,
+) = range(12, 22)
+SHAPE = 22
+ANY, NEXT, CONTIGUOUS = 0, 1, 2
+
+SOURCE_WORDS = 5
+"""Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), and
+whether its steps take runs away."""
+STEP = 12
+"""Words of a step: target pool, arc, (begin, length) of checks, guards and updates, moves, their number, inhibits, in
+place."""
+STATE = 6
+"""Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""
+
+# header: where the kernel is, and what it counts
+(
+    EVENT,
+    PHASE,
+    SOURCE,
+    OFFSET,
+    SLOT,
+    LINKS,
+    HITS,
+    DONE_STEPS,
+    LIMIT,
+    MADE,
+    MERGED,
+    LIVE,
+    PEAK,
+    ASK,
+    STAMP,
+    STORED,
+    HASHED_NOW,
+    EXPIRED,
+    HITS_BEFORE,
+) = range(19)
+HEADER = 19
+
+DONE, GROW_POOL, GROW_LINKS, GROW_HITS, GROW_STORE, GROW_BUCKETS, STOPPED, TOO_LARGE = range(8)
+
+ARC_BITS = 18
+HIT = 5
+"""Words of a hit: event, final, errors, link, start."""
+
+
+@inline
+def change_key(
+    key: int, header: Ints, pools: Ints, words: Ints, stored: Ints, places: Ints, index: Ints, count: int,
+) -> int:  # fmt: skip
+    """Save the runs of the key at hand and bring in those of ``key``."""
+    if header[SLOT] >= 0:
+        for pool in range(1, count):
+            if pools[ix(pool * POOL + RUNS)] > 0:
+                header[LIVE] -= drop_expired(pool * POOL, pools, words, index, header[EXPIRED])
+        needed = save_words(pools, count)
+        if header[STORED] + needed > stored.size:
+            header[ASK] = needed
+            return GROW_STORE
+        header[STORED] = save_runs(header[SLOT], header[STORED], pools, count, words, stored, places)
+        header[SLOT] = -1
+    lacking = load_runs(key, pools, count, words, stored, places, index)
+    if lacking >= 0:
+        header[ASK] = lacking
+        return GROW_POOL
+    header[SLOT] = key
+    return DONE
+
+
+@inline
+def begin_event(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, index: Ints, cls: int, rank: int, low: int,
+) -> None:  # fmt: skip
+    """Note where the runs of each pool in question end: what comes behind are children of this event."""
+    strategy = shape[STRATEGY]
+    at = shape[TARGETS_FIRST] + cls
+    for i in range(tables[ix(at)], tables[ix(at + 1)]):
+        p = tables[ix(shape[TARGETS] + i)] * POOL
+        if strategy == CONTIGUOUS and pools[ix(p + RANK)] != rank - 1:
+            pools[ix(p + RUNS)] = 0
+        if pools[ix(p + OLDEST)] < low and pools[ix(p + RUNS)] > 0:
+            pools[ix(p + AGE)] += 1
+            if pools[ix(p + AGE)] >= SWEEP_EVERY:
+                header[LIVE] -= drop_expired(p, pools, words, index, low)
+        runs = pools[ix(p + RUNS)]
+        pools[ix(p + CHILDREN)] = runs
+        pools[ix(p + KEPT)] = 0 if strategy == CONTIGUOUS else runs
+    header[STAMP] += 1
+    header[HASHED_NOW] = 0
+    header[HITS_BEFORE] = header[HITS]
+    header[PHASE] = 1
+    header[SOURCE] = tables[ix(shape[CLASS_FIRST] + cls)]
+    header[OFFSET] = 0
+
+
+@inline
+def lacks_room(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, links: Ints, buckets: Ints, first: int, count: int, n: int,
+) -> int:  # fmt: skip
+    """What must grow before a block of ``n`` runs takes ``count`` steps: several may lead to one pool."""
+    for s in range(first, first + count):
+        t = tables[ix(shape[STEPS] + s * STEP)] * POOL
+        if pools[ix(t + RUNS)] + n * count > pools[ix(t + ROOM)]:
+            header[ASK] = t // POOL
+            return GROW_POOL
+    if shape[KEEPS_LINEAGE] != NO_LINEAGE and (header[LINKS] + n * count) * LINK > links.size:
+        header[ASK] = n * count
+        return GROW_LINKS
+    if 2 * (header[HASHED_NOW] + n * count) > buckets.size // 2:
+        header[ASK] = 4 * (header[HASHED_NOW] + n * count)
+        return GROW_BUCKETS
+    return DONE
+
+
+@inline
+def run_block(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints,
+    chosen: Ints, links: Ints, owner: Ints, buckets: Ints, ranks: Ints, first: int, count: int, base: int, room: int,
+    offset: int, n: int, removes: int, row: int, key: int,
+) -> int:  # fmt: skip
+    """Take the steps of a source with ``n`` of its runs; returns 1 where an integer passed 64 bits."""
+    keeps, strategy, temporaries = shape[KEEPS_LINEAGE], shape[STRATEGY], shape[TEMPORARIES]
+    starts, before, registers = base + offset, base + room + offset, base + COLUMNS * room + offset
+    if removes:
+        for j in range(n):
+            stay[ix(j)] = strategy == NEXT
+    for s in range(first, first + count):
+        step = shape[STEPS] + s * STEP
+        in_place = tables[ix(step + 11)]
+        for j in range(n):
+            mask[ix(j)] = 1
+        m = 0
+        for part in range(3):  # checks, guards, updates
+            at = step + 2 + 2 * part
+            if tables[ix(at + 1)] > 0 and run_program(
+                tables, tables[ix(at)], tables[ix(at + 1)], words, floats, ranks, registers, room, temporaries, mask, n
+            ):
+                return 1
+            if part == 0 and removes and strategy == NEXT and tables[ix(step + 10)]:
+                for j in range(n):
+                    stay[ix(j)] &= 1 - mask[ix(j)]
+            elif part == 1:
+                if in_place and keeps == NO_LINEAGE:
+                    for j in range(n):
+                        m += mask[ix(j)]
+                else:
+                    for j in range(n):
+                        chosen[ix(m)] = j
+                        m += mask[ix(j)]
+                if m == 0:
+                    break
+        if m == 0:
+            continue
+        header[MADE] += m
+        moves, fields = shape[MOVES] + 2 * tables[ix(step + 8)], tables[ix(step + 9)]
+        link, here = header[LINKS], (row << ARC_BITS) | tables[ix(step + 1)]
+        target = tables[ix(step)]
+        if in_place:
+            runs_in_place(
+                tables, words, links, owner, moves, fields, starts, before, registers, room, temporaries, chosen, mask,
+                m, n, link, here, keeps, key,
+            )  # fmt: skip
+            if removes:
+                for j in range(n):
+                    stay[ix(j)] |= mask[ix(j)]
+        else:
+            merged = make_children(
+                tables, words, pools, links, owner, buckets, header[STAMP] * shape[POOLS], target * POOL, moves, fields,
+                starts, before, registers, room, temporaries, chosen, m, link, here, keeps, key, target,
+            )  # fmt: skip
+            header[MERGED] += merged
+            header[HASHED_NOW] += m - merged
+        if keeps != NO_LINEAGE:
+            header[LINKS] = link + m
+    return 0
+
+
+@inline
+def keep_staying(
+    pools: Ints, words: Ints, p: int, stay: Ints, chosen: Ints, offset: int, n: int,
+) -> None:  # fmt: skip
+    """Close the gaps that runs of a block leave which have gone on."""
+    base, room, kept = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + KEPT)]
+    m = 0
+    for j in range(n):
+        chosen[ix(m)] = j
+        m += stay[ix(j)]
+    if m < n or kept < offset:
+        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
+            to, source = base + f * room + kept, base + f * room + offset
+            for q in range(m):
+                words[ix(to + q)] = words[ix(source + chosen[ix(q)])]
+    pools[ix(p + KEPT)] = kept + m
+
+
+@inline
+def record_hits(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, ranks: Ints, mask: Ints,
+    hits: Ints, pool: int, children: int, runs: int, event: int, low: int,
+) -> int:  # fmt: skip
+    """Record the children that complete a match; returns 1 where an integer passed 64 bits."""
+    state, p = shape[STATES] + pool * STATE, pool * POOL
+    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+    for offset in range(children, runs, BLOCK):
+        n = min(BLOCK, runs - offset)
+        for j in range(n):
+            mask[ix(j)] = 1
+        if tables[ix(state + 4)] > 0 and run_program(
+            tables, tables[ix(state + 3)], tables[ix(state + 4)], words, floats, ranks, base + COLUMNS * room + offset,
+            room, shape[TEMPORARIES], mask, n,
+        ):  # fmt: skip
+            return 1
+        for j in range(n):
+            if mask[ix(j)] and words[ix(base + offset + j)] >= low:
+                for i in range(tables[ix(state + 2)]):
+                    end = shape[ENDS] + 2 * (tables[ix(state + 1)] + i)
+                    hit = header[HITS] * HIT
+                    hits[ix(hit)] = event
+                    hits[ix(hit + 1)] = tables[ix(end)]
+                    hits[ix(hit + 2)] = tables[ix(end + 1)]
+                    hits[ix(hit + 3)] = words[ix(base + room + offset + j)]
+                    hits[ix(hit + 4)] = words[ix(base + offset + j)]
+                    header[HITS] += 1
+    return 0
+
+
+@inline
+def end_event_in(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, owner: Ints,
+    index: Ints, pool: int, children: int, runs: int, now: int, rank: int, key: int,
+) -> None:  # fmt: skip
+    """Children of the event become runs of their pool."""
+    state, p = shape[STATES] + pool * STATE, pool * POOL
+    base, room, kept = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + KEPT)]
+    made = runs - children
+    if tables[ix(state)] == 0:
+        runs = children
+    elif tables[ix(state + 5)] >= 0:
+        front = shape[FRONTS] + tables[ix(state + 5)]
+        runs = keep_front(p, pools, words, floats, tables, front, children, runs)
+        header[MERGED] += children + made - runs
+        children = min(children, runs)
+        kept = children
+    elif pools[ix(p + INDEX_SIZE)] > 0 and made > 0:
+        runs = across_events(p, pools, words, links, header[LINKS], index, children, runs)
+        gone = made - (runs - children)
+        header[MERGED] += gone
+        if shape[KEEPS_LINEAGE] != NO_LINEAGE:
+            if shape[KEEPS_LINEAGE] == WITH_OWNER:
+                for link in range(header[LINKS], header[LINKS] + gone):
+                    owner[ix(link)] = key
+            header[LINKS] += gone
+    if runs > children:
+        oldest = now if kept == 0 else pools[ix(p + OLDEST)]
+        for j in range(children, runs):
+            oldest = min(oldest, words[ix(base + j)])
+        pools[ix(p + OLDEST)] = oldest
+    if kept < children:
+        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
+            to, source = base + f * room + kept, base + f * room + children
+            for q in range(runs - children):
+                words[ix(to + q)] = words[ix(source + q)]
+        runs = kept + runs - children
+    header[LIVE] += runs - pools[ix(p + COUNTED)]
+    pools[ix(p + COUNTED)] = runs
+    pools[ix(p + RUNS)] = runs
+    pools[ix(p + RANK)] = rank
+
+
+@block_kernel
+def advance(
+    slot: Ints, tick: Ints, cls: Ints, row: Ints, rank: Ints, columns: Ints, header: Ints, tables: Ints, shape: Ints,
+    pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints, chosen: Ints, links: Ints, owner: Ints,
+    hits: Ints, guards: Ints, stored: Ints, places: Ints, buckets: Ints, index: Ints, ranks: Ints,
+) -> int:  # fmt: skip
+    """Run grouped events from where ``header`` says.
+
+    Returns
+    -------
+    int
+        DONE, STOPPED (the limit of run-steps), TOO_LARGE (an integer passed 64 bits), or which array must grow
+        (``header[ASK]`` says by how much, or which pool): then call again.
+    """
+    events, strategy, pool_count, letters = slot.size, shape[STRATEGY], shape[POOLS], shape[GUARD_LETTERS]
+    while header[EVENT] < events:
+        e = header[EVENT]
+        now, key, kind = tick[ix(e)], slot[ix(e)], cls[ix(e)]
+        low = now - shape[WINDOW]
+        if header[PHASE] == 0:
+            if header[SLOT] != key:
+                status = change_key(key, header, pools, words, stored, places, index, pool_count)
+                if status != DONE:
+                    return status
+            # the scalars of this event
+            words[0] = row[ix(e)]
+            for g in range(letters):
+                words[ix(1 + g)] = guards[ix(key * letters + g)]
+            for c in range(shape[EVENT_COLUMNS]):
+                words[ix(shape[COLUMNS_AT] + c)] = columns[ix(c * events + e)]
+            words[ix(pools[ix(BASE)])] = now  # the pool of the start holds one run, which has bound nothing
+            begin_event(header, tables, shape, pools, words, index, kind, rank[ix(e)], low)
+        if header[PHASE] == 1:
+            last = tables[ix(shape[CLASS_FIRST] + kind + 1)]
+            while header[SOURCE] < last:
+                at = shape[SOURCES] + SOURCE_WORDS * header[SOURCE]
+                pool, first, count = tables[ix(at)], tables[ix(at + 1)], tables[ix(at + 2)]
+                probe, removes = tables[ix(at + 3)], tables[ix(at + 4)]
+                p, offset = pool * POOL, header[OFFSET]
+                runs = pools[ix(p + CHILDREN)] if pool > 0 else 1
+                if removes and offset == 0:
+                    pools[ix(p + KEPT)] = 0
+                while offset < runs:
+                    n = min(BLOCK, runs - offset)
+                    if pool > 0 and header[LIMIT] >= 0:
+                        n = min(n, header[LIMIT] - header[DONE_STEPS])
+                        if n <= 0:
+                            header[OFFSET] = offset
+                            return STOPPED
+                    status = lacks_room(header, tables, shape, pools, links, buckets, first, count, n)
+                    if status != DONE:
+                        header[OFFSET] = offset
+                        return status
+                    base, room, at = pools[ix(p + BASE)], pools[ix(p + ROOM)], offset
+                    if probe >= 0:
+                        base, room, at = shape[SCRATCH], BLOCK, 0
+                        scalars = shape[PROBES] + probe
+                        n = candidates(p, pools, words, index, tables, scalars, offset, n, base, chosen)
+                        if n == 0:
+                            break
+                    if run_block(
+                        header, tables, shape, pools, words, floats, mask, stay, chosen, links, owner, buckets, ranks,
+                        first, count, base, room, at, n, removes, row[ix(e)], key,
+                    ):  # fmt: skip
+                        header[OFFSET] = offset
+                        return TOO_LARGE
+                    if pool > 0:
+                        header[DONE_STEPS] += n
+                        if removes:
+                            keep_staying(pools, words, p, stay, chosen, offset, n)
+                    offset += n
+                header[SOURCE] += 1
+                header[OFFSET] = 0
+            header[PHASE] = 2
+            header[SOURCE] = tables[ix(shape[TARGETS_FIRST] + kind)]
+        # the event is done: children become runs
+        last = tables[ix(shape[TARGETS_FIRST] + kind + 1)]
+        while header[SOURCE] < last:
+            pool = tables[ix(shape[TARGETS] + header[SOURCE])]
+            children, runs = pools[ix(pool * POOL + CHILDREN)], pools[ix(pool * POOL + RUNS)]
+            if runs > children:
+                if shape[KEEPS_LINEAGE] != NO_LINEAGE and (header[LINKS] + runs - children) * LINK > links.size:
+                    header[ASK] = runs - children
+                    return GROW_LINKS
+                ends = tables[ix(shape[STATES] + pool * STATE + 2)]
+                if (header[HITS] + (runs - children) * ends) * HIT > hits.size:
+                    header[ASK] = (runs - children) * ends
+                    return GROW_HITS
+                if ends > 0 and record_hits(
+                    header, tables, shape, pools, words, floats, ranks, mask, hits, pool, children, runs, e, low
+                ):
+                    return TOO_LARGE
+            end_event_in(
+                header, tables, shape, pools, words, floats, links, owner, index, pool, children, runs, now,
+                rank[ix(e)], key,
+            )  # fmt: skip
+            header[SOURCE] += 1
+        header[PEAK] = max(header[PEAK], header[LIVE])
+        if shape[NON_OVERLAP] and header[HITS] > header[HITS_BEFORE]:
+            for pool in range(1, pool_count):
+                if pools[ix(pool * POOL + RUNS)] > 0:
+                    header[LIVE] -= drop_expired(pool * POOL, pools, words, index, now + 1)
+        header[EXPIRED] = low
+        at = shape[GUARDS_FIRST] + kind
+        for i in range(tables[ix(at)], tables[ix(at + 1)]):
+            guards[ix(key * letters + tables[ix(shape[GUARDS] + i)])] = row[ix(e)]
+        header[PHASE] = 0
+        header[EVENT] += 1
+    return DONE

@@ -1,0 +1,418 @@
+"""The runs engine: arrays that grow, keys that come and go, and the kernels that work on them.
+
+Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/runs.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.errors import DataError
+from acep_approx.matching import kernel_children, kernel_lineage
+from acep_approx.matching import kernel_pools as kp
+from acep_approx.matching import kernel_runs as kernel
+from acep_approx.matching.event_columns import EventColumns
+from acep_approx.matching.kernel_children import LINK
+from acep_approx.matching.kernel_vm import BLOCK
+from acep_approx.matching.run_tables import RunTables
+
+Ints = npt.NDArray[np.int64]
+FIRST_ROOM = 64
+
+
+@dataclass(frozen=True)
+class RunEvents:
+    """Events of a batch, grouped by key: parallel int64 columns; ``columns`` has shape (columns, events)."""
+
+    slot: Ints
+    tick: Ints
+    cls: Ints
+    row: Ints
+    rank: Ints
+    columns: Ints
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
+
+    ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest.
+    """
+
+    event: Ints
+    final: Ints
+    errors: Ints
+    link: Ints
+    start: Ints
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
+
+    hit: Ints
+    start: Ints
+    offset: Ints
+    row: Ints
+    arc: Ints
+
+
+class Runs:
+    """Keeps the runs of all keys.
+
+    Parameters
+    ----------
+    automaton : RegisterAutomaton
+    columns : EventColumns
+        Of the schema of the events.
+    window : int
+        In ticks, or in events for a count window.
+    merging : frozenset of str
+        Which runs are merged; see ``planner.MERGING``.
+    keeps_lineage : bool
+        False where matches are never listed.
+    is_count : bool
+        Whether the window counts events: then keys differ in what has left their windows.
+
+    Attributes
+    ----------
+    limit : int
+        Run-steps after which ``advance`` stops; -1 for none.
+    """
+
+    def __init__(
+        self,
+        automaton: RegisterAutomaton,
+        columns: EventColumns,
+        window: int,
+        merging: frozenset[str],
+        *,
+        keeps_lineage: bool = True,
+        is_count: bool = False,
+    ) -> None:
+        self.automaton = automaton
+        self.columns = columns
+        self.window = window
+        self.keeps_lineage = keeps_lineage
+        self.is_count = is_count
+        keeps = kernel_children.WITH_OWNER if is_count else kernel_children.WITHOUT_OWNER
+        keeps = keeps if keeps_lineage else kernel_children.NO_LINEAGE
+        self.tables = RunTables(automaton, columns, window, merging, keeps)
+        self.limit = -1
+        self.slots = 0
+        self.control = np.zeros(kernel.HEADER, np.int64)
+        self.control[kernel.SLOT] = -1
+        self.pools = self._first_pools()
+        self.words = np.zeros(int(self._end_of_pools()), np.int64)
+        self._write_constants()
+        self.links = np.zeros(LINK * 1024, np.int64)
+        self.owner = np.zeros(1024, np.int64)
+        self.stored = np.zeros(1024, np.int64)
+        self.places = np.zeros(0, np.int64)
+        self.guards = np.zeros(0, np.int64)
+        self.index = np.zeros(0, np.int64)
+        self._is_compact = False  # whether what left the window before this batch has been dropped
+        self._number = np.zeros(0, np.int64)
+        self._hits = np.zeros(kernel.HIT * 1024, np.int64)
+        self._buckets = np.full(2 * 4096, -1, np.int64)
+        self._mask, self._stay, self._chosen = (np.zeros(BLOCK + 1, np.int64) for _ in range(3))
+        self._index_pools()
+
+    # --- room -----------------------------------------------------------------------------------------------
+
+    def _first_pools(self) -> Ints:
+        pools = np.zeros((len(self.tables.pools), kp.POOL), np.int64)
+        at = self.tables.pools_at
+        for number, pool in enumerate(self.tables.pools):
+            room = FIRST_ROOM if number else 1
+            pools[number, kp.BASE], pools[number, kp.ROOM] = at, room
+            pools[number, kp.MERGE], pools[number, kp.FIELDS] = pool.merge, pool.fields
+            pools[number, kp.OLDEST] = -kp.NEVER
+            pools[number, kp.KEYS] = len(pool.keys)
+            pools[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
+            at += room * (kp.COLUMNS + pool.fields)
+        pools[0, kp.RUNS] = 1
+        return pools.ravel()
+
+    def _end_of_pools(self) -> int:
+        last = self.pools.reshape(-1, kp.POOL)[-1]
+        return int(last[kp.BASE] + last[kp.ROOM] * (kp.COLUMNS + last[kp.FIELDS]))
+
+    def _write_constants(self) -> None:
+        constants = self.tables.scalars.constants
+        self.words[self.tables.constants_at : self.tables.constants_at + len(constants)] = constants
+        start = self.pools[kp.BASE]
+        self.words[start + 1] = -1  # the run at the start has bound nothing
+
+    def _grow_pool(self, number: int) -> None:
+        """Double the room of a pool."""
+        moved = self.pools.copy().reshape(-1, kp.POOL)
+        moved[number, kp.ROOM] *= 2
+        widths = moved[:, kp.ROOM] * (kp.COLUMNS + moved[:, kp.FIELDS])
+        moved[:, kp.BASE] = self.tables.pools_at + np.concatenate(([0], np.cumsum(widths)[:-1]))
+        words = np.zeros(int(self.tables.pools_at + widths.sum()), np.int64)
+        words[: self.tables.pools_at] = self.words[: self.tables.pools_at]
+        kp.grow_pool(self.pools, moved.ravel(), self.words, words, len(moved))
+        self.pools, self.words = moved.ravel(), words
+        self._index_pools()
+
+    def _index_pools(self) -> None:
+        """Make indexes with room for all runs that the pools can hold."""
+        table = self.pools.reshape(-1, kp.POOL)
+        at = 0
+        for number, pool in enumerate(self.tables.pools):
+            room = int(table[number, kp.ROOM])
+            table[number, kp.INDEX], table[number, kp.INDEX_SIZE] = at, 2 * room if pool.across else 0
+            at += 3 * room if pool.across else 0
+        self.index = np.zeros(max(at, 1), np.int64)
+        runs = table[:, kp.RUNS].copy()
+        if self.control[kernel.PHASE]:  # children of the event at hand are indexed when it is done
+            table[:, kp.RUNS] = np.minimum(table[:, kp.CHILDREN], runs)
+        for number, pool in enumerate(self.tables.pools):
+            if pool.across:
+                kp.index_again(number, self.pools, self.words, self.index)
+        table[:, kp.RUNS] = runs
+
+    def reserve(self, slots: int) -> None:
+        """Make room for key slots ``0 .. slots - 1``."""
+        if slots > self.slots:
+            grown = max(slots, 2 * self.slots)
+            letters = len(self.tables.guard_letters)
+            self.places = _extended(self.places, grown * kp.PLACE, 0)
+            self.places.reshape(-1, kp.PLACE)[self.slots :, 2] = kp.NEVER
+            self.guards = _extended(self.guards, grown * letters, -1)
+            self.slots = grown
+
+    def set_classes(self, classes: list[int]) -> None:
+        """Make the table for event classes (letter masks)."""
+        self.tables.set_classes(classes)
+
+    # --- keys -----------------------------------------------------------------------------------------------
+
+    def put_away(self) -> None:
+        """Save the runs of the key at hand with those of all others."""
+        slot = int(self.control[kernel.SLOT])
+        if slot < 0:
+            return
+        table = self.pools.reshape(-1, kp.POOL)
+        needed = int(((kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]).sum()) + kp.SAVED * len(table)
+        self._grow_store(needed)
+        self.control[kernel.STORED] = kp.put_away(
+            slot, int(self.control[kernel.STORED]), self.pools, len(table), self.words, self.stored, self.places
+        )
+        self.control[kernel.SLOT] = -1
+
+    def _grow_store(self, wanted: int) -> None:
+        used = int(self.control[kernel.STORED])
+        if used + wanted <= self.stored.size:
+            return
+        table = self.places.reshape(-1, kp.PLACE)
+        if self.control[kernel.SLOT] >= 0:
+            table[self.control[kernel.SLOT], 1] = 0  # what was saved of the key at hand is outdated
+        live = int(table[:, 1].sum())
+        moved = np.zeros(max(1024, 3 * live + 2 * wanted), np.int64)
+        self.control[kernel.STORED] = kp.pack_stored(self.places, self.stored, moved)
+        self.stored = moved
+
+    def clear(self, slots: Ints) -> None:
+        """Forget the runs of some key slots."""
+        self.put_away()
+        self.places.reshape(-1, kp.PLACE)[slots] = 0, 0, kp.NEVER
+        self.guards.reshape(self.slots, len(self.tables.guard_letters))[slots] = -1
+
+    def newest(self) -> Ints:
+        """Per key slot the latest start of any run; below every tick where there is none."""
+        self.put_away()
+        result: Ints = self.places.reshape(-1, kp.PLACE)[:, 2].copy()
+        return result
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def advance(self, events: RunEvents, floors: Ints) -> bool:
+        """Run a batch of grouped events; go on with it after a stop.
+
+        Parameters
+        ----------
+        events : RunEvents
+        floors : int64, shape (slots,) or (1,)
+            Starts from which on links may still be asked for while this batch is listed.
+
+        Returns
+        -------
+        bool
+            False if the limit of run-steps stopped it: call again with the same events.
+
+        Raises
+        ------
+        DataError
+            ACEP-D201: a whole number in a condition passed 64 bits.
+        """
+        control = self.control
+        control[kernel.LIMIT] = self.limit
+        while True:
+            status = kernel.advance(
+                events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel(), control,
+                self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
+                self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
+                self.places, self._buckets, self.index, self.columns.texts.ranks,
+            )  # fmt: skip
+            if status in (kernel.DONE, kernel.STOPPED):
+                return bool(status == kernel.DONE)
+            self._make_room(int(status), floors)
+
+    def _make_room(self, status: int, floors: Ints) -> None:
+        asked = int(self.control[kernel.ASK])
+        if status == kernel.GROW_POOL:
+            self._grow_pool(asked)
+        elif status == kernel.GROW_LINKS:
+            self._grow_links(asked, floors)
+        elif status == kernel.GROW_HITS:
+            self._hits = _extended(self._hits, 2 * (self._hits.size + asked * kernel.HIT), 0)
+        elif status == kernel.GROW_STORE:
+            self._grow_store(asked)
+        elif status == kernel.GROW_BUCKETS:
+            self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
+            first = int(self.control[kernel.STAMP]) * len(self.tables.pools)
+            kp.hash_again(self.pools, len(self.tables.pools), self.words, self._buckets, first)
+        else:
+            raise DataError(
+                "a whole number in a condition passed the range of 64 bits",
+                code="ACEP-D201",
+                hint="write one number with a fraction, as in a.x * 2.0, to compute with floating point",
+            )
+
+    def work(self) -> tuple[int, int, int, int]:
+        """Run-steps, runs made, runs merged, and the most runs that lived at once, so far."""
+        steps, made, merged, peak = self.control[[kernel.DONE_STEPS, kernel.MADE, kernel.MERGED, kernel.PEAK]].tolist()
+        return steps, made, merged, peak
+
+    def begin(self) -> None:
+        """Get ready for the next batch: its hits are other ones."""
+        self.control[kernel.EVENT] = 0
+        self.control[kernel.HITS] = 0
+        self.control[kernel.PHASE] = 0
+        self._is_compact = False
+
+    def hits(self, events: RunEvents) -> Hits:
+        """What the batch has completed."""
+        table = self._hits[: kernel.HIT * int(self.control[kernel.HITS])].reshape(-1, kernel.HIT)
+        order = np.lexsort((table[:, 2], events.row[table[:, 0]]))
+        return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(kernel.HIT)))
+
+    # --- lineage --------------------------------------------------------------------------------------------
+
+    def _grow_links(self, wanted: int, floors: Ints) -> None:
+        """Drop the links that have left the window; where that does not help, make at least as much room again."""
+        if not self._is_compact:
+            self._compact(floors)
+            self._is_compact = True
+        used = int(self.control[kernel.LINKS])
+        if 2 * (used + wanted) * LINK > self.links.size:
+            room = max(1024, 2 * self.links.size // LINK, 2 * (used + wanted))
+            self.links = _moved(self.links[: LINK * used], LINK * room)
+            if self.is_count:
+                self.owner = _moved(self.owner[:used], room)
+
+    def _compact(self, floors: Ints) -> None:
+        """Drop the links that have left the window, and point runs and hits to the new places of the others."""
+        used = int(self.control[kernel.LINKS])
+        if self._number.size < used + 1:
+            self._number = np.empty(2 * used + 1024, np.int64)
+        kept = kernel_lineage.compact(self.links, used, floors, self.owner, int(self.is_count), self._number)
+        self.control[kernel.LINKS] = kept
+        hits = self._hits[: kernel.HIT * int(self.control[kernel.HITS])]
+        kernel_lineage.renumber(self._number, self.pools, self.words, self.places, self.stored, hits)
+
+    def listed(self, hits: Hits, ticks: Ints, chunk: int, *, one_each: bool = False) -> Iterator[Bound]:
+        """The matches of ``hits``, about ``chunk`` bound events at a time.
+
+        Parameters
+        ----------
+        hits : Hits
+        ticks : numpy.ndarray of int64
+            Of the events of the batch.
+        chunk : int
+        one_each : bool, default False
+            Only one match of each hit, of those that start latest.
+        """
+        packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start], axis=1).ravel()
+        lows = hits.start if one_each else ticks[hits.event] - self.window
+        header = np.zeros(kernel_lineage.WALK, np.int64)
+        header[kernel_lineage.ONE] = one_each
+        stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
+        size = min(chunk, max(1024, 64 * len(hits)))
+        out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
+        status = kernel_lineage.OUT_FULL
+        while status != kernel_lineage.DONE:
+            status = kernel_lineage.walk(header, packed, lows, self.links, stack, path, out_match, out_event)
+            if status == kernel_lineage.DEEPER:
+                stack, path = _extended(stack, 2 * stack.size, 0), _extended(path, 2 * path.size, 0)
+                continue
+            matches, bound = int(header[kernel_lineage.MATCHES]), int(header[kernel_lineage.BOUND])
+            if matches:
+                match = out_match[: 3 * matches].reshape(matches, 3)
+                event = out_event[: 2 * bound].reshape(bound, 2)
+                offset = np.concatenate(([0], np.cumsum(match[:, 1])))
+                yield Bound(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
+            if status == kernel_lineage.OUT_FULL and out_event.size < max(2 * chunk, 2 * out_event.size * (not matches)):
+                size *= 2  # there are many, or one alone did not fit
+                out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
+            header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
+
+    def rows(self) -> Ints:
+        """Rows of the events that links point to."""
+        words = self.links[: LINK * int(self.control[kernel.LINKS]) : LINK]
+        return words[words >= 0] >> kernel.ARC_BITS
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays."""
+        self.put_away()
+        return {"slots": self.slots, "control": self.control.tolist(), "texts": self.columns.texts.values}
+
+    def arrays(self) -> dict[str, Ints]:
+        """The state as arrays."""
+        self.put_away()
+        return {
+            "links": self.links[: LINK * int(self.control[kernel.LINKS])],
+            "owner": self.owner[: int(self.control[kernel.LINKS])],
+            "stored": self.stored[: int(self.control[kernel.STORED])],
+            "places": self.places,
+            "guards": self.guards,
+        }
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
+        """Take over a state."""
+        self.columns.texts.restore(header["texts"])
+        self.slots = header["slots"]
+        self.control = np.array(header["control"], np.int64)
+        self.links, self.owner = arrays["links"], arrays["owner"]
+        self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
+        self.set_classes(classes)
+
+
+def _extended(array: Ints, size: int, fill: int) -> Ints:
+    grown = np.full(size, fill, np.int64)
+    grown[: array.size] = array
+    return grown
+
+
+def _moved(array: Ints, size: int) -> Ints:
+    """A larger array that begins like ``array``; what comes after is not set."""
+    larger = np.empty(size, np.int64)
+    larger[: array.size] = array
+    return larger
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(least - 1, 1).bit_length()

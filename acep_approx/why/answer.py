@@ -1,0 +1,418 @@
+"""Why a query matched at some place of the stream, or did not, in words.
+
+The events of one key around a time are run again: for a match, for the furthest partial match, and with one thing
+about the query changed at a time, to see what would have helped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx.errors import AcepError
+from acep_approx.events.source import Source, open_source
+from acep_approx.events.stream import read_events
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.planner import MICROSECONDS, Plan, plan
+from acep_approx.matching.run_outputs import TooManyStepsError
+from acep_approx.query.printer import to_text
+from acep_approx.query.shape import atoms, choice_of, sequence_of, walk
+from acep_approx.query.syntax import Absent, Choice, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.why.place import Place, find_place, tick_text
+from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
+
+STEPS = 2_000_000
+"""Run-steps after which a question is given up."""
+LISTED = 10_000
+"""Matches that are looked at to find the best one."""
+MORE_ERRORS = 3
+
+
+@dataclass(frozen=True)
+class Why:
+    """The answer.
+
+    Attributes
+    ----------
+    around : str
+        The time that was asked for.
+    key : dict
+        The values of the equivalence attributes.
+    matched : bool
+        Whether there is a match.
+    errors : int
+        Of the match, or of the partial match so far.
+    missing : tuple of str
+        Variables without event, of a match.
+    events : tuple of dict
+        Events of the match or of the furthest partial match: variable, row, time, type, and attributes of the query.
+    why : str
+        Why it came no further: as in ``Matches.partial``; empty for a match, and where nothing began.
+    awaited : tuple of dict
+        Per variable that could have come next what came: see ``waiting.Awaited``.
+    helps : tuple of str
+        What would have made a match, each on its own.
+    lines : tuple of str
+        All this in words.
+    """
+
+    around: str
+    key: dict[str, Any]
+    matched: bool
+    errors: int = 0
+    missing: tuple[str, ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
+    why: str = ""
+    awaited: tuple[dict[str, Any], ...] = ()
+    helps: tuple[str, ...] = ()
+    headline: str = ""
+    lines: tuple[str, ...] = ()
+
+    def table(self) -> list[list[str]]:
+        """The events as a table of texts, its header first; empty where there are none."""
+        if not self.events:
+            return []
+        names = [n for n in self.events[0] if any(event[n] not in (None, "") for event in self.events)]
+        return [names, *([_text(event[n]) for n in names] for event in self.events)]
+
+    def text(self) -> str:
+        """The answer in words."""
+        rows = self.table()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+        shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([self.headline, *(f"  {line}" for line in shown), *self.lines])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, as for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def explain(
+    wanted: Plan, source: Source, around: Any, key: Any, options: Mapping[str, Any], *, sort: bool = False
+) -> Why:
+    """Find out why a query matched around a time, or did not.
+
+    Parameters
+    ----------
+    wanted : Plan
+    source : Source
+    around : str, int or datetime
+        A match is there if it begins at or before this time and ends at or after it.
+    key : str, list or dict, optional
+        The values of the equivalence attributes: the value of the only one, ``"attr=value"``, several of these, or a
+        dict.
+    options : mapping
+        ``time``, ``key``, ``type``, ``unit``, as for ``Matcher``.
+    sort : bool
+        Sort the events by time first.
+
+    Raises
+    ------
+    UsageError, DataError
+        See ``place.find_place``.
+
+    Complexity: reads the events once, and runs those within two windows of the time once per question asked.
+    """
+    place = find_place(wanted, source, around, key, options, sort=sort)
+    return _Answer(place).answer()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A match or a partial match."""
+
+    bound: Bound
+    errors: int
+    missing: tuple[str, ...]
+    why: str = ""
+    awaited: tuple[str, ...] = ()
+
+
+class _Answer:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.query = replace(place.plan.query, outputs=(), non_overlap=False)
+        self.clock = place.clock
+        self.waiting = Waiting(place)
+        self.gave_up = False
+        self.around = tick_text(place.around, is_time=place.is_time)
+
+    def answer(self) -> Why:
+        """The answer."""
+        if match := self._match(self.query):
+            return self._matched(match)
+        if not self.place.near().any():
+            return self._why(False, f"no match{self._of()} at {self.around}: no event came within a window of it")
+        partial = self._partial()
+        if partial is None and self.gave_up:
+            return self._why(False, f"no match{self._of()} at {self.around}; too many partial matches to look through")
+        if partial is None:
+            return self._nothing_began()
+        return self._unmatched(partial)
+
+    # --- answers --------------------------------------------------------------------------------------------
+
+    def _why(self, matched: bool, headline: str, found: _Found | None = None, **more: Any) -> Why:
+        events = tuple({"variable": name, **self._event(at)} for at, name in (found.bound if found else ()))
+        answer = Why(self.around, self.place.key, matched, events=events, headline=headline, **more)
+        return replace(answer, errors=found.errors, missing=found.missing, why=found.why) if found else answer
+
+    def _matched(self, found: _Found) -> Why:
+        missing = f", without {', '.join(found.missing)}" if found.missing else ""
+        lines = []
+        if self.place.plan.query.non_overlap:
+            lines.append("NON OVERLAP leaves it out if a match that is reported before overlaps it")
+        headline = f"there is a match{self._of()} at {self.around}, with {_amount(found.errors, 'error')}{missing}"
+        return self._why(True, headline, found, lines=tuple(lines))
+
+    def _nothing_began(self) -> Why:
+        awaited = self.waiting.first()
+        helps = self._helps([failed for one in awaited for failed in one.failed])
+        lines = [*(line for one in awaited for line in self._awaited_lines(one, began=False)), *_help_lines(helps)]
+        headline = f"no match{self._of()} at {self.around}: no event there could begin one"
+        return self._why(False, headline, awaited=tuple(map(self._plain, awaited)), helps=helps, lines=tuple(lines))
+
+    def _unmatched(self, found: _Found) -> Why:
+        awaited = self.waiting.awaited(found.bound, found.errors, found.awaited)
+        refused = Refused()
+        if found.why == "refused":
+            refused = self.waiting.refused(found.bound, found.errors, found.awaited)
+        helps = self._helps([*refused.failed, *(failed for one in awaited for failed in one.failed)])
+        lines = [
+            self._ending(found),
+            *self._refused_lines(refused),
+            *(line for one in awaited for line in self._awaited_lines(one, began=True)),
+            *_help_lines(helps),
+        ]
+        errors = f", with {_amount(found.errors, 'error')} so far" if found.errors else ""
+        headline = (
+            f"no match{self._of()} at {self.around}; the furthest partial match has "
+            f"{_amount(len(found.bound), 'event')}{errors}"
+        )
+        return self._why(
+            False, headline, found, awaited=tuple(map(self._plain, awaited)), helps=helps, lines=tuple(lines)
+        )
+
+    # --- words ----------------------------------------------------------------------------------------------
+
+    def _of(self) -> str:
+        values = ", ".join(_text(value) for value in self.place.key.values())
+        return f" of {values}" if values else ""
+
+    def _event(self, at: int) -> dict[str, Any]:
+        event = self.waiting.event(at)
+        return {**event, "time": tick_text(int(self.place.ticks[at]), is_time=self.place.is_time)}
+
+    def _at(self, at: int) -> str:
+        return f"row {self.place.rows[at]}, {tick_text(int(self.place.ticks[at]), is_time=self.place.is_time)}"
+
+    def _ending(self, found: _Found) -> str:
+        first, last = found.bound[0][0], found.bound[-1][0]
+        match found.why:
+            case "window closed" if not self.place.plan.is_count_window:
+                end = tick_text(int(self.place.ticks[first]) + self.place.window, is_time=self.place.is_time)
+                return f"its window closed after {end}"
+            case "window closed":
+                return f"its window of {_amount(self.place.window, 'event')} closed"
+            case "stream ended":
+                return "the stream ended before its window closed"
+            case "broken":
+                later = [i for i, mine in enumerate(self.place.is_part) if i > last and (mine or self._is_strict)]
+                return f"the next event ({self._at(later[0])}) did not fit, and it cannot be skipped"
+        return "all its events came, but:"
+
+    @property
+    def _is_strict(self) -> bool:
+        return self.query.strategy == "strict_contiguity"
+
+    def _refused_lines(self, refused: Refused) -> Iterator[str]:
+        for failed in refused.failed:
+            yield f"  {failed.condition} does not hold: {failed.nearest.values}"
+        for variable, at in refused.negated:
+            yield f"  {variable} came, which must not happen ({self._at(at)})"
+
+    def _awaited_lines(self, one: Awaited, *, began: bool) -> Iterator[str]:
+        type_ = f" ({one.type})" if one.type and one.type != one.variable else ""
+        came = f"{one.came} came within the window" if one.came else "none came within the window"
+        fits = ", none fits" if one.came and not one.cut else ""
+        yield f"waited for {one.variable}{type_}: {came}{fits}"
+        if one.before and began and not one.came:
+            yield f"  {one.before} came before the last event of the partial match"
+        for failed in one.failed:
+            fail = "fails" if failed.events == 1 else "fail"
+            yield (
+                f"  {failed.events} {fail} {failed.condition}; nearest: {failed.nearest.values} ({self._at(failed.at)})"
+            )
+        if one.late:
+            late, at = one.late
+            yield f"  one that fits came too late, by {self._span(late)} ({self._at(at)})"
+        if one.cut:
+            fits_at, by = one.cut
+            who = f"{one.cut_by} came" if one.cut_by else "another event, which cannot be skipped, came"
+            yield f"  one would fit ({self._at(fits_at)}), but {who} before it ({self._at(by)})"
+
+    def _span(self, amount: int) -> str:
+        """A part of a window as a query would write it."""
+        if self.place.plan.is_count_window:
+            return f"{amount} events"
+        if not self.place.is_time:
+            return str(amount)
+        units = sorted(MICROSECONDS.items(), key=lambda item: -item[1])
+        return next(f"{amount // size} {unit}" for unit, size in units if amount % size == 0)
+
+    def _plain(self, one: Awaited) -> dict[str, Any]:
+        """What came for a variable, with rows of the input in place of places."""
+        rows = self.place.rows
+        return {
+            "variable": one.variable,
+            "type": one.type,
+            "came": one.came,
+            "before": one.before,
+            "failed": [
+                {"condition": f.condition, "events": f.events, "nearest": f.nearest.values, "row": int(rows[f.at])}
+                for f in one.failed
+            ],
+            "late": {"by": self._span(one.late[0]), "row": int(rows[one.late[1]])} if one.late else None,
+            "cut": {"row": int(rows[one.cut[0]]), "by": int(rows[one.cut[1]]), "variable": one.cut_by or None}
+            if one.cut
+            else None,
+        }
+
+    # --- what would have helped -----------------------------------------------------------------------------
+
+    def _helps(self, failed: Items[Failed]) -> tuple[str, ...]:
+        query = self.query
+        helps: list[str] = []
+        wider = replace(query.window, amount=2 * query.window.amount)
+        if query.window.amount and (match := self._match(replace(query, window=wider), shortest=True)):
+            span = int(self.clock[match.bound[-1][0]] - self.clock[match.bound[0][0]])
+            helps.append(f"WITHIN {self._span(span)}")
+        for errors in range(query.errors + 1, query.errors + 1 + MORE_ERRORS):
+            match = self._match(replace(query, errors=errors))
+            if match and len(match.bound) > 1:  # one event alone says little
+                without = f" (without {', '.join(match.missing)})" if match.missing else ""
+                helps.append(f"ERRORS {errors}{without}")
+                break
+        blamed = {one.condition for one in failed}
+        for predicate in query.predicates:
+            kept = tuple(p for p in query.predicates if p is not predicate)
+            is_blamed = any(text == to_text(predicate) or text in to_text(predicate) for text in blamed)
+            if is_blamed and self._match(replace(query, predicates=kept)):
+                helps.append(f"no condition {to_text(predicate)}")
+        negations = [part for part in walk(query.pattern) if isinstance(part, Absent)]
+        changed = [replace(query, pattern=_without(query.pattern, negation)) for negation in negations]
+        helps += [f"no {to_text(no)}" for no, other in zip(negations, changed, strict=True) if self._match(other)]
+        if query.strategy != "skip_till_any_match" and (
+            match := self._match(replace(query, strategy="skip_till_any_match"))
+        ):
+            events = ", ".join(f"{variable} row {self.place.rows[at]}" for at, variable in match.bound)
+            helps.append(f"skip_till_any_match ({events})")
+        return tuple(helps)
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def _match(self, query: QuerySyntax, *, shortest: bool = False) -> _Found | None:
+        """A match around the time: with fewest errors, or the shortest."""
+        best: _Found | None = None
+        seen = 0
+        for table in self._run(query, "matches"):
+            for row in table.to_pylist():
+                found = _Found(self._bound(row, query), row["errors"], tuple(row.get("missing") or ()))
+                if self._is_there(found) and (best is None or self._rank(found, shortest) < self._rank(best, shortest)):
+                    best = found
+            seen += table.num_rows
+            if seen > LISTED:
+                break
+        return best
+
+    def _rank(self, found: _Found, shortest: bool) -> tuple[int, int]:
+        span = int(self.clock[found.bound[-1][0]] - self.clock[found.bound[0][0]])
+        return (span, found.errors) if shortest else (found.errors, span)
+
+    def _is_there(self, found: _Found) -> bool:
+        first, last = found.bound[0][0], found.bound[-1][0]
+        return bool(
+            self.place.is_part[first] and self.place.ticks[first] <= self.place.around <= self.place.ticks[last]
+        )
+
+    def _partial(self) -> _Found | None:
+        """The furthest partial match whose window holds the time; else the one that began soonest after it."""
+        rows = [row for table in self._run(self.query, "partial") for row in table.to_pylist()]
+        found = [
+            _Found(self._bound(row, self.query), row["errors"], (), row["why"], tuple(row["awaited"])) for row in rows
+        ]
+        near = self.place.near()
+        found = [one for one in found if near[one.bound[0][0]]]
+        before = [one for one in found if self.place.ticks[one.bound[0][0]] <= self.place.around]
+        furthest = max(before or found, key=_progress, default=None)
+        if furthest is None or furthest.why != "stream ended" or self.place.plan.is_count_window:
+            return furthest
+        closed = self.place.until > self.place.ticks[furthest.bound[0][0]] + self.place.window
+        return replace(furthest, why="window closed") if closed else furthest
+
+    def _bound(self, row: dict[str, Any], query: QuerySyntax) -> Bound:
+        if query.is_regex:
+            return [(at, "") for at in row["events"]]
+        bound = []
+        for variable in dict.fromkeys(atom.variable for atom in atoms(query.pattern)):
+            value = row.get(variable)
+            bound += [(at, variable) for at in (value if isinstance(value, list) else [] if value is None else [value])]
+        return sorted(bound)
+
+    def _run(self, query: QuerySyntax, output: OutputKind) -> Iterator[pa.Table]:
+        """Run a query over the events of the place; nothing where it cannot be run, or takes too long."""
+        if not len(self.place.rows):
+            return
+        roles = self.place.roles
+        try:
+            matcher = Matcher(plan(query), output=output)
+            pipeline = matcher.bind(self.place.table.schema, roles)
+            pipeline.give_up_after(STEPS)
+            for batch in read_events(open_source(self.place.table), roles, columns=pipeline.columns):
+                yield from matcher.run(batch)
+            yield from pipeline.finish()
+        except TooManyStepsError:
+            self.gave_up = True
+        except AcepError:
+            if query is self.query:
+                raise
+            return  # changed in this way it is no query
+
+
+def _without(pattern: Pattern, negation: Absent) -> Pattern:
+    """A pattern without one of its negations."""
+    match pattern:
+        case Sequence(parts=parts):
+            return sequence_of([_without(part, negation) for part in parts if part != negation])
+        case Choice(options=options):
+            return choice_of([_without(option, negation) for option in options])
+        case Repeat(part=part):
+            return replace(pattern, part=_without(part, negation))
+    return pattern
+
+
+def _help_lines(helps: Items[str]) -> Iterator[str]:
+    if helps:
+        yield "it would match with"
+        yield from (f"  {one}" for one in helps)
+
+
+def _progress(found: _Found) -> tuple[int, int, int, int]:
+    """The more the further: events, then few errors, then a late last event, then a late first one."""
+    return len(found.bound), -found.errors, found.bound[-1][0], found.bound[0][0]
+
+
+def _amount(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else str(value)

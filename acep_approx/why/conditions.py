@@ -1,0 +1,143 @@
+"""Conditions on one binding, with the values they see: what holds, and how near to holding the rest is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.automaton.conditions import Condition, Leaf
+from acep_approx.matching.aggregates import aggregate
+from acep_approx.query.evaluate import evaluate
+from acep_approx.query.printer import to_text
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
+from acep_approx.why.place import Place
+
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+Binding = Mapping[str, Sequence[int]]
+"""Places of the events of each variable; of the variable "" that of the event at hand, in DEFINE."""
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A condition that does not hold: the values it saw, and how far they are apart (for numbers)."""
+
+    values: str
+    distance: float
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One way to read a condition: a binding, and one event of each variable that it ranges over."""
+
+    binding: Binding
+    at: Mapping[str, int]
+
+
+class Tester:
+    """Tests conditions on the events of a place."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def miss(self, condition: Condition, binding: Binding, only: str | None = None) -> Miss | None:
+        """How a condition fails for a binding: its nearest failure; None where it holds.
+
+        Parameters
+        ----------
+        condition : Condition
+            All its variables are bound.
+        binding : mapping
+        only : str, optional
+            Of this variable only the last event counts: the others have been tested.
+        """
+        units = list(_units(condition, binding, only))
+        if not units:
+            return None
+        holds = self._values(condition.expression, units)
+        failing = (unit for unit, one in zip(units, holds, strict=True) if one is not True)
+        misses = [self._miss(condition.expression, unit) for unit in failing]
+        return min(misses, key=lambda miss: miss.distance) if misses else None
+
+    def _miss(self, expression: Expression, unit: _Unit) -> Miss:
+        match expression:
+            case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+                (one,), (other,) = self._values(left, [unit]), self._values(right, [unit])
+                return Miss(f"{shown(one)} {op} {shown(other)}", _distance(one, other))
+        named = dict.fromkeys(leaf for leaf in walk(expression) if isinstance(leaf, (Attribute, Aggregate)))
+        values = [f"{to_text(leaf)} is {shown(self._values(leaf, [unit])[0])}" for leaf in named]
+        return Miss(", ".join(values), float("inf"))
+
+    def _values(self, expression: Expression, units: list[_Unit]) -> list[Any]:
+        value = evaluate(expression, lambda leaf: self._column(leaf, units))
+        return [value.as_py()] * len(units) if isinstance(value, pa.Scalar) else value.to_pylist()
+
+    def _column(self, leaf: Leaf, units: list[_Unit]) -> pa.Array:
+        if isinstance(leaf, Attribute):
+            return self._take(leaf.name, [_event(leaf, unit) for unit in units])
+        events = [_events(leaf, unit) for unit in units]
+        if leaf.name is None:
+            return pa.array([len(some) for some in events], pa.int64())
+        if leaf.function in ("first", "last"):
+            return self._take(leaf.name, [some[0 if leaf.function == "first" else -1] for some in events])
+        flat = self._take(leaf.name, [event for some in events for event in some])
+        values = evaluate(Attribute(None, None, leaf.name), lambda _: flat)
+        return aggregate(leaf.function, values, np.array([len(some) for some in events]))
+
+    def _take(self, name: str, events: Sequence[int]) -> pa.Array:
+        column = self._place.table.column(self._place.roles.column(name))
+        return column.take(pa.array(events, pa.int64())).combine_chunks()
+
+
+def _units(condition: Condition, binding: Binding, only: str | None) -> Iterator[_Unit]:
+    each = sorted(condition.each)
+    ranges = []
+    for name in each:
+        count = len(binding[name])
+        first = int(name in condition.looks_back)
+        ranges.append(range(max(first, count - 1) if name == only else first, count))
+    for at in product(*ranges):
+        yield _Unit(binding, dict(zip(each, at, strict=True)))
+
+
+def _event(leaf: Attribute, unit: _Unit) -> int:
+    events = unit.binding[leaf.variable or ""]
+    if leaf.index == "first":
+        return events[0]
+    if leaf.index == "last" or leaf.variable not in unit.at:
+        return events[-1]
+    return events[unit.at[str(leaf.variable)] - (leaf.index == "previous")]
+
+
+def _events(leaf: Aggregate, unit: _Unit) -> Sequence[int]:
+    events = unit.binding[leaf.variable]
+    return events[: unit.at[leaf.variable]] if leaf.prior else events
+
+
+def _distance(one: Any, other: Any) -> float:
+    try:
+        gap = abs(one - other)
+        return float(gap.total_seconds() if hasattr(gap, "total_seconds") else gap)
+    except TypeError:  # NULL, text
+        return float("inf")
+
+
+def shown(value: Any) -> str:
+    """A value as a query would write it.
+
+    Examples
+    --------
+    >>> shown(12.0), shown(None), shown("u")
+    ('12.0', 'NULL', "'u'")
+    """
+    if value is None:
+        return "NULL"
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    return repr(round(value, 6) if isinstance(value, float) else value)
+

@@ -1,0 +1,307 @@
+"""A place in the stream: the events of one partition around a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.automaton.letters import LetterReader
+from acep_approx.cli.text import plain_text
+from acep_approx.errors import AcepError, DataError, UsageError
+from acep_approx.events.columns import plain_type
+from acep_approx.events.roles import Roles
+from acep_approx.events.source import Source
+from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.events.time import tick_unit, ticks, to_datetime
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.planner import Plan
+from acep_approx.matching.prepare import ColumnOf
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Aggregate, Attribute
+
+Ints = npt.NDArray[np.int64]
+SAMPLE = 1000
+"""Keys that are remembered to propose the one that was meant."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The events around a time.
+
+    ``rows`` are their numbers in the input; ``is_part``: whether they are of the partition in question (only strict
+    contiguity asks for others). ``until``: the last tick that was read.
+    """
+
+    plan: Plan
+    roles: Roles
+    around: int
+    window: int
+    is_time: bool
+    key: dict[str, Any]
+    table: pa.Table
+    rows: Ints
+    ticks: Ints
+    is_part: npt.NDArray[np.bool_]
+    until: int
+
+    @property
+    def clock(self) -> Ints:
+        """What the window counts, per event."""
+        return np.cumsum(self.is_part) - 1 if self.plan.is_count_window else self.ticks
+
+    @property
+    def masks(self) -> npt.NDArray[np.uint64]:
+        """Which letters of the automaton hold on each event."""
+        if not len(self.rows):
+            return np.zeros(0, np.uint64)
+        batch = self.table.combine_chunks().to_batches()[0]
+        return LetterReader(self.plan.automaton.letters).masks(len(self.rows), ColumnOf(batch, self.roles))
+
+    def types(self) -> list[str | None]:
+        """The type of each event, where there are types."""
+        if self.roles.type is None or self.roles.type not in self.table.column_names:
+            return [None] * len(self.rows)
+        return [None if t is None else str(t) for t in self.table.column(self.roles.type).to_pylist()]
+
+    def near(self) -> npt.NDArray[np.bool_]:
+        """The events of the partition within one window on both sides of the time."""
+        if not self.plan.is_count_window:
+            return self.is_part & (np.abs(self.ticks - self.around) <= self.window)
+        middle = self.clock[min(int(np.searchsorted(self.ticks, self.around)), len(self.ticks) - 1)]
+        near: npt.NDArray[np.bool_] = self.is_part & (np.abs(self.clock - middle) <= self.window)
+        return near
+
+    def time(self, tick: int) -> Any:
+        """A tick as people know it: a datetime, or a number."""
+        return to_datetime(np.array([tick]))[0].as_py() if self.is_time else tick
+
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that the query names, in order."""
+        return tuple(name for name in _named(self.plan) if name not in ("ts", "type"))
+
+    def values(self, at: int) -> dict[str, Any]:
+        """The attributes that the query names, of one event."""
+        return {name: self.table.column(self.roles.column(name))[at].as_py() for name in self.attributes()}
+
+
+def find_place(
+    plan: Plan, source: Source, around: Any, key: Any, options: Mapping[str, Any], *, sort: bool = False
+) -> Place:
+    """Read the events of a key within two windows on both sides of a time.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+    around : str, int or datetime
+        The time; a whole number where time has no unit.
+    key : any
+        As for ``explain``.
+    options : mapping
+        ``time``, ``key``, ``type`` and ``unit``, as for ``Matcher``.
+    sort : bool
+        Sort the events by time first.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U111``: a key is missing, or the query has none; ``ACEP-U112``: the time cannot be read.
+    DataError
+        ``ACEP-D050``: no event has this key; ``ACEP-D051``: the time lies outside the events.
+
+    Complexity: reads until two windows after the time; memory for the events kept.
+    """
+    pipeline = Matcher(plan, **options).bind(source.schema)
+    roles = pipeline.roles
+    time_type = source.schema.field(roles.time).type
+    at = _tick(around, time_type, roles.unit)
+    wanted = _key(plan, key, source.schema, roles)
+    reader = _Reader(plan, at, pipeline.window, wanted, roles)
+    played = [column for column in (roles.key, roles.type) if column is not None]
+    columns = tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(plan)), *played]))
+    for batch in read_events(source, roles, columns=columns, sort=sort):
+        if reader.is_enough(batch):
+            reader.last = int(batch.ticks[0])
+            break
+        reader.take(batch)
+    is_time = tick_unit(time_type, roles.unit) is not None
+    table, rows, found_ticks, is_part = reader.result(source.schema, columns, is_time=is_time)
+    key_values = {name: value.as_py() for name, value in wanted.items()}
+    return Place(plan, roles, at, pipeline.window, is_time, key_values, table, rows, found_ticks, is_part, reader.last)
+
+
+class _Reader:
+    """Keeps what lies near the time."""
+
+    def __init__(self, plan: Plan, around: int, window: int, key: dict[str, pa.Scalar], roles: Roles) -> None:
+        self.around, self.window, self.roles = around, window, roles
+        self.key = {roles.column(name): value for name, value in key.items()}
+        self.is_count = plan.is_count_window
+        self.takes_all = plan.query.strategy == "strict_contiguity"
+        self.first: int | None = None
+        self.last = 0
+        self.seen = 0  # events of the key
+        self.after = 0  # of these, events after the time
+        self.others: dict[str, None] = {}
+        self.parts: list[tuple[pa.Table, Ints, Ints, npt.NDArray[np.bool_]]] = []
+
+    def is_enough(self, batch: EventBatch) -> bool:
+        """Whether this batch and what comes after it cannot matter."""
+        if not self.seen:
+            return False
+        if self.is_count:
+            return self.after > 2 * self.window
+        return int(batch.ticks[0]) > self.around + 2 * self.window
+
+    def take(self, batch: EventBatch) -> None:
+        self.first = int(batch.ticks[0]) if self.first is None else self.first
+        self.last = int(batch.ticks[-1])
+        mine = np.ones(len(batch), np.bool_)
+        for column, value in self.key.items():
+            mine &= pc.fill_null(pc.equal(_plain(batch.data.column(column)), value), False).to_numpy(
+                zero_copy_only=False
+            )
+        self.seen += int(mine.sum())
+        self.after += int((mine & (batch.ticks > self.around)).sum())
+        if not self.seen and len(self.others) < SAMPLE:
+            known = _plain(batch.data.column(next(iter(self.key)))).unique().drop_null()
+            self.others.update(dict.fromkeys(map(str, known.to_pylist())))
+        keep = mine | self.takes_all
+        if not self.is_count:
+            keep = keep & (np.abs(batch.ticks - self.around) <= 2 * self.window)
+        some = np.flatnonzero(keep)
+        if len(some):
+            table = pa.Table.from_batches([batch.data]).take(pa.array(some))
+            self.parts.append((table, some + batch.first_row, batch.ticks[some], mine[some]))
+
+    def result(
+        self, schema: pa.Schema, columns: Iterable[str], *, is_time: bool
+    ) -> tuple[pa.Table, Ints, Ints, npt.NDArray[np.bool_]]:
+        """What was kept; refuses a key or a time that is nowhere."""
+        if self.key and not self.seen:
+            names = ", ".join(f"{name} = {value.as_py()!r}" for name, value in self.key.items())
+            near = get_close_matches(str(next(iter(self.key.values())).as_py()), list(self.others), 3, 0.4)
+            some = near or list(self.others)[:3]
+            hint = f"{'did you mean' if near else 'there are for example'} {', '.join(some)}" if some else None
+            raise DataError(f"no event has {names}", code="ACEP-D050", hint=hint)
+        if self.first is None or not self.first <= self.around <= self.last:
+            around, first, last = (tick_text(t, is_time=is_time) for t in (self.around, self.first or 0, self.last))
+            extent = "there are no events" if self.first is None else f"the events go from {first} to {last}"
+            raise DataError(f"no events around {around}: {extent}", code="ACEP-D051", hint="ask for a time within")
+        if not self.parts:
+            empty = pa.schema([schema.field(name) for name in columns]).empty_table()
+            nothing = np.zeros(0, np.int64)
+            return empty, nothing, nothing, np.zeros(0, np.bool_)
+        table = pa.concat_tables([_unified(part[0]) for part in self.parts]).combine_chunks()
+        rows, found, mine = (np.concatenate([part[i] for part in self.parts]) for i in (1, 2, 3))
+        if self.is_count:
+            places = np.flatnonzero(mine)
+            middle = int(np.searchsorted(found[places], self.around))
+            low, high = max(middle - 2 * self.window, 0), min(middle + 2 * self.window, len(places) - 1)
+            cut = slice(int(places[low]), int(places[high]) + 1)
+            table, rows, found, mine = table.slice(cut.start, cut.stop - cut.start), rows[cut], found[cut], mine[cut]
+        return table, rows, found, mine.astype(np.bool_)
+
+
+def _named(plan: Plan) -> tuple[str, ...]:
+    """The attributes that a query names, beside those of its equivalences."""
+    query = plan.query
+    trees = [*query.predicates, *(o.value for o in query.outputs), *(d.condition for d in query.definitions)]
+    leaves = [leaf for tree in trees for leaf in walk(tree) if isinstance(leaf, (Attribute, Aggregate))]
+    return tuple(dict.fromkeys(leaf.name for leaf in leaves if leaf.name is not None))
+
+
+def tick_text(tick: int, *, is_time: bool) -> str:
+    """A tick as people write it.
+
+    Examples
+    --------
+    >>> tick_text(1_500_000, is_time=True), tick_text(7, is_time=False)
+    ('1970-01-01T00:00:01.5Z', '7')
+    """
+    return str(plain_text(to_datetime(np.array([tick])), "")[0]) if is_time else str(tick)
+
+
+def _unified(table: pa.Table) -> pa.Table:
+    """Without dictionaries, which differ from batch to batch."""
+    return pa.table({name: _plain(table.column(name)) for name in table.column_names})
+
+
+def _plain(column: Any) -> Any:
+    type_ = column.type
+    return column.cast(type_.value_type) if pa.types.is_dictionary(type_) else column
+
+
+def _tick(around: Any, type_: pa.DataType, unit: str | None) -> int:
+    """The time asked for, in ticks."""
+    is_time = tick_unit(type_, unit) is not None
+    try:
+        if isinstance(around, str) and (not is_time or _is_number(around)):
+            around = int(around)
+        if isinstance(around, datetime) or (isinstance(around, str) and is_time):
+            return int(ticks(pa.array([around]))[0])
+        return int(ticks(pa.array([int(around)]), unit if is_time else None)[0])
+    except (AcepError, ValueError, TypeError, pa.ArrowInvalid) as error:
+        hint = "write a time as 2024-05-01T08:00:00Z" if is_time else "write a whole number, as in the time column"
+        raise UsageError(f"{around!r} is not a time of these events", code="ACEP-U112", hint=hint) from error
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+-").isdigit()
+
+
+def _key(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[str, pa.Scalar]:
+    """Attribute of each equivalence -> the value asked for."""
+    names = [e.name for e in plan.query.equivalences]
+    values = _given(names, given)
+    if missing := [name for name in names if name not in values]:
+        raise UsageError(
+            f"which {missing[0]}? the query has " + " ".join(f"[{name}]" for name in names),
+            code="ACEP-U111",
+            hint="give a value for each: " + " ".join(f"--key {name}=VALUE" for name in names),
+        )
+    found = {}
+    for name in names:
+        type_ = plain_type(schema.field(roles.column(name)).type)
+        try:
+            value = values[name]
+            found[name] = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
+            raise UsageError(
+                f"{values[name]!r} cannot be a value of {name}, which is {type_}", code="ACEP-U111"
+            ) from error
+    return found
+
+
+def _given(names: list[str], given: Any) -> dict[str, Any]:
+    """The values asked for by attribute; a plain value is that of the attribute not named."""
+    if isinstance(given, Mapping):
+        values: dict[str, Any] = dict(given)
+        rest: list[Any] = []
+    else:
+        values, rest = {}, []
+        for item in [] if given is None else given if isinstance(given, (list, tuple)) else [given]:
+            name, equals, value = item.partition("=") if isinstance(item, str) else (item, "", "")
+            if equals and name in names:
+                values[name] = value
+            else:
+                rest.append(item)
+    left = [name for name in names if name not in values]
+    if len(rest) > len(left) or (len(rest) > 1) or set(values) - set(names):
+        unknown = sorted(set(values) - set(names)) or rest
+        raise UsageError(
+            f"{unknown[0]!r} is no key of this query",
+            code="ACEP-U111",
+            hint="give " + " ".join(f"--key {name}=VALUE" for name in names)
+            if names
+            else "the query has no [attribute], so all events are one partition: leave the key out",
+        )
+    return values | dict(zip(left, rest, strict=False))

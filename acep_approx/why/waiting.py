@@ -1,0 +1,263 @@
+"""What a partial match waited for, and what came instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from acep_approx.automaton.automaton import START, Arc
+from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
+from acep_approx.matching.partial import States
+from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.printer import to_text
+from acep_approx.query.shape import atoms, kleene_variables, negated_variables
+from acep_approx.query.syntax import Atom
+from acep_approx.why.conditions import Binding, Miss, Tester
+from acep_approx.why.place import Place
+
+Bound = Sequence[tuple[int, str]]
+"""Events of a partial match by their places, with their variables, in order."""
+
+
+@dataclass
+class Failed:
+    """A condition that events of the right type did not satisfy: how many, and the nearest of them."""
+
+    condition: str
+    events: int
+    nearest: Miss
+    at: int
+
+
+@dataclass
+class Awaited:
+    """What came for one variable, after the last event of a partial match.
+
+    ``came`` events of its type within the window, ``before`` between the first and the last bound event. ``late``: by
+    how much the first one that fits missed the window, and its place. ``cut``: one that fits, and the event that kept
+    it out: a negation (``cut_by`` names its variable) or a neighbour ("").
+    """
+
+    variable: str
+    type: str | None
+    came: int = 0
+    before: int = 0
+    failed: list[Failed] = field(default_factory=list)
+    late: tuple[int, int] | None = None
+    cut: tuple[int, int] | None = None
+    cut_by: str = ""
+
+
+@dataclass
+class Refused:
+    """What speaks against a binding that is whole: failed conditions, and events that must not have come."""
+
+    failed: list[Failed] = field(default_factory=list)
+    negated: list[tuple[str, int]] = field(default_factory=list)
+
+
+class Waiting:
+    """Looks at what came at a place.
+
+    Parameters
+    ----------
+    place : Place
+    """
+
+    def __init__(self, place: Place) -> None:
+        query = place.plan.query
+        self.place = place
+        self.query = query
+        self.automaton = place.plan.automaton
+        self.states = States(query, self.automaton)
+        self.tester = Tester(place)
+        self.clock, self.masks, self.types = place.clock, place.masks, place.types()
+        self.negated = negated_variables(query.pattern)
+        self.atoms = {atom.variable: atom for atom in atoms(query.pattern) if atom.variable not in self.negated}
+        self.dynamic = dynamic_conditions(query)
+        self.to_come = self._variables_to_come()
+        self.kleene = kleene_variables(query.pattern) - self.negated
+
+    # --- variables that did not come ------------------------------------------------------------------------
+
+    def awaited(self, bound: Bound, errors: int, names: Sequence[str]) -> list[Awaited]:
+        """What came for each of the variables that could have come next."""
+        way = self.way(bound, errors, tuple(names))
+        state = way[-1].target if way else START
+        return [self._awaited(bound, name, self._arcs(state, errors, name)) for name in names]
+
+    def first(self) -> list[Awaited]:
+        """What came of the variables that can begin a match, where none did."""
+        names, _ = self.states.at(START, 0)
+        return [self._awaited((), name, self._arcs(START, 0, name)) for name in names]
+
+    def way(self, bound: Bound, errors: int, names: tuple[str, ...]) -> tuple[Arc, ...]:
+        """The arcs that bind these events with so many errors and then wait for these variables."""
+        ways: list[tuple[tuple[Arc, ...], int, int]] = [((), START, 0)]
+        for event, variable in bound:
+            ways = [
+                ((*way, arc), arc.target, paid + arc.cost)
+                for way, state, paid in ways
+                for arc in self.automaton.arcs
+                if arc.source == state and paid + arc.cost <= errors and self.masks[event] >> arc.letter & 1
+                if self.query.is_regex or self.automaton.variables[arc.label] == variable
+            ]
+            ways = list({(state, paid): (way, state, paid) for way, state, paid in reversed(ways)}.values())
+        fitting = [way for way, state, paid in ways if paid == errors and self.states.at(state, paid)[0] == names]
+        return min(fitting, key=lambda way: sum(len(arc.guard) for arc in way), default=())
+
+    def _arcs(self, state: int, errors: int, name: str) -> list[Arc]:
+        left = self.automaton.errors - errors
+        found = [
+            arc
+            for arc in self.automaton.arcs
+            if arc.source == state
+            and arc.cost <= left
+            and name in self.states.names(arc.label, arc.letter, arc.target)
+        ]
+        return sorted(found, key=lambda arc: (arc.cost, len(arc.guard)))
+
+    def _awaited(self, bound: Bound, name: str, arcs: list[Arc]) -> Awaited:
+        atom = self.atoms[name]
+        result = Awaited(name, atom.type)
+        first, last = (bound[0][0], bound[-1][0]) if bound else (-1, -1)
+        typed = [i for i in self._part() if atom.type is None or self.types[i] == atom.type]
+        if bound:
+            result.before = sum(first < i < last for i in typed)
+            end = self.clock[first] + self.place.window
+        else:
+            near = self.place.near()
+            typed = [i for i in typed if near[i]]
+            end = self.clock[-1]
+        to_come = self.to_come[arcs[0].target] if arcs else frozenset()
+        fitting = []
+        for i in typed:
+            if i <= last:
+                continue
+            is_inside = self.clock[i] <= end
+            result.came += int(is_inside)
+            if not self._fails((*bound, (i, name)), to_come, result.failed if is_inside else None):
+                fitting.append(i)
+        late = [i for i in fitting if self.clock[i] > end]
+        inside = [i for i in fitting if self.clock[i] <= end]
+        if inside and bound and arcs:
+            result.cut, result.cut_by = self._cut(last, inside[0], arcs[0])
+        elif late:
+            result.late = int(self.clock[late[0]] - end), late[0]
+        return result
+
+    def _part(self) -> Iterator[int]:
+        return (i for i, is_mine in enumerate(self.place.is_part) if is_mine)
+
+    def _variables_to_come(self) -> list[frozenset[str]]:
+        """Per state the variables that can still be bound."""
+        found = [frozenset[str]()] * self.automaton.size
+        while True:
+            new = list(found)
+            for arc in self.automaton.arcs:
+                new[arc.source] |= found[arc.target] | {self.automaton.variables[arc.label]}
+            if new == found:
+                return found
+            found = new
+
+    def _fails(self, bound: Bound, to_come: frozenset[str], failed: list[Failed] | None) -> bool:
+        """Whether the last event, as the next one, fails a condition; notes which ones."""
+        event, name = bound[-1]
+        binding = self.binding(bound)
+        is_failing = False
+        for condition in self._conditions(name, binding, to_come):
+            if (miss := self.tester.miss(condition, binding, only=name)) is not None:
+                is_failing = True
+                if failed is not None:
+                    _note(failed, to_text(condition.expression), miss, event)
+        return is_failing
+
+    def _conditions(self, name: str, binding: Binding, to_come: frozenset[str]) -> list[Condition]:
+        """The conditions that an event can be tested with when it is bound to a variable."""
+        stated = [p for p in self.query.predicates if is_static(p) and variables(p) == {name}]
+        defined = [d.condition for d in self.query.definitions if d.letter == name]
+        decided = [c for c in self.dynamic if name in c.names and c.is_decided(frozenset(binding), to_come)]
+        return [*(Condition(expression, self.kleene) for expression in (*defined, *stated)), *decided]
+
+    @staticmethod
+    def binding(bound: Bound) -> Binding:
+        """Events by variable."""
+        found: dict[str, list[int]] = {"": [bound[-1][0]]} if bound else {}
+        for event, variable in bound:
+            found.setdefault(variable, []).append(event)
+        return found
+
+    def _cut(self, last: int, event: int, arc: Arc) -> tuple[tuple[int, int] | None, str]:
+        """The event that keeps one that fits out: one that a negation forbids, or a neighbour."""
+        between = [i for i in self._part() if last < i < event]
+        for letter in sorted(arc.guard):
+            for i in between:
+                if self.masks[i] >> letter & 1:
+                    return (event, i), self._negated(letter)
+        if self.query.strategy == "strict_contiguity" and last + 1 < event:
+            return (event, last + 1), ""
+        return ((event, between[0]), "") if between else (None, "")
+
+    def _negated(self, letter: int) -> str:
+        wanted = self.automaton.letters[letter]
+        if wanted.negated:
+            return wanted.negated
+        return next((a.variable for a in self._absent() if a.type == wanted.type), "")
+
+    def _absent(self) -> Iterator[Atom]:
+        return (atom for atom in atoms(self.query.pattern) if atom.variable in self.negated)
+
+    # --- a binding that was refused -------------------------------------------------------------------------
+
+    def refused(self, bound: Bound, errors: int, names: Sequence[str]) -> Refused:
+        """What speaks against a match of exactly these events."""
+        binding = self.binding(bound)
+        result = Refused()
+        for condition in self.dynamic:
+            if condition.names <= binding.keys() and (miss := self.tester.miss(condition, binding)) is not None:
+                _note(result.failed, to_text(condition.expression), miss, bound[-1][0])
+        way = self.way(bound, errors, tuple(names))
+        first, last = bound[0][0], bound[-1][0]
+        events = [event for event, _ in bound]
+        low, high = self.clock[last] - self.place.window, self.clock[first] + self.place.window
+        gaps = [(arc.guard, before, event) for arc, before, event in zip(way, [-1, *events], events, strict=False)]
+        finals = [f for f in self.automaton.finals if way and f.state == way[-1].target]
+        gaps += [(min((f.guard for f in finals), key=len), last, len(self.types))] if finals else []
+        for guard, after, before in gaps:
+            inside = [i for i in self._part() if after < i < before and low <= self.clock[i] <= high]
+            result.negated += [
+                (self._negated(letter), i)
+                for letter in sorted(guard)
+                for i in inside
+                if self.masks[i] >> letter & 1 and self._qualifies(self._negated(letter), i, binding)
+            ]
+        return result
+
+    def _qualifies(self, variable: str, event: int, binding: Binding) -> bool:
+        extended = {**binding, variable: [event]}
+        conditions = negation_conditions(self.query).get(variable, ())
+        return all(c.names <= extended.keys() and self.tester.miss(c, extended) is None for c in conditions)
+
+    # --- events, as people know them ------------------------------------------------------------------------
+
+    def event(self, at: int) -> dict[str, Any]:
+        """Row, time, type and the attributes that the query names."""
+        place = self.place
+        return {
+            "row": int(place.rows[at]),
+            "time": place.time(int(place.ticks[at])),
+            "type": self.types[at],
+            **place.values(at),
+        }
+
+
+def _note(failed: list[Failed], condition: str, miss: Miss, event: int) -> None:
+    """Count an event that fails a condition; keep the nearest."""
+    for known in failed:
+        if known.condition == condition:
+            known.events += 1
+            if miss.distance < known.nearest.distance:
+                known.nearest, known.at = miss, event
+            return
+    failed.append(Failed(condition, 1, miss, event))

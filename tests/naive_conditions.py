@@ -1,0 +1,160 @@
+"""Conditions over the events of a match, in plain Python: each conjunct, each way to read it. Tests only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from acep_approx.query.shape import negated_variables, walk
+from acep_approx.query.syntax import Aggregate, Atom, Attribute, Expression, QuerySyntax
+from tests.naive_expressions import clean, value_of
+
+Row = Mapping[str, Any]
+Events = Mapping[str | None, Sequence[Row]]
+"""The events of each variable; None: the event at hand, in DEFINE."""
+Bound = tuple[tuple[int, str], ...]
+"""Events bound so far, in order: (row number, variable)."""
+
+
+class Values(dict[Attribute | Aggregate, Any]):
+    """The values of attributes and aggregates, computed when asked for: events per variable, and an i per variable."""
+
+    def __init__(self, events: Events, at: Mapping[str | None, int]) -> None:
+        super().__init__()
+        self.events = events
+        self.at = at
+
+    def __missing__(self, leaf: Attribute | Aggregate) -> Any:
+        events = self.events[leaf.variable]
+        if isinstance(leaf, Aggregate):
+            return aggregate(leaf, events[: self.at[leaf.variable]] if leaf.prior else events)
+        match leaf.index:
+            case None | "current":
+                return events[self.at[leaf.variable]][leaf.name]
+            case "previous":
+                return events[self.at[leaf.variable] - 1][leaf.name]
+            case "first":
+                return events[0][leaf.name]
+        return events[-1][leaf.name]
+
+
+def aggregate(leaf: Aggregate, events: Sequence[Row]) -> Any:
+    """An aggregate as in SQL: NULL does not count, and nothing at all is NULL; first and last are of the events."""
+    if leaf.name is None:
+        return len(events)
+    values = [clean(event[leaf.name]) for event in events]
+    if leaf.function in ("first", "last"):
+        return (values[0] if leaf.function == "first" else values[-1]) if values else None
+    known = [value for value in values if value is not None]
+    if leaf.function == "count":
+        return len(known)
+    if not known:
+        return None
+    if leaf.function in ("min", "max"):
+        return min(known) if leaf.function == "min" else max(known)
+    return sum(known) if leaf.function == "sum" else sum(known) / len(known)
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One condition of WHERE, and what it names.
+
+    ``each``: the variables of which it is about each event, with the first index it is about (1 where it looks back).
+    ``whole``: the variables whose last event, or all of whose events, it must know. ``is_plain``: it has no aggregate
+    and no index but ``[i]``, so that of one variable it is about each event alone.
+    """
+
+    condition: Expression
+    names: frozenset[str | None]
+    each: tuple[tuple[str | None, int], ...]
+    whole: frozenset[str | None]
+    is_plain: bool
+
+    def is_true(self, events: Events) -> bool:
+        """Whether it is TRUE however it is read; there must be an event of each variable it names."""
+        ranges = [range(first, len(events[name])) for name, first in self.each]
+        names = [name for name, _ in self.each]
+        return all(
+            value_of(self.condition, Values(events, dict(zip(names, at, strict=True)))) is True
+            for at in product(*ranges)
+        )
+
+
+def conjunct(condition: Expression) -> Conjunct:
+    """Read what a condition is about."""
+    leaves = [node for node in walk(condition) if isinstance(node, (Attribute, Aggregate))]
+    each: dict[str | None, int] = {}
+    whole: set[str | None] = set()
+    for leaf in leaves:
+        if isinstance(leaf, Aggregate):
+            looks_back, is_each, is_whole = leaf.prior, leaf.prior, not leaf.prior
+        else:
+            looks_back = leaf.index == "previous"
+            is_each, is_whole = leaf.index in (None, "current", "previous"), leaf.index == "last"
+        if is_each:
+            each[leaf.variable] = max(each.get(leaf.variable, 0), int(looks_back))
+        if is_whole:
+            whole.add(leaf.variable)
+    names = frozenset(leaf.variable for leaf in leaves)
+    is_plain = all(isinstance(leaf, Attribute) and leaf.index in (None, "current") for leaf in leaves)
+    return Conjunct(condition, names, tuple(each.items()), frozenset(whole), is_plain)
+
+
+class Conditions:
+    """All conditions of a query over the rows of one stream. They hold row numbers; a letter is a variable here."""
+
+    def __init__(self, query: QuerySyntax, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._negated = negated_variables(query.pattern)
+        self._conjuncts = [conjunct(predicate) for predicate in query.predicates]
+        self._positive = [one for one in self._conjuncts if not one.names & self._negated]
+        self._definitions = {definition.letter: definition.condition for definition in query.definitions}
+        self._fitting: dict[tuple[Atom, int], bool] = {}
+        self._holding: dict[tuple[Bound, frozenset[str]], bool] = {}
+
+    def fits(self, atom: Atom, row: int) -> bool:
+        """Whether one event is what an atom asks for: its type, and the conditions about it alone."""
+        if (atom, row) not in self._fitting:
+            event = self._rows[row]
+            own = [one for one in self._conjuncts if one.is_plain and one.names == {atom.variable}]
+            defined = self._definitions.get(atom.variable)
+            self._fitting[atom, row] = (
+                (atom.type is None or atom.type == event["type"])
+                and all(one.is_true({atom.variable: [event]}) for one in own)
+                and (defined is None or value_of(defined, Values({None: [event]}, {None: 0})) is True)
+            )
+        return self._fitting[atom, row]
+
+    def is_about_others(self, atom: Atom) -> bool:
+        """Whether a condition compares the events of an atom with others, or with more than one of its own."""
+        return any(atom.variable in one.names and not (one.is_plain and len(one.names) == 1) for one in self._conjuncts)
+
+    def hold(self, bound: Bound) -> bool:
+        """Whether the conditions hold for a match. One about a variable without event is void, so it holds."""
+        events = self._by_variable(bound)
+        return all(one.is_true(events) for one in self._positive if one.names <= events.keys())
+
+    def hold_so_far(self, bound: Bound, still_to_come: frozenset[str]) -> bool:
+        """Whether the conditions hold that are determined, though some variables can still get more events."""
+        key = (bound, still_to_come)
+        if key not in self._holding:
+            events = self._by_variable(bound)
+            determined = [one for one in self._positive if one.names <= events.keys() and not one.whole & still_to_come]
+            self._holding[key] = all(one.is_true(events) for one in determined)
+        return self._holding[key]
+
+    def qualifies(self, atom: Atom, row: int, bound: Bound) -> bool:
+        """Whether an event is one that a negated atom speaks of, given all events of a match."""
+        if not self.fits(atom, row):
+            return False
+        events = self._by_variable((*bound, (row, atom.variable)))
+        named = [one for one in self._conjuncts if atom.variable in one.names]
+        return all(one.names <= events.keys() and one.is_true(events) for one in named)
+
+    def _by_variable(self, bound: Bound) -> dict[str | None, list[Row]]:
+        events: dict[str | None, list[Row]] = {}
+        for row, variable in bound:
+            events.setdefault(variable, []).append(self._rows[row])
+        return events

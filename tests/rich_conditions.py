@@ -1,0 +1,141 @@
+"""Random conditions across events, for ``rich_worlds``: plain functions over a way to pick one of some options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from acep_approx.query.syntax import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Unary,
+)
+
+Pick = Callable[[Sequence[Any]], Any]
+NUMBERS = ("x", "x", "y", "x", "y", "ts")
+TEXTS = ("s", "s", "type", "g")
+COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
+KNOWN_NUMBERS = (1, 2, 0, 3, 1.5, None)
+KNOWN_TEXTS = ("u", "v", "", None)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The variables that a condition may name: those of one event (None: the event at hand), and Kleene variables."""
+
+    single: tuple[str | None, ...]
+    kleene: tuple[str, ...]
+
+
+def condition(pick: Pick, names: Names) -> Expression:
+    """A conjunct: no AND at its top."""
+    match pick((*["test"] * 7, "or", "or", "and", "not", "mostly", "mostly", "mostly")):
+        case "or":
+            return Binary("OR", test(pick, names), test(pick, names))
+        case "and":
+            return Binary("OR", test(pick, names), Binary("AND", test(pick, names), test(pick, names)))
+        case "not":
+            return Unary("NOT", test(pick, names))
+        case "mostly":  # holds for most events, so that there are matches
+            return Binary(pick(("!=", "<=", ">=")), number(pick, names), number(pick, names))
+    return test(pick, names)
+
+
+def test(pick: Pick, names: Names) -> Expression:
+    """A comparison, or a test for a range, a list or NULL."""
+    match pick((*["comparison"] * 6, "text", "text", "between", "in", "text in", "null")):
+        case "text":
+            return Binary(pick(COMPARISONS), text(pick, names), pick((text, text, some_text))(pick, names))
+        case "between":
+            high = pick((shifted, some_number))(pick, names)
+            return Between(shifted(pick, names), number(pick, names), high, pick((False, True)))
+        case "in":
+            values = tuple(Constant(pick(KNOWN_NUMBERS)) for _ in range(pick((2, 1, 3))))
+            return In(shifted(pick, names), values, pick((False, True)))
+        case "text in":
+            values = tuple(Constant(pick(KNOWN_TEXTS)) for _ in range(pick((2, 1))))
+            return In(text(pick, names), values, pick((False, True)))
+        case "null":
+            return IsNull(pick((number, text))(pick, names), pick((False, True)))
+    return comparison(pick, names)
+
+
+def comparison(pick: Pick, names: Names) -> Expression:
+    """Two numbers; of a Kleene variable often each event and those before it."""
+    if names.kleene and pick((True, False)):
+        return looking_back(pick, names)
+    if pick((False, False, True)):
+        return Binary(pick(COMPARISONS), shifted(pick, names), some_number(pick, names))
+    return Binary(pick(COMPARISONS), number(pick, names), shifted(pick, names))
+
+
+def looking_back(pick: Pick, names: Names) -> Expression:
+    """``a[i]`` against the events of its variable before it."""
+    variable = pick(names.kleene)
+    own = Attribute(variable, pick(("current", None)), pick(NUMBERS))
+    match pick(("event", "event", "aggregate", "aggregate", "count")):
+        case "event":
+            before: Expression = Attribute(variable, "previous", pick(NUMBERS))
+        case "aggregate":
+            function = pick(("avg", "sum", "min", "max", "first", "last", "count"))
+            before = Aggregate(function, variable, pick(NUMBERS), prior=True)
+        case "count":
+            before = Aggregate("count", variable, None, prior=True)
+    if pick((False, False, True)):
+        before = Binary(pick("+-*"), before, number(pick, names))
+    return Binary(pick(COMPARISONS), own, before)
+
+
+def shifted(pick: Pick, names: Names) -> Expression:
+    """A number, or two joined by an operator."""
+    match pick((*["number"] * 5, "joined", "constant", "minus")):
+        case "joined":
+            return Binary(pick("+-*/%"), number(pick, names), number(pick, names))
+        case "constant":
+            return Binary(pick("+-*/%"), number(pick, names), Constant(pick((1, 2, 0, 0.5))))
+        case "minus":
+            return Unary("-", number(pick, names))
+    return number(pick, names)
+
+
+def number(pick: Pick, names: Names) -> Expression:
+    """A number of one event, or over several."""
+    variable = pick((*names.single, *names.kleene))
+    if variable in names.single:
+        return Attribute(variable, None, pick(NUMBERS))
+    match pick(("plain", "index", "index", "aggregate", "count")):
+        case "index":
+            return Attribute(variable, pick(("last", "first", "current", "previous")), pick(NUMBERS))
+        case "aggregate":
+            function = pick(("sum", "min", "max", "avg", "first", "last"))
+            return Aggregate(function, variable, pick(NUMBERS), prior=False)
+        case "count":
+            return Aggregate("count", variable, pick((None, "x", "s")), prior=False)
+    return Attribute(variable, None, pick(NUMBERS))
+
+
+def text(pick: Pick, names: Names) -> Expression:
+    """A text of one event, or over several."""
+    variable = pick((*names.single, *names.kleene))
+    if variable in names.single:
+        return Attribute(variable, None, pick(TEXTS))
+    if pick((False, False, True)):
+        return Aggregate(pick(("min", "max", "first", "last")), variable, pick(TEXTS), prior=False)
+    return Attribute(variable, pick((None, "current", "previous", "first", "last")), pick(TEXTS))
+
+
+def some_number(pick: Pick, names: Names) -> Expression:
+    """A constant number or NULL, whatever the names."""
+    return Constant(pick(KNOWN_NUMBERS))
+
+
+def some_text(pick: Pick, names: Names) -> Expression:
+    """A constant text or NULL, whatever the names."""
+    return Constant(pick(KNOWN_TEXTS))

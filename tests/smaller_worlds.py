@@ -1,0 +1,54 @@
+"""Shrink a world that fails: leave out events, conditions, clauses and parts of the pattern while it still fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from acep_approx.errors import AcepError
+from acep_approx.query.shape import choice_of, sequence_of
+from acep_approx.query.syntax import Choice, Pattern, QuerySyntax, Repeat, Sequence
+from tests.rich_worlds import RichWorld, world_of
+
+
+def smallest(world: RichWorld, fails: Callable[[RichWorld], bool]) -> RichWorld:
+    """A world that fails like ``world``, of which nothing can be left out."""
+    for smaller in smaller_worlds(world):
+        if fails(smaller):
+            return smallest(smaller, fails)
+    return world
+
+
+def smaller_worlds(world: RichWorld) -> Iterator[RichWorld]:
+    """Worlds with one thing less, as far as the checks let them be."""
+    for i in range(len(world.rows)):
+        yield replace(world, rows=(*world.rows[:i], *world.rows[i + 1 :]))
+    for query in smaller_queries(world.query):
+        try:
+            yield world_of(query, world.rows)
+        except AcepError:
+            continue
+
+
+def smaller_queries(query: QuerySyntax) -> Iterator[QuerySyntax]:
+    """Queries with one clause, one condition or one part of the pattern less."""
+    for i in range(len(query.predicates)):
+        yield replace(query, predicates=(*query.predicates[:i], *query.predicates[i + 1 :]))
+    yield from (replace(query, equivalences=query.equivalences[1:]),) if query.equivalences else ()
+    yield from (replace(query, weights=query.weights[1:]),) if query.weights else ()
+    yield from (replace(query, errors=query.errors - 1),) if query.errors else ()
+    for pattern in smaller_patterns(query.pattern):
+        yield replace(query, pattern=pattern)
+
+
+def smaller_patterns(pattern: Pattern) -> Iterator[Pattern]:
+    """Patterns with one part less, or one repetition."""
+    match pattern:
+        case Repeat(part=part):
+            yield part
+            yield from (replace(pattern, part=smaller) for smaller in smaller_patterns(part))
+        case Sequence(parts=parts) | Choice(options=parts):
+            join = sequence_of if isinstance(pattern, Sequence) else choice_of
+            for i, part in enumerate(parts):
+                yield join([*parts[:i], *parts[i + 1 :]])
+                yield from (join([*parts[:i], smaller, *parts[i + 1 :]]) for smaller in smaller_patterns(part))

@@ -1,0 +1,227 @@
+"""Plans in words and in drawings: what the runs engine tests when, remembers and merges, and what would be cheaper."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+
+from acep_approx import compile_query
+from acep_approx.automaton.resolve import Register
+from acep_approx.automaton.words import register_text
+from acep_approx.matching.cost import RunsCost
+from acep_approx.matching.explain import MOST_LINES, advice, explain_text
+from acep_approx.matching.planner import plan
+from acep_approx.query.parser import parse
+from acep_approx.query.syntax import Attribute, Binary, Constant
+from tests.rich_worlds import RichWorld, rich_worlds
+from tests.test_runs_oracle import cases, compiled
+
+RISING = """PATTERN SEQ(A a, B+ b[], C c)
+WHERE [k] AND a.price < 5 AND b[i].price > b[i-1].price AND c.price > avg(b[].price) AND a.price < c.price
+WITHIN 5 s"""
+PRICE = Attribute(None, None, "price")
+
+
+def section(text: str, label: str) -> list[str]:
+    """The lines of a plan under a label."""
+    found: list[str] = []
+    now = ""
+    for line in text.splitlines():
+        now = line[:9].strip() or now
+        if now == label:
+            found.append(line[9:])
+    return found
+
+
+def explained(query: str) -> str:
+    """The plan of a query for the runs engine."""
+    return compile_query(query, engine="runs").explain()
+
+
+def test_the_plan_says_why_the_runs_engine() -> None:
+    """Each reason is a piece of the query; none where the engine was asked for."""
+    reasons = section(compile_query(RISING).explain(), "engine")
+    assert reasons[0] == "runs (exact)"
+    assert re.findall(r"condition (.*), which", "\n".join(reasons)) == [
+        "b[i].price > b[i-1].price",
+        "c.price > avg(b[].price)",
+        "a.price < c.price",
+    ]
+    assert "because it was asked for" in explained("ab WITHIN 5")
+
+
+def test_states_say_what_their_runs_remember() -> None:
+    """Only what a later condition reads."""
+    assert section(explained(RISING), "states")[1:] == [
+        "a: remembers price of a",
+        "b: remembers number of b[] that have price, last price of b[], sum of price of b[], price of a",
+        "c: remembers nothing of its events",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("register", "said"),
+    [
+        (Register("value", "a", PRICE), "price of a"),
+        (Register("first", "a", PRICE), "first price of a[]"),
+        (Register("last", "a", PRICE), "last price of a[]"),
+        (Register("count", "a"), "number of a[]"),
+        (Register("counted", "a", PRICE), "number of a[] that have price"),
+        (Register("sum", "a", PRICE), "sum of price of a[]"),
+        (Register("max", "a", PRICE), "max price of a[]"),
+        (Register("least", "a", Binary("*", PRICE, Constant(2))), "least (price * 2) of a[]"),
+        (Register("row", ""), "row of the last event"),
+    ],
+)
+def test_registers_in_words(register: Register, said: str) -> None:
+    """Short, and not to be confused."""
+    assert register_text(register) == said
+
+
+def test_conditions_stand_where_they_are_tested() -> None:
+    """On one event once for all runs; else on an arc, as early as can be; else on complete matches."""
+    assert section(explained(RISING), "tests") == [
+        "of an event: A and price < 5",
+        "of a run, b -> b: b[i].price > b[i-1].price",
+        "of a run, b -> c: c.price > avg(b[].price) and a.price < c.price",
+    ]
+    ended = explained("PATTERN SEQ(A a, B+ b[]) WHERE sum(b[].x) > a.x WITHIN 5")
+    assert section(ended, "tests") == ["of a run, which ends at b: sum(b[].x) > a.x"]
+    inner = explained("PATTERN SEQ(A a, ~(X x), B b) WITHIN 5")
+    assert section(inner, "tests") == ["of a run, a -> b: no X since"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            "SEQ(A+ a[], B+ b[], C c) WHERE a[i].x + b[i].x < c.x",
+            "a[i].x + b[i].x < c.x, because it compares all pairs of events of a[] and b[]",
+        ),
+        (
+            "SEQ(A+ a[], C c) WHERE a[i].x + a[i-1].x < c.x",
+            "a[i].x + a[i-1].x < c.x, because it is about every event of a[], and no one value sums them up",
+        ),
+        ("SEQ(~(X x), A a, B b)", "no X before the first event, because the last event tells how far back"),
+        ("SEQ(A a, B b, ~(X x))", "no X after the last event, so it waits until its window has closed"),
+        (
+            "SEQ(A a, ~(X x), B b) WHERE x.v = a.v",
+            "no X with x.v = a.v, because only then all its events are known",
+        ),
+    ],
+)
+def test_conditions_that_wait_for_the_match_say_why(query: str, said: str) -> None:
+    """All pairs, negations at the ends, negations that are compared with other events."""
+    assert section(explained(f"PATTERN {query} WITHIN 5"), "tests") == [f"of a complete match: {said}"]
+
+
+def test_merging_per_state() -> None:
+    """All into one where nothing is carried; by values; across events where no strategy or negation forbids it."""
+    compared = section(explained("PATTERN SEQ(A a, B b, C c) WHERE a.x != c.x WITHIN 5"), "merging")
+    assert compared == [
+        "a, b: equal, across events: one run stays for all equal (x of a)",
+        "c: nothing comes after, no run stays",
+    ]
+    free = section(explained("abc WITHIN 5"), "merging")
+    assert free[0] == "a, b: equal, across events: one run stays"
+    equals = section(explained("PATTERN SEQ(A a, B b) WHERE a.x = b.x AND b.y > a.y WITHIN 5"), "merging")
+    assert equals[0].endswith("(x of a, y of a); chain: an event meets only the runs whose x of a it equals")
+    better = section(explained("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5"), "merging")
+    assert better[0].endswith("(x of a); pareto, for points: low x of a is better, worse runs go")
+    guarded = section(explained("PATTERN SEQ(A a, ~(X x), B b) WITHIN 5"), "merging")
+    assert guarded[0].startswith("a: equal: of the runs that one event brings one stays; a negation asks when")
+    next_ = section(
+        explained("PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { a.x < c.x } WITHIN 5"), "merging"
+    )
+    assert next_[0] == "a: equal: of the runs that one event brings one stays; those of other events stay apart"
+    assert next_[1].startswith("b: equal: of the runs that one event brings one for all equal (x of a) stays")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        ("skip_till_any_match", "a run that can take an event also goes on without it"),
+        ("skip_till_next_match", "passes over only events that it cannot take"),
+        ("partition_contiguity", "an event of its partition"),
+        ("strict_contiguity", "an event of the stream"),
+    ],
+)
+def test_the_strategy_says_what_it_ignores(strategy: str, said: str) -> None:
+    """In one sentence."""
+    text = explained(f"PATTERN SEQ(A a, B b) WHERE {strategy} {{ a.x < b.x }} WITHIN 5")
+    (line,) = section(text, "strategy")
+    assert line.startswith(strategy)
+    assert said in line
+
+
+def test_cost_is_sizes_alone() -> None:
+    """Two words and the registers per run; nothing is determinised, however large that would be."""
+    cost = compile_query(RISING).plan.cost
+    assert isinstance(cost, RunsCost)
+    assert (cost.states, cost.arcs, cost.letters, cost.bytes_per_run) == (4, 4, 3, 8 * (2 + 4))
+    assert "16 to 48 bytes per run" in explained(RISING)
+    many = "PATTERN SEQ(" + ", ".join(f"(A a{i}){{0,1}}, B b{i}" for i in range(12)) + ") WHERE b0.x < b1.x WITHIN 5"
+    assert compile_query(many).plan.cost.states > 12
+
+
+def test_advice() -> None:
+    """What would be cheaper; nothing where nothing is known to be."""
+    assert any("[attribute]" in note for note in section(explained("ab WITHIN 5"), "advice"))
+    assert any("the cells can run this query" in note for note in section(explained("ab WITHIN 5"), "advice"))
+    late = explained("PATTERN SEQ(A+ a[], B+ b[], C c, ~(D d)) WHERE a[i].x + b[i].x < c.x WITHIN 5")
+    assert any("excludes no run on its way" in note for note in section(late, "advice"))
+    assert any("wait for one window" in note for note in section(late, "advice"))
+    kleene = "PATTERN SEQ(A+ a[], B b) WHERE [k] AND a[i].x > a[i-1].x WITHIN 5"
+    assert [note for note in section(explained(kleene), "advice") if "2^W" in note]
+    assert not section(explained(kleene + " NON OVERLAP"), "advice")
+    chosen = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { [k] AND a[i].x > a[i-1].x } WITHIN 5"
+    assert not section(explained(chosen), "advice")
+    assert "multiplies" in section(explained("abc WITHIN 5 ERRORS 2"), "advice")[0]
+
+
+def test_long_plans_are_cut() -> None:
+    """A drawing has them all."""
+    letters = ", ".join(f"A a{i}" for i in range(30))
+    states = section(explained(f"PATTERN SEQ({letters}) WITHIN 5"), "states")
+    assert states[-1] == f"... and {30 - MOST_LINES} more"
+
+
+# --- drawings ---------------------------------------------------------------------------------------------------
+
+
+def test_drawings_show_registers_and_conditions() -> None:
+    """At the states what is remembered, on the arcs what is tested."""
+    query = compile_query(
+        "PATTERN SEQ(A a, ~(X x), B+ b[], ~(Y y)) WHERE b[i].x > a.x AND sum(b[].x) > 3 WITHIN 5 ERRORS 1"
+    )
+    mermaid = query.explain("mermaid")
+    assert '"B and b[i].x #gt; a.x if no X since"' in mermaid
+    assert "x of a" in mermaid
+    assert "end if sum(b[].x) #gt; 3 and no Y after" in mermaid
+    value = json.loads(query.explain("json"))
+    registers = query.plan.registers
+    assert registers is not None
+    assert len(value["states"]) == len(value["registers"]) == len(registers.states)
+    assert len(set(value["states"])) == len(value["states"])
+    assert len(value["arcs"]) == len(registers.steps)
+    assert {"b[i].x > a.x"} == {test for arc in value["arcs"] for test in arc["tests"]}
+    dot = query.explain("dot")
+    assert len(re.findall(r"^  s\d+ -> s\d+", dot, re.M)) == len(registers.steps)
+    assert query._repr_mimebundle_()["text/vnd.mermaid"] == mermaid
+
+
+@cases(300)
+@given(rich_worlds())
+def test_every_query_can_be_explained(world: RichWorld) -> None:
+    """In words and in drawings; states of one name would be confused."""
+    query = compiled(world)
+    if query is None:
+        return
+    assert "engine   runs" in query.explain()
+    for form in ("mermaid", "dot", "json"):
+        assert query.explain(form)
+    assert explain_text(plan(parse(world.text)))
+    assert all(isinstance(note, str) for note in advice(query.plan))
