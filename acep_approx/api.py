@@ -21,7 +21,7 @@ from acep_approx.query.syntax import QuerySyntax
 
 if TYPE_CHECKING:
     from acep_approx.automaton.automaton import Automaton
-    from acep_approx.why.answer import Why
+    from acep_approx.why.result import Why
 
 
 def compile_query(

@@ -26,7 +26,10 @@ def imported(code: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", ["--help", "--version", "run --help", "check --help", "explain --help"])
+COMMANDS = ("run", "why", "check", "explain")
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", *(f"{command} --help" for command in COMMANDS)])
 def test_help_imports_nothing_heavy(arguments):
     assert not imported(COMMAND.format(arguments.split())) & HEAVY
 

@@ -121,6 +121,6 @@ def _halves(expression: Expression, kleene: frozenset[str]) -> tuple[Expression,
             halves = Binary(">=", operand, low, span), Binary("<=", operand, high, span)
             whole = Condition(expression, kleene)
             parts = [Condition(half, kleene) for half in halves]
-            if all(p.names == whole.names and p.looks_back == whole.looks_back for p in parts):
+            if all((p.names, p.looks_back, p.whole) == (whole.names, whole.looks_back, whole.whole) for p in parts):
                 return halves
     return (expression,)

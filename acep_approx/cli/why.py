@@ -13,7 +13,7 @@ from acep_approx.cli.options import OnMalformed
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
-    from acep_approx.why.answer import Why
+    from acep_approx.why.result import Why
 
 
 class Answer(StrEnum):

@@ -5,6 +5,7 @@ Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/runs.md``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ from acep_approx.matching.run_tables import RunTables
 
 Ints = npt.NDArray[np.int64]
 FIRST_ROOM = 64
+SLICE = 1 << 14
+"""Run-steps between two looks at the clock: about 50 us."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Runs:
     Attributes
     ----------
     limit : int
-        Run-steps after which ``advance`` stops; -1 for none.
+        Run-steps, counted from the beginning of the stream, after which ``advance`` stops; -1 for none.
     """
 
     def __init__(
@@ -237,7 +240,7 @@ class Runs:
 
     # --- running --------------------------------------------------------------------------------------------
 
-    def advance(self, events: RunEvents, floors: Ints) -> bool:
+    def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
         """Run a batch of grouped events; go on with it after a stop.
 
         Parameters
@@ -245,11 +248,13 @@ class Runs:
         events : RunEvents
         floors : int64, shape (slots,) or (1,)
             Starts from which on links may still be asked for while this batch is listed.
+        deadline : float, optional
+            A time of ``time.perf_counter`` to stop at; it is looked at every ``SLICE`` run-steps.
 
         Returns
         -------
         bool
-            False if the limit of run-steps stopped it: call again with the same events.
+            False if ``limit`` or the deadline stopped it: call again with the same events to go on.
 
         Raises
         ------
@@ -257,17 +262,22 @@ class Runs:
             ACEP-D201: a whole number in a condition passed 64 bits.
         """
         control = self.control
-        control[kernel.LIMIT] = self.limit
         while True:
+            slice_end = int(control[kernel.DONE_STEPS]) + SLICE
+            most = [steps for steps in (self.limit, slice_end if deadline is not None else -1) if steps >= 0]
+            control[kernel.LIMIT] = min(most, default=-1)
             status = kernel.advance(
                 events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel(), control,
                 self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
                 self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
                 self.places, self._buckets, self.index, self.columns.texts.ranks,
             )  # fmt: skip
-            if status in (kernel.DONE, kernel.STOPPED):
-                return bool(status == kernel.DONE)
-            self._make_room(int(status), floors)
+            if status == kernel.DONE:
+                return True
+            if status != kernel.STOPPED:
+                self._make_room(int(status), floors)
+            elif deadline is None or control[kernel.DONE_STEPS] == self.limit or time.perf_counter() >= deadline:
+                return False
 
     def _make_room(self, status: int, floors: Ints) -> None:
         asked = int(self.control[kernel.ASK])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, sequence_of, walk
 from acep_approx.query.syntax import Absent, Choice, Pattern, QuerySyntax, Repeat, Sequence
 from acep_approx.why.place import Place, find_place, tick_text
+from acep_approx.why.result import Why, text_of
 from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
 
 STEPS = 2_000_000
@@ -31,68 +32,6 @@ STEPS = 2_000_000
 LISTED = 10_000
 """Matches that are looked at to find the best one."""
 MORE_ERRORS = 3
-
-
-@dataclass(frozen=True)
-class Why:
-    """The answer.
-
-    Attributes
-    ----------
-    around : str
-        The time that was asked for.
-    key : dict
-        The values of the equivalence attributes.
-    matched : bool
-        Whether there is a match.
-    errors : int
-        Of the match, or of the partial match so far.
-    missing : tuple of str
-        Variables without event, of a match.
-    events : tuple of dict
-        Events of the match or of the furthest partial match: variable, row, time, type, and attributes of the query.
-    why : str
-        Why it came no further: as in ``Matches.partial``; empty for a match, and where nothing began.
-    awaited : tuple of dict
-        Per variable that could have come next what came: see ``waiting.Awaited``.
-    helps : tuple of str
-        What would have made a match, each on its own.
-    lines : tuple of str
-        All this in words.
-    """
-
-    around: str
-    key: dict[str, Any]
-    matched: bool
-    errors: int = 0
-    missing: tuple[str, ...] = ()
-    events: tuple[dict[str, Any], ...] = ()
-    why: str = ""
-    awaited: tuple[dict[str, Any], ...] = ()
-    helps: tuple[str, ...] = ()
-    headline: str = ""
-    lines: tuple[str, ...] = ()
-
-    def table(self) -> list[list[str]]:
-        """The events as a table of texts, its header first; empty where there are none."""
-        if not self.events:
-            return []
-        names = [n for n in self.events[0] if any(event[n] not in (None, "") for event in self.events)]
-        return [names, *([_text(event[n]) for n in names] for event in self.events)]
-
-    def text(self) -> str:
-        """The answer in words."""
-        rows = self.table()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-        shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([self.headline, *(f"  {line}" for line in shown), *self.lines])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values, as for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return self.text()
 
 
 def explain(
@@ -204,7 +143,7 @@ class _Answer:
     # --- words ----------------------------------------------------------------------------------------------
 
     def _of(self) -> str:
-        values = ", ".join(_text(value) for value in self.place.key.values())
+        values = ", ".join(text_of(value) for value in self.place.key.values())
         return f" of {values}" if values else ""
 
     def _event(self, at: int) -> dict[str, Any]:
@@ -412,7 +351,3 @@ def _progress(found: _Found) -> tuple[int, int, int, int]:
 
 def _amount(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _text(value: Any) -> str:
-    return "-" if value is None else str(value)
