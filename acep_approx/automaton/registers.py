@@ -38,9 +38,9 @@ class State:
 class Step:
     """An arc between states.
 
-    ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which no
-    event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be skipped
-    (skip till next match).
+    ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which
+    no event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be
+    skipped (skip till next match).
     """
 
     arc: int
@@ -57,7 +57,7 @@ class Step:
 class RegisterAutomaton:
     """States, steps and liveness for one query.
 
-    ``letters`` are those of the automaton, and more where a condition on one event is for one arc only (``a[1].x > 3``).
+    ``letters`` are those of the automaton, and more where a condition on one event is for one arc (``a[1].x > 3``).
     ``final_checks[state]`` are tested when a match ends there. ``filters`` are conditions that complete matches are
     tested with; ``late_guards`` the letters of negations that only complete matches can be tested with.
     """

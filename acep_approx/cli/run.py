@@ -140,7 +140,8 @@ def run(
     compiled = compile_query(text, errors=errors, within=within, engine=engine.value)
     begun = clock.perf_counter()
     is_seen = form is not Format.TABLE and file is None and sys.stdout.isatty()  # rows and a bar would mix
-    with progress_bar("matching", enabled=not (quiet or is_seen)) as progress:
+    label = "matching" if compiled.plan.engine == "cells" else "matching (the first run compiles the engine)"
+    with progress_bar(label, enabled=not (quiet or is_seen)) as progress:
         matches = compiled.match(
             inputs,
             time=time,

@@ -226,7 +226,15 @@ class Finder:
         return bad
 
     def _broken(
-        self, letter: int, found: Found, bindings: Bindings, match: Ints, low: Ints, high: Ints, since: Ints, until: Ints
+        self,
+        letter: int,
+        found: Found,
+        bindings: Bindings,
+        match: Ints,
+        low: Ints,
+        high: Ints,
+        since: Ints,
+        until: Ints,
     ) -> Ints:
         """The matches in whose gaps an event of ``letter`` lies that satisfies its conditions."""
         gap, event = self.log.between(letter, found.slot[match], low, high)

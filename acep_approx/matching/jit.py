@@ -35,14 +35,15 @@ has an underscore, but has been there since numba 0.20."""
 
 
 class _Kernel:
-    """A compiled function with LLVM's vectorisers set for our loops while it compiles.
+    """A compiled function with LLVM set for our loops while it compiles.
 
     Kernels with short inner loops over lanes: packing neighbouring statements (SLP) speeds them up by 1.4-2.3 times,
-    the loop vectoriser slows them down; kernels with long loops over columns need it. Both flags are global in numba,
-    so they are set only during compilation.
+    the loop vectoriser slows them down; kernels with long loops over columns need it, and gain nothing from the highest
+    level of optimisation, which takes a quarter longer. The flags are global in numba, so they are set only during
+    compilation.
     """
 
-    def __init__(self, function: Callable[..., Any], flags: tuple[int, int]) -> None:
+    def __init__(self, function: Callable[..., Any], flags: tuple[int, int, int]) -> None:
         self._flags = flags
         try:
             self._compiled = numba.njit(cache=True, nogil=True, **_BARE)(function)
@@ -53,26 +54,27 @@ class _Kernel:
     def __call__(self, *args: Any) -> Any:
         if self._compiled.signatures:
             return self._compiled(*args)
-        before = _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE
-        _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE = self._flags
+        before = _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE, _config.OPT
+        slp, loops, level = self._flags
+        _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE, _config.OPT = slp, loops, type(_config.OPT)(level)
         try:
             return self._compiled(*args)
         finally:
-            _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE = before
+            _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE, _config.OPT = before
 
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` on its first call; its arguments are integers and flat arrays, always of the same types."""
     if numba is None:
         return function
-    return _Kernel(function, (1, 0))  # type: ignore[return-value]
+    return _Kernel(function, (1, 0, 3))  # type: ignore[return-value]
 
 
 def block_kernel(function: Function) -> Function:
     """Like ``kernel``, for functions that spend their time in long loops over columns."""
     if numba is None:
         return function
-    return _Kernel(function, (0, 1))  # type: ignore[return-value]
+    return _Kernel(function, (0, 1, 2))  # type: ignore[return-value]
 
 
 def inline(function: Function) -> Function:

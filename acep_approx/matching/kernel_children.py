@@ -6,7 +6,20 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import inline, ix
-from acep_approx.matching.kernel_pools import ALL, BASE, CHILDREN, COLUMNS, HASHED, MERGE, ROOM, RUNS, merge_child
+from acep_approx.matching.kernel_pools import (
+    ALL,
+    APART,
+    BASE,
+    CHILDREN,
+    COLUMNS,
+    HASHED,
+    MERGE,
+    REST,
+    ROOM,
+    RUNS,
+    merge_child,
+    note_trial,
+)
 from acep_approx.matching.kernel_vm import BLOCK, REGISTER, SCALAR
 
 Ints = npt.NDArray[np.int64]
@@ -187,16 +200,21 @@ def make_children(
 ) -> int:  # fmt: skip
     """Children of the chosen runs in the pool at ``t``, as this pool merges them; returns how many were merged."""
     how = pools[ix(t + MERGE)]
+    if how == HASHED and pools[ix(t + REST)] > 0:
+        pools[ix(t + REST)] = max(pools[ix(t + REST)] - m, 0)
+        how = APART
     if how == ALL:
         return child_of_all(
             tables, words, pools, links, owner, t, moves, fields, starts, before, registers, room, temporaries, chosen,
             m, link, here, keeps, key,
         )  # fmt: skip
     if how == HASHED:
-        return children_by_registers(
+        merged = children_by_registers(
             tables, words, pools, links, owner, buckets, first_stamp, t, moves, fields, starts, before, registers, room,
             temporaries, chosen, m, link, here, keeps, key, first_stamp + pool,
         )  # fmt: skip
+        note_trial(t, pools, m, merged)
+        return merged
     children_apart(
         tables, words, pools, links, owner, t, moves, fields, starts, before, registers, room, temporaries, chosen, m,
         link, here, keeps, key,

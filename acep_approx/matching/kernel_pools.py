@@ -18,7 +18,29 @@ Ints = npt.NDArray[np.int64]
 NEVER = -(2**62)
 
 # words of a pool
-RUNS, BASE, ROOM, CHILDREN, KEPT, RANK, OLDEST, AGE, COUNTED, MERGE, FIELDS, INDEX, INDEX_SIZE, KEYS, KEY = range(15)
+(
+    RUNS,
+    BASE,
+    ROOM,
+    CHILDREN,
+    KEPT,
+    HEAD,
+    RANK,
+    OLDEST,
+    AGE,
+    COUNTED,
+    MERGE,
+    FIELDS,
+    INDEX,
+    INDEX_SIZE,
+    IS_PROBED,
+    IS_STALE,
+    TRIED,
+    JOINED,
+    REST,
+    KEYS,
+    KEY,
+) = range(21)
 MOST_KEYS = 4
 """Most registers that runs are indexed by."""
 POOL = KEY + MOST_KEYS
@@ -34,8 +56,12 @@ EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
 LARGE_FRONT = 256
 """Runs in a pool beyond which no dominated ones are looked for."""
 
-SWEEP_EVERY = 16
-"""Events after which runs that may be too old are looked for in a pool."""
+SWEEP_EVERY, SMALL_POOL = 16, 32
+"""Events after which runs that may be too old are looked for in a pool, unless it has few: then at once. Runs nearly
+always stand in the order of their starts, so those too old are the first: a pool is gone through from its ``HEAD`` on.
+"""
+TRIAL, REST_AFTER, LEAST_GAIN = 4096, 16, 256
+"""Where of so many children not one in ``LEAST_GAIN`` is merged, ``REST_AFTER`` times as many are not tried."""
 
 SAVED = 4
 """Words before the columns of a saved pool: pool, runs, rank, oldest start."""
@@ -50,8 +76,7 @@ MIX = 1640531527
 def hash_word(h: int, word: int) -> int:
     """One more word of a hash, 31 bits; no step leaves 63 bits, so plain Python computes the same."""
     h = ((h ^ (word & SMALL)) * MIX) & SMALL
-    h = ((h ^ (h >> 15) ^ ((word >> 31) & SMALL)) * MIX) & SMALL
-    return h
+    return ((h ^ (h >> 15) ^ ((word >> 31) & SMALL)) * MIX) & SMALL
 
 
 @inline
@@ -86,7 +111,7 @@ def merge_child(
     while buckets[ix(2 * place)] >= first:
         other = buckets[ix(2 * place + 1)]
         if buckets[ix(2 * place)] == stamp and same_registers(words, base, room, fields, child, other):
-            return other
+            return int(other)
         place = (place + 1) & (size - 1)
     buckets[ix(2 * place)] = stamp
     buckets[ix(2 * place + 1)] = child
@@ -100,8 +125,7 @@ def head_of(words: Ints, pools: Ints, p: int, run: int) -> int:
     h = 17
     for k in range(pools[ix(p + KEYS)]):
         h = hash_word(h, words[ix(base + (COLUMNS + pools[ix(p + KEY + k)]) * room + run)])
-    head: int = pools[ix(p + INDEX)] + ((h ^ (h >> 13)) & (pools[ix(p + INDEX_SIZE)] - 1))
-    return head
+    return int(pools[ix(p + INDEX)] + ((h ^ (h >> 13)) & (pools[ix(p + INDEX_SIZE)] - 1)))
 
 
 @inline
@@ -158,13 +182,38 @@ def fill_index(p: int, pools: Ints, words: Ints, index: Ints) -> None:
 
 
 @inline
+def index_runs(p: int, pools: Ints, words: Ints, index: Ints) -> None:
+    """Index the runs of a pool anew, unless merging rests there."""
+    if pools[ix(p + INDEX_SIZE)] > 0:
+        if pools[ix(p + REST)] > 0 and not pools[ix(p + IS_PROBED)]:
+            pools[ix(p + IS_STALE)] = 1
+        else:
+            fill_index(p, pools, words, index)
+            pools[ix(p + IS_STALE)] = 0
+
+
+@inline
+def note_trial(p: int, pools: Ints, tried: int, joined: int) -> None:
+    """Note how many children were merged; where it was not worth the trouble, let merging rest for a while."""
+    pools[ix(p + TRIED)] += tried
+    pools[ix(p + JOINED)] += joined
+    if pools[ix(p + TRIED)] >= TRIAL:
+        if pools[ix(p + JOINED)] * LEAST_GAIN < pools[ix(p + TRIED)]:
+            pools[ix(p + REST)] = REST_AFTER * pools[ix(p + TRIED)]
+            pools[ix(p + IS_STALE)] = pools[ix(p + INDEX_SIZE)] > 0 and not pools[ix(p + IS_PROBED)]
+        pools[ix(p + TRIED)] = 0
+        pools[ix(p + JOINED)] = 0
+
+
+@inline
 def candidates(
-    p: int, pools: Ints, words: Ints, index: Ints, tables: Ints, scalars: int, skip: int, most: int, scratch: int,
-    chosen: Ints,
+    p: int, pools: Ints, words: Ints, index: Ints, tables: Ints, scalars: int, skip: int, most: int, low: int,
+    scratch: int, chosen: Ints,
 ) -> int:  # fmt: skip
     """Copy the runs that agree with ``scalars`` in the indexed registers into a block at ``scratch``.
 
-    The first ``skip`` of them are left out, and so is what is beyond ``most``. Returns how many were copied.
+    Runs that started before ``low`` do not count. The first ``skip`` of them are left out, and so is what is beyond
+    ``most``. Returns how many were copied.
     """
     base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
     h, keys = 17, pools[ix(p + KEYS)]
@@ -176,7 +225,7 @@ def candidates(
     run = index[ix(pools[ix(p + INDEX)] + ((h ^ (h >> 13)) & (pools[ix(p + INDEX_SIZE)] - 1)))] - 1
     found = 0
     while run >= 0 and found < skip + most:
-        same = True
+        same = words[ix(base + run)] >= low
         for k in range(keys):
             column = base + (COLUMNS + pools[ix(p + KEY + k)]) * room
             same &= words[ix(column + run)] == words[ix(tables[ix(scalars + k)])]
@@ -255,7 +304,10 @@ def keep_front(
 
 @inline
 def drop_expired(p: int, pools: Ints, words: Ints, index: Ints, low: int) -> int:
-    """Drop the runs that started before ``low``, keeping the order of the others; returns how many went."""
+    """Drop the runs that started before ``low``, keeping the order of the others.
+
+    Returns how many of those went that counted as live.
+    """
     base, room, runs = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + RUNS)]
     kept = 0
     oldest = -NEVER
@@ -267,13 +319,15 @@ def drop_expired(p: int, pools: Ints, words: Ints, index: Ints, low: int) -> int
                 for f in range(COLUMNS + pools[ix(p + FIELDS)]):
                     words[ix(base + f * room + kept)] = words[ix(base + f * room + run)]
             kept += 1
+    gone = pools[ix(p + COUNTED)] - kept
     pools[ix(p + RUNS)] = kept
+    pools[ix(p + HEAD)] = 0
     pools[ix(p + OLDEST)] = oldest
     pools[ix(p + AGE)] = 0
-    pools[ix(p + COUNTED)] += kept - runs
-    if kept < runs and pools[ix(p + INDEX_SIZE)] > 0:
-        fill_index(p, pools, words, index)
-    return runs - kept
+    pools[ix(p + COUNTED)] = kept
+    if kept < runs:
+        index_runs(p, pools, words, index)
+    return int(gone)
 
 
 @inline
@@ -323,6 +377,7 @@ def load_runs(key: int, pools: Ints, count: int, words: Ints, stored: Ints, plac
             for i in range(pools[ix(p + INDEX_SIZE)]):
                 index[ix(pools[ix(p + INDEX)] + i)] = 0
         pools[ix(p + RUNS)] = 0
+        pools[ix(p + HEAD)] = 0
         pools[ix(p + COUNTED)] = 0
         pools[ix(p + OLDEST)] = -NEVER
         pools[ix(p + AGE)] = 0
@@ -333,7 +388,7 @@ def load_runs(key: int, pools: Ints, count: int, words: Ints, stored: Ints, plac
         p = pool * POOL
         base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
         if runs > room:
-            return pool
+            return int(pool)
         pools[ix(p + RUNS)] = runs
         pools[ix(p + COUNTED)] = runs
         pools[ix(p + RANK)] = stored[ix(at + 2)]
@@ -343,8 +398,7 @@ def load_runs(key: int, pools: Ints, count: int, words: Ints, stored: Ints, plac
             for run in range(runs):
                 words[ix(base + f * room + run)] = stored[ix(at + run)]
             at += runs
-        if pools[ix(p + INDEX_SIZE)] > 0:
-            fill_index(p, pools, words, index)
+        index_runs(p, pools, words, index)
     return -1
 
 
@@ -369,8 +423,8 @@ def put_away(key: int, end: int, pools: Ints, count: int, words: Ints, stored: I
 
 @block_kernel
 def index_again(pool: int, pools: Ints, words: Ints, index: Ints) -> None:
-    """``fill_index`` for callers in Python."""
-    fill_index(pool * POOL, pools, words, index)
+    """``index_runs`` for callers in Python."""
+    index_runs(pool * POOL, pools, words, index)
 
 
 @block_kernel

@@ -22,19 +22,25 @@ from acep_approx.matching.kernel_pools import (
     COLUMNS,
     COUNTED,
     FIELDS,
+    HEAD,
     INDEX_SIZE,
+    IS_STALE,
     KEPT,
     OLDEST,
     POOL,
     RANK,
+    REST,
     ROOM,
     RUNS,
+    SMALL_POOL,
     SWEEP_EVERY,
     across_events,
     candidates,
     drop_expired,
+    index_runs,
     keep_front,
     load_runs,
+    note_trial,
     save_runs,
     save_words,
 )
@@ -148,11 +154,19 @@ def begin_event(
         p = tables[ix(shape[TARGETS] + i)] * POOL
         if strategy == CONTIGUOUS and pools[ix(p + RANK)] != rank - 1:
             pools[ix(p + RUNS)] = 0
-        if pools[ix(p + OLDEST)] < low and pools[ix(p + RUNS)] > 0:
-            pools[ix(p + AGE)] += 1
-            if pools[ix(p + AGE)] >= SWEEP_EVERY:
-                header[LIVE] -= drop_expired(p, pools, words, index, low)
+            pools[ix(p + HEAD)] = 0
         runs = pools[ix(p + RUNS)]
+        if pools[ix(p + OLDEST)] < low and runs > 0:
+            head, base = pools[ix(p + HEAD)], pools[ix(p + BASE)]
+            while head < runs and words[ix(base + head)] < low:
+                head += 1
+            pools[ix(p + HEAD)] = head
+            pools[ix(p + AGE)] += 1
+            if pools[ix(p + AGE)] >= SWEEP_EVERY or runs <= SMALL_POOL:
+                header[LIVE] -= drop_expired(p, pools, words, index, low)
+                runs = pools[ix(p + RUNS)]
+        if pools[ix(p + IS_STALE)] and pools[ix(p + REST)] == 0:
+            index_runs(p, pools, words, index)
         pools[ix(p + CHILDREN)] = runs
         pools[ix(p + KEPT)] = 0 if strategy == CONTIGUOUS else runs
     header[STAMP] += 1
@@ -311,10 +325,13 @@ def end_event_in(
         header[MERGED] += children + made - runs
         children = min(children, runs)
         kept = children
+    elif pools[ix(p + INDEX_SIZE)] > 0 and pools[ix(p + IS_STALE)]:
+        pools[ix(p + REST)] = max(pools[ix(p + REST)] - made, 0)
     elif pools[ix(p + INDEX_SIZE)] > 0 and made > 0:
         runs = across_events(p, pools, words, links, header[LINKS], index, children, runs)
         gone = made - (runs - children)
         header[MERGED] += gone
+        note_trial(p, pools, made, gone)
         if shape[KEEPS_LINEAGE] != NO_LINEAGE:
             if shape[KEEPS_LINEAGE] == WITH_OWNER:
                 for link in range(header[LINKS], header[LINKS] + gone):
@@ -331,8 +348,10 @@ def end_event_in(
             for q in range(runs - children):
                 words[ix(to + q)] = words[ix(source + q)]
         runs = kept + runs - children
-    header[LIVE] += runs - pools[ix(p + COUNTED)]
-    pools[ix(p + COUNTED)] = runs
+        pools[ix(p + HEAD)] = 0
+    live = runs - pools[ix(p + HEAD)]
+    header[LIVE] += live - pools[ix(p + COUNTED)]
+    pools[ix(p + COUNTED)] = live
     pools[ix(p + RUNS)] = runs
     pools[ix(p + RANK)] = rank
 
@@ -351,7 +370,7 @@ def advance(
         DONE, STOPPED (the limit of run-steps), TOO_LARGE (an integer passed 64 bits), or which array must grow
         (``header[ASK]`` says by how much, or which pool): then call again.
     """
-    events, strategy, pool_count, letters = slot.size, shape[STRATEGY], shape[POOLS], shape[GUARD_LETTERS]
+    events, pool_count, letters = slot.size, shape[POOLS], shape[GUARD_LETTERS]
     while header[EVENT] < events:
         e = header[EVENT]
         now, key, kind = tick[ix(e)], slot[ix(e)], cls[ix(e)]
@@ -379,6 +398,8 @@ def advance(
                 runs = pools[ix(p + CHILDREN)] if pool > 0 else 1
                 if removes and offset == 0:
                     pools[ix(p + KEPT)] = 0
+                if probe < 0:
+                    offset = max(offset, pools[ix(p + HEAD)])
                 while offset < runs:
                     n = min(BLOCK, runs - offset)
                     if pool > 0 and header[LIMIT] >= 0:
@@ -394,7 +415,7 @@ def advance(
                     if probe >= 0:
                         base, room, at = shape[SCRATCH], BLOCK, 0
                         scalars = shape[PROBES] + probe
-                        n = candidates(p, pools, words, index, tables, scalars, offset, n, base, chosen)
+                        n = candidates(p, pools, words, index, tables, scalars, offset, n, low, base, chosen)
                         if n == 0:
                             break
                     if run_block(

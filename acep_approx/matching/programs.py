@@ -140,7 +140,7 @@ class Lowering:
 
     # --- values ---------------------------------------------------------------------------------------------
 
-    def value(self, node: Resolved, like: Kind = "int") -> Operand:  # noqa: PLR0911  one for each kind of node
+    def value(self, node: Resolved, like: Kind = "int") -> Operand:
         """Where the value of a resolved expression stands once the program has run."""
         match node:
             case Own():
@@ -173,7 +173,8 @@ class Lowering:
             case Binary(op=op, left=left, right=right):
                 return self._calculated(op, left, right)
             case Between(operand=operand, low=low, high=high, negated=negated):
-                found = self._new("truth", vm.AND, self._compared(">=", operand, low), self._compared("<=", operand, high))
+                above = self._compared(">=", operand, low)
+                found = self._new("truth", vm.AND, above, self._compared("<=", operand, high))
                 return self._new("truth", vm.NOT, found) if negated else found
             case In(operand=operand, values=values, negated=negated):
                 tests = [self._compared("=", operand, value) for value in values]

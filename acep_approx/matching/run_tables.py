@@ -43,8 +43,9 @@ class Pool:
     """A state with a number of errors, and what becomes of runs that reach it.
 
     ``merge``: of runs that one event brings here; ``across``: whether runs are merged with those of other events, by an
-    index over the registers ``keys``; ``front``: which values of each register are better (none: all runs are kept);
-    ``stays``: whether anything can come after; ``is_end``: whether a match can end here.
+    index over the registers ``keys``; ``is_probed``: whether events find runs by it; ``front``: which values of each
+    register are better (none: all runs are kept); ``stays``: whether anything can come after; ``is_end``: whether a
+    match can end here.
     """
 
     state: int
@@ -52,6 +53,7 @@ class Pool:
     merge: int
     fields: int
     across: bool = False
+    is_probed: bool = False
     keys: tuple[int, ...] = ()
     front: tuple[int, ...] = ()
     stays: bool = True
@@ -177,6 +179,7 @@ class RunTables:
             merge=self._merge(state, stays),
             fields=len(live),
             across=across,
+            is_probed=bool(keys),
             keys=keys or tuple(range(min(len(live), MOST_KEYS))) if across else (),
             front=front,
             stays=stays,

@@ -140,6 +140,7 @@ class Runs:
             pools[number, kp.BASE], pools[number, kp.ROOM] = at, room
             pools[number, kp.MERGE], pools[number, kp.FIELDS] = pool.merge, pool.fields
             pools[number, kp.OLDEST] = -kp.NEVER
+            pools[number, kp.IS_PROBED] = pool.is_probed
             pools[number, kp.KEYS] = len(pool.keys)
             pools[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
             at += room * (kp.COLUMNS + pool.fields)
@@ -373,7 +374,7 @@ class Runs:
                 event = out_event[: 2 * bound].reshape(bound, 2)
                 offset = np.concatenate(([0], np.cumsum(match[:, 1])))
                 yield Bound(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
-            if status == kernel_lineage.OUT_FULL and out_event.size < max(2 * chunk, 2 * out_event.size * (not matches)):
+            if status == kernel_lineage.OUT_FULL and (size < chunk or not matches):
                 size *= 2  # there are many, or one alone did not fit
                 out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
             header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
