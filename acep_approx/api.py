@@ -13,7 +13,7 @@ from acep_approx.matching.explain import explain_text
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.matches import Matches
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.matching.planner import MERGING, Plan, plan
+from acep_approx.matching.planner import MERGING, Plan, merging, plan
 from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.parser import parse, parse_window
 from acep_approx.query.printer import to_text
@@ -131,6 +131,7 @@ class Query:
         DataError
             When the events are read: a missing column, a wrong type, time that runs backwards.
         """
+        merging(merge)  # a wrong name is told before anything is read
         options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge}
         source = open_source(events, format=format, on_malformed=on_malformed, rejects=rejects)
         return Matches(self.plan, source, options, sort=sort, limit=limit, on_progress=on_progress)

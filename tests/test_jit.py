@@ -14,6 +14,15 @@ from acep_approx import compile_query
 print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t} for i, t in enumerate("cdaeb")])))
 """
 
+RUNS = """
+from random import Random
+from tests.rich_worlds import rich_world
+from tests.test_runs_oracle import agrees
+for seed in range(60):
+    agrees(rich_world(Random(seed), non_overlap=False))
+print(seed + 1)
+"""
+
 
 def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python in the project's root."""
@@ -40,3 +49,9 @@ def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
     script = "import numba.core.caching as c; c.CacheImpl._locator_classes = []\n" + MATCH
     done = python("-c", script, HOME=str(nowhere), NUMBA_CACHE_DIR="")
     assert done.stdout.split() == ["5"], done.stderr
+
+
+def test_the_runs_engine_as_plain_python() -> None:
+    """Against brute force without numba, where an index out of range is an error and nothing wraps around."""
+    done = python("-W", "error", "-c", RUNS, ACEP_JIT="0")
+    assert done.stdout.split() == ["60"], done.stderr

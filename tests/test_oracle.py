@@ -29,7 +29,7 @@ NEEDS_RUNS = "ACEP-Q900"
 def compiled(world: World) -> Query | None:
     """The compiled query; None where a negation can be the first or the last part, which the cells cannot answer."""
     try:
-        return compile_query(world.text)
+        return compile_query(world.text, engine="cells")
     except QueryError as error:
         assert error.code == NEEDS_RUNS, error
         assert walk_absent(world.query.pattern)

@@ -117,7 +117,8 @@ MAY_IMPORT = {
     "timeline_scale": set(),
     "timeline": {"timeline_scale", "events"},
     "matching": {"automaton", "timeline", "query", "events", "errors"},
-    "api": {"matching", "automaton", "query", "events", "errors"},
+    "why": {"matching", "automaton", "query", "events", "errors"},
+    "api": {"why", "matching", "automaton", "query", "events", "errors"},
     "cli": {"api", "timeline", "query", "events", "errors"},
 }
 """Parts of ``acep_approx`` and what each may import. ``matching`` draws itself in a notebook, hence ``timeline``."""

@@ -134,9 +134,6 @@ def run(
 
     from acep_approx.api import compile_query
     from acep_approx.cli.write import Results, print_table, write, write_compressed
-    from acep_approx.matching.planner import merging
-
-    merging(merge)  # a wrong name is told before any work is done
     compiled = compile_query(text, errors=errors, within=within, engine=engine.value)
     begun = clock.perf_counter()
     is_seen = form is not Format.TABLE and file is None and sys.stdout.isatty()  # rows and a bar would mix

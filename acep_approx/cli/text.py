@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.events.plain import plain_text
+
 
 def json_lines(table: pa.Table) -> pa.Buffer:
     r"""The rows of a table as JSON lines.
@@ -44,24 +46,6 @@ def csv_header(names: Sequence[str]) -> bytes:
     return ",".join(_csv(pa.array(list(names), pa.string())).to_pylist()).encode() + b"\n"
 
 
-def plain_text(column: pa.Array, separator: str) -> pa.Array:
-    """A column as strings for people and CSV; NULL stays NULL.
-
-    Parameters
-    ----------
-    column : pyarrow.Array
-        Of any type.
-    separator : str
-        Put between the items of a list.
-    """
-    type_ = column.type
-    if pa.types.is_timestamp(type_):
-        return _times(column)
-    if pa.types.is_list(type_):
-        return pc.binary_join(column.cast(pa.list_(pa.string())), separator)
-    return column.cast(pa.string())
-
-
 def _columns(table: pa.Table) -> list[tuple[str, pa.Array]]:
     """Names and whole columns, without dictionaries."""
     found = []
@@ -70,14 +54,6 @@ def _columns(table: pa.Table) -> list[tuple[str, pa.Array]]:
         is_coded = pa.types.is_dictionary(column.type)
         found.append((name, column.dictionary_decode() if is_coded else column))
     return found
-
-
-def _times(column: pa.Array) -> pa.Array:
-    """ISO-8601, with as many decimals as there are; with a zone always in UTC, and no database of zones is asked."""
-    naive = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).cast(pa.string())
-    text = pc.replace_substring(naive, " ", "T", max_replacements=1)
-    text = pc.replace_substring_regex(text, r"\.0+$|(\.\d*[1-9])0+$", r"\1")
-    return pc.binary_join_element_wise(text, "Z", "") if column.type.tz else text
 
 
 def _json(column: pa.Array) -> pa.Array:

@@ -19,6 +19,8 @@ from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Constant, Expression
 
 Ints = npt.NDArray[np.int64]
+MANY_TEXTS = 1 << 16
+"""Texts up to which none is forgotten."""
 Kind = Literal["int", "float", "truth", "time", "text"]
 ColumnOf = Callable[[str], pa.Array]
 
@@ -38,6 +40,8 @@ class Texts:
         self._codes: dict[str, int] = {}
         self.ranks: Ints = np.zeros(1, np.int64)
         self.is_ordered = False
+        self._constants = 0
+        self._kept = 0
 
     def restore(self, known: list[str]) -> None:
         """Give ``known`` texts the codes 0, 1, 2, ..."""
@@ -52,15 +56,38 @@ class Texts:
         """All texts in order of their codes."""
         return list(self._codes)
 
+    @property
+    def has_many(self) -> bool:
+        """Whether there are so many, and twice as many as after the last ``keep``, that some should be forgotten."""
+        return len(self._codes) > max(MANY_TEXTS, 2 * self._kept)
+
+    def keep(self, held: Ints) -> Ints:
+        """Forget all texts but the constants of the query and those with the codes ``held``.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Per code so far its new one.
+
+        Complexity: O(texts).
+        """
+        wanted = np.zeros(len(self._codes), np.bool_)
+        wanted[: self._constants] = True
+        wanted[held] = True
+        self.restore([text for text, is_wanted in zip(self._codes, wanted.tolist(), strict=True) if is_wanted])
+        self._kept = len(self._codes)
+        return np.cumsum(wanted) - 1
+
     def code(self, text: str) -> int:
-        """The code of one text."""
+        """The code of a constant; it stays the same, so all constants come before the texts of events."""
         code = self._codes.setdefault(text, len(self._codes))
+        self._constants = len(self._codes)
         self._rank()
         return code
 
     def encode(self, column: pa.Array) -> Ints:
         """The codes of a column, ``NULL`` where it is null."""
-        if not pa.types.is_dictionary(column.type):
+        if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
             column = column.cast(pa.string()).dictionary_encode()
         before = len(self._codes)
         words = column.dictionary.to_pylist()
@@ -154,7 +181,7 @@ class EventColumns:
             floats = pc.fill_null(values.cast(pa.float64()), float("nan"))
             return np.ascontiguousarray(floats.to_numpy(zero_copy_only=False)).view(np.int64)
         if kind == "time":
-            values = values.cast(pa.timestamp(self.unit)).cast(pa.int64())
+            values = self._moments(values)
         values = values.cast(pa.int64())
         low = pc.min(values).as_py()
         if low == NULL:
@@ -165,6 +192,17 @@ class EventColumns:
             )
         filled: Ints = pc.fill_null(values, NULL).to_numpy(zero_copy_only=False)
         return filled
+
+    def _moments(self, values: pa.Array) -> pa.Array:
+        """Times in the finest unit of the schema."""
+        try:
+            return values.cast(pa.timestamp(self.unit)).cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"a time in a condition cannot be counted in {self.unit} with 64 bits: {error}",
+                code="ACEP-D201",
+                hint="times of nanoseconds reach from 1677 to 2262; give all times the same, coarser unit",
+            ) from error
 
 
 def kind_of(type_: pa.DataType) -> Kind:

@@ -17,6 +17,7 @@ from acep_approx.automaton.conditions import negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.matching import kernel_lineage
 from acep_approx.matching.arclogs import Grouped
+from acep_approx.matching.kernel_lineage import ARC_BITS
 from acep_approx.matching.runs import Bound, Hits, Runs
 from acep_approx.matching.verify import Bindings, Verifier
 
@@ -135,7 +136,8 @@ class Finder:
         is_late = self._is_late[ready.final]
         if self.non_overlap:
             reported = np.where(is_late, ready.start + self.window, ready.tick)
-            order = np.lexsort((-ready.start, ready.errors, ready.end * ~is_late, is_late, reported))
+            latest = np.argsort(_latest_first(ready))
+            order = np.lexsort((latest, -ready.start, ready.errors, ready.end * ~is_late, is_late, reported))
         else:
             order = np.lexsort((ready.errors, ready.end, ready.start))
         return self._apart(ready.take(order))
@@ -147,6 +149,10 @@ class Finder:
     # --- listing --------------------------------------------------------------------------------------------
 
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[Found]:
+        if self.finds_one:
+            best, bound = self.engine.chosen(hits)
+            yield joined([_found(events, best, one) for one in bound])
+            return
         if self._simple and not self.non_overlap and not self.by_event:
             yield from self._lists(events, hits, CHUNK)
             return
@@ -155,7 +161,7 @@ class Finder:
             yield joined(list(self._lists(events, some, CHUNK >> 4)))
 
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[Found]:
-        for bound in self.engine.listed(hits, events.tick, chunk, one_each=self.finds_one):
+        for bound in self.engine.listed(hits, events.tick, chunk):
             yield _found(events, hits, bound)
 
     def _once(self, found: Found) -> Found:
@@ -178,7 +184,7 @@ class Finder:
             grown[: self.last_end.size] = self.last_end
             self.last_end = grown
         if not self.automaton.has_late_ends:
-            found = found.take(np.lexsort((-found.start, found.errors, found.end)))
+            found = found.take(_latest_first(found))
         keep = np.zeros(len(found), np.bool_)
         first_row = found.row[found.offset[:-1]]
         kernel_lineage.not_overlapping(found.slot, first_row, found.end, self.last_end, keep)
@@ -340,6 +346,17 @@ def _found(events: Grouped, hits: Hits, bound: Bound) -> Found:
         row=bound.row,
         arc=bound.arc,
     )
+
+
+def _latest_first(found: Found) -> Ints:
+    """The order of report: by row, errors, latest start, then matches with later events, from the last one back."""
+    lengths = np.diff(found.offset)
+    words = found.row * (1 << ARC_BITS) + found.arc
+    keys = []
+    for back in range(int(lengths.max(initial=0))):
+        place = (found.offset[1:] - 1 - back).clip(0)
+        keys.append(np.where(lengths > back, -words[place], 1))
+    return np.lexsort((*reversed(keys), -found.start, found.errors, found.end))
 
 
 def _whole_events(event: Ints, size: int) -> Iterator[tuple[int, int]]:

@@ -25,8 +25,8 @@ LINK, HIT, ARC_BITS = 5, 5, 18
 ARC_MASK = (1 << ARC_BITS) - 1
 
 # header of a walk
-AT, DEPTH, MATCHES, BOUND, ONE = range(5)
-WALK = 5
+AT, DEPTH, MATCHES, BOUND = range(4)
+WALK = 4
 DONE, OUT_FULL, DEEPER = 0, 1, 2
 
 
@@ -44,7 +44,7 @@ def walk(
     Notes
     -----
     ``lows``: earliest start per hit. ``out_match``: hit, number of events, start; ``out_event``: row and arc of each,
-    earliest first. Where ``header[ONE]`` is set, one match per hit is enough.
+    earliest first.
     """
     while header[AT] < hits.size // HIT:
         h = header[AT]
@@ -100,8 +100,6 @@ def walk(
                 out_event[ix(2 * (bound + i) + 1)] = word & ARC_MASK
             header[MATCHES] = m + 1
             header[BOUND] = bound + depth + 1
-            if header[ONE]:
-                header[DEPTH] = 0
         header[AT] += 1
     return DONE
 
@@ -198,3 +196,38 @@ def not_overlapping(slot: Ints, first_row: Ints, end_row: Ints, last_end: Ints, 
         if first_row[ix(m)] > last_end[ix(s)]:
             last_end[ix(s)] = end_row[ix(m)]
             keep[ix(m)] = True
+
+
+@block_kernel
+def latest(links: Ints, heads: Ints, count: int, low: int, waiting: Ints, path: Ints) -> int:
+    """Of the matches of some hits that start at ``low`` or later the one with the latest events, from the last back.
+
+    However runs were merged, it is the same one. ``heads`` holds ``count`` links, and is used up; all three arrays need
+    room for all links. Returns its number of events; ``path`` has their rows and arcs, the last event first.
+    """
+    depth = 0
+    while True:
+        best, found, left = -1, 0, count
+        for i in range(count):
+            waiting[ix(i)] = heads[ix(i)]
+        while left > 0:
+            left -= 1
+            at = waiting[ix(left)] * LINK
+            if links[ix(at + 4)] < low:
+                continue
+            if links[ix(at + 2)] >= 0:
+                waiting[ix(left)] = links[ix(at + 2)]
+                left += 1
+            if links[ix(at)] < 0:
+                waiting[ix(left)] = links[ix(at + 1)]
+                left += links[ix(at + 1)] >= 0
+            elif links[ix(at + 3)] >= low and links[ix(at)] >= best:
+                if links[ix(at)] > best:
+                    best, found = links[ix(at)], 0
+                heads[ix(found)] = links[ix(at + 1)]
+                found += 1
+        path[ix(depth)] = best
+        depth += 1
+        if heads[0] < 0:
+            return depth
+        count = found

@@ -230,8 +230,8 @@ class Matches:
             event): equivalence attributes; ``errors`` so far; ``start``, ``end`` (its last event so far); ``bound``,
             the number of its events; ``awaited``, the variables that could have come next, those that need no error
             first; ``why``; then the variables as in ``to_arrow``. ``why`` is "window closed", "stream ended", "broken"
-            (a neighbour came that did not fit; contiguity only) or "refused" (all came, but a condition on the whole match
-            or a negation failed). In the order in which windows close.
+            (a neighbour came that did not fit; contiguity only) or "refused" (all came, but a condition on the whole
+            match or a negation failed). In the order in which windows close.
 
         Notes
         -----

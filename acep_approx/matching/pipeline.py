@@ -42,7 +42,7 @@ OutputKind = Literal["matches", "points", "counts", "partial", "compressed"]
 
 PIECE, LEAST_PIECE = 1 << 14, 64
 """Most and fewest events that the runs engine takes at a time."""
-LINKS_AT_ONCE = 1 << 22
+LINKS_AT_ONCE = 1 << 20
 """Links that so many events should make: the lineage of a piece must fit into memory."""
 
 SWEEP = 4096

@@ -19,6 +19,8 @@ from acep_approx.matching.tables import BindingColumns
 
 Ints = npt.NDArray[np.int64]
 END_OF_STREAM = 2**62
+MANY_ROWS = 1 << 16
+"""Rows that are kept, in count windows, before it is looked which of them something still points to."""
 NO_MATCH = joined([])
 
 
@@ -44,6 +46,7 @@ class RunOutput:
         self.stamps = stamps
         self.recent = recent
         finder.by_event = self.groups
+        self._kept = 0
         self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
 
     gives_up = False
@@ -75,11 +78,11 @@ class RunOutput:
         return self._table(NO_MATCH)
 
     def _advanced(self, events: Grouped, batch: EventBatch, floors: Ints) -> Hits:
+        self.engine.begin()
         columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
         place = events.row if self.is_strict else events.place
         words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
         run_events = RunEvents(events.slot, events.tick, events.cls, events.row, place, words)
-        self.engine.begin()
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
@@ -131,13 +134,14 @@ class RunOutput:
     def _forget(self, batch: EventBatch) -> None:
         if self._is_count:
             self.finder.forget(self.stamps.preparer.counters - 1 - self.engine.window)
-            if self._keeps_recent and len(self.recent.rows) > 4 * len(batch.ticks) + (1 << 20):
+            if self._keeps_recent and len(self.recent.rows) > 2 * self._kept + MANY_ROWS:
                 self.recent.keep_rows(self._reachable())
+                self._kept = len(self.recent.rows)
         elif len(batch.ticks):
             floor = int(batch.ticks[-1]) - self.engine.window
             self.finder.forget(floor)
-            if self._keeps_recent:
-                self.recent.drop_before(floor)
+            if self._keeps_recent:  # points and counts wait for all matches of their event
+                self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
 
     def _reachable(self) -> Ints:
         """Rows of all events that something still points to."""

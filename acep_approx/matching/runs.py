@@ -20,7 +20,8 @@ from acep_approx.matching import kernel_pools as kp
 from acep_approx.matching import kernel_runs as kernel
 from acep_approx.matching.event_columns import EventColumns
 from acep_approx.matching.kernel_children import LINK
-from acep_approx.matching.kernel_vm import BLOCK
+from acep_approx.matching.kernel_vm import BLOCK, NULL
+from acep_approx.matching.programs import register_kind
 from acep_approx.matching.run_tables import RunTables
 
 Ints = npt.NDArray[np.int64]
@@ -307,7 +308,9 @@ class Runs:
         return steps, made, merged, peak
 
     def begin(self) -> None:
-        """Get ready for the next batch: its hits are other ones."""
+        """Get ready for the next batch, before its columns are made: its hits are other ones."""
+        if self.columns.texts.has_many:
+            self._forget_texts()
         self.control[kernel.EVENT] = 0
         self.control[kernel.HITS] = 0
         self.control[kernel.PHASE] = 0
@@ -318,6 +321,27 @@ class Runs:
         table = self._hits[: kernel.HIT * int(self.control[kernel.HITS])].reshape(-1, kernel.HIT)
         order = np.lexsort((table[:, 2], events.row[table[:, 0]]))
         return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(kernel.HIT)))
+
+    def _forget_texts(self) -> None:
+        """Let go of the texts that no run holds, and give the others new codes."""
+        self.put_away()
+        held = [self._stored_texts(begin, begin + length) for begin, length, _ in self.places.reshape(-1, kp.PLACE)]
+        columns = np.concatenate([np.zeros(0, np.int64), *held])
+        codes = self.stored[columns]
+        columns, codes = columns[codes != NULL], codes[codes != NULL]
+        self.stored[columns] = self.columns.texts.keep(codes)[codes]
+
+    def _stored_texts(self, at: int, end: int) -> Ints:
+        """Where the saved runs of a key hold codes of texts."""
+        found = [np.zeros(0, np.int64)]
+        while at < end:
+            pool, runs = self.tables.pools[self.stored[at]], int(self.stored[at + 1])
+            first = at + kp.SAVED + runs * kp.COLUMNS
+            for f, register in enumerate(self.automaton.live[pool.state]):
+                if register_kind(register, self.columns) == "text":
+                    found.append(np.arange(first + f * runs, first + (f + 1) * runs))
+            at = first + runs * pool.fields
+        return np.concatenate(found)
 
     # --- lineage --------------------------------------------------------------------------------------------
 
@@ -343,7 +367,7 @@ class Runs:
         hits = self._hits[: kernel.HIT * int(self.control[kernel.HITS])]
         kernel_lineage.renumber(self._number, self.pools, self.words, self.places, self.stored, hits)
 
-    def listed(self, hits: Hits, ticks: Ints, chunk: int, *, one_each: bool = False) -> Iterator[Bound]:
+    def listed(self, hits: Hits, ticks: Ints, chunk: int) -> Iterator[Bound]:
         """The matches of ``hits``, about ``chunk`` bound events at a time.
 
         Parameters
@@ -352,13 +376,10 @@ class Runs:
         ticks : numpy.ndarray of int64
             Of the events of the batch.
         chunk : int
-        one_each : bool, default False
-            Only one match of each hit, of those that start latest.
         """
         packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start], axis=1).ravel()
-        lows = hits.start if one_each else ticks[hits.event] - self.window
+        lows = ticks[hits.event] - self.window
         header = np.zeros(kernel_lineage.WALK, np.int64)
-        header[kernel_lineage.ONE] = one_each
         stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
         size = min(chunk, max(1024, 64 * len(hits)))
         out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
@@ -378,6 +399,36 @@ class Runs:
                 size *= 2  # there are many, or one alone did not fit
                 out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
             header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
+
+    def chosen(self, hits: Hits) -> tuple[Hits, Iterator[Bound]]:
+        """One match per event: of those with the fewest errors, and of these of those that start latest, the latest.
+
+        Returns
+        -------
+        Hits
+            One per event.
+        iterator of Bound
+            One match for each of them.
+        """
+        order = np.lexsort((-hits.start, hits.errors, hits.event))
+        first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
+        first = first[np.argsort(first)]  # by row, as hits come
+        best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start)))
+        return best, self._latest(hits, best)
+
+    def _latest(self, hits: Hits, best: Hits) -> Iterator[Bound]:
+        room = int(self.control[kernel.LINKS]) + 1
+        heads, waiting, path = (np.empty(room if len(best) else 0, np.int64) for _ in range(3))
+        ends = np.append(np.flatnonzero(np.diff(hits.event, prepend=-1)), len(hits))  # hits of one event stand together
+        for i in range(len(best)):
+            mine = slice(ends[i], ends[i + 1])
+            alike = (hits.errors[mine] == best.errors[i]) & (hits.start[mine] == best.start[i])
+            links = hits.link[mine][alike]
+            heads[: len(links)] = links
+            depth = kernel_lineage.latest(self.links, heads, len(links), int(best.start[i]), waiting, path)
+            words = path[:depth][::-1]
+            row, arc = words >> kernel.ARC_BITS, words & kernel_lineage.ARC_MASK
+            yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)
 
     def rows(self) -> Ints:
         """Rows of the events that links point to."""

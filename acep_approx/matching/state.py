@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
     try:
         arrays = dict(np.load(io.BytesIO(state), allow_pickle=False))
         saved = json.loads(arrays.pop("header").tobytes())
-    except (ValueError, KeyError, OSError, EOFError) as error:
+    except (ValueError, KeyError, OSError, EOFError, BadZipFile) as error:
         raise DataError("these bytes are not the state of a matcher", code="ACEP-D040") from error
     if saved["format"] != FORMAT:
         raise DataError(

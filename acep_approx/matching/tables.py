@@ -51,9 +51,13 @@ class BindingColumns:
 
     def missing(self, listed: Listed, errors: Ints) -> pa.Array:
         """Per match the variables whose events are missing: list of strings, in the order of the pattern."""
+        if not errors.any():
+            return pa.ListArray.from_arrays(pa.array(np.zeros(len(errors) + 1, np.int32)), pa.array([], pa.string()))
         codes, first = self._shapes(listed, errors)
         texts = [
             self._missing(tuple(listed.label[listed.offset[m] : listed.offset[m + 1]].tolist()), int(errors[m]))
+            if errors[m]
+            else ()
             for m in first
         ]
         return pa.array(texts, pa.list_(pa.string())).take(pa.array(codes))

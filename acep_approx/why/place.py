@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.automaton.letters import LetterReader
-from acep_approx.cli.text import plain_text
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import plain_type
+from acep_approx.events.plain import plain_text
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events

@@ -1,0 +1,149 @@
+"""Memory of the runs engine is bounded by the window: nothing it keeps grows with the length of the stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep_approx import compile_query
+from acep_approx.matching import event_columns, run_outputs
+from acep_approx.matching.kernel_runs import LINKS
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.runs import Runs
+
+EVENTS = 300_000
+BATCH = 20_000
+PAIR = "PATTERN SEQ(A a, B b) WHERE {} b.x > a.x AND b.s != a.s WITHIN {}"
+NEGATED = "PATTERN SEQ(~(C m), A a, ~(C n), B b, ~(C o)) WHERE {} n.x > a.x AND b.x > a.x AND b.s != a.s WITHIN {}"
+DOUBLED = ("room for links", "stored", "pools")
+AFTER = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match {{ {} a[i].x > a[i-1].x AND b.s = a[1].s }} WITHIN {}"
+
+
+def stream(keys: int, seed: int = 3) -> pa.Table:
+    """Few events that can begin a run, so that few runs live; most keys are silent most of the time."""
+    dice = np.random.default_rng(seed)
+    few, all_keys = (dice.integers(0, most, EVENTS) for most in (max(keys // 100, 1), keys))
+    return pa.table(
+        {
+            "ts": np.cumsum(dice.integers(0, 3, EVENTS)),
+            "type": pa.array(np.array(["A", "B", "C", "D"])[np.minimum(dice.integers(0, 40, EVENTS), 3)]),
+            "x": dice.integers(0, 100, EVENTS),
+            "s": pa.array(np.char.add("s", dice.integers(0, 20, EVENTS).astype(str))),
+            "g": np.where(dice.random(EVENTS) < 0.9, few, all_keys),
+        }
+    )
+
+
+def sizes(matcher: Matcher) -> dict[str, int]:
+    """What a matcher holds, in bytes and in numbers of things."""
+    assert matcher.pipeline is not None
+    engine = matcher.pipeline.engine
+    assert isinstance(engine, Runs)
+    return {
+        "state": len(matcher.state_bytes()),
+        "links": int(engine.control[LINKS]),
+        "room for links": engine.links.size,
+        "keys": matcher.progress.keys,
+        "stored": engine.stored.size,
+        "pools": engine.words.size,
+        "texts": len(engine.columns.texts),
+        "recent events": len(matcher.pipeline.recent.rows),
+    }
+
+
+def held(query: str, table: pa.Table, batch: int = BATCH, **options: Any) -> list[dict[str, int]]:
+    """The sizes after each batch."""
+    matcher = compile_query(query, engine="runs").matcher(**options)
+    found = []
+    for first in range(0, table.num_rows, batch):
+        matcher.push(table.slice(first, batch))
+        found.append(sizes(matcher))
+    return found
+
+
+@pytest.mark.parametrize("query", [PAIR, NEGATED, AFTER])
+@pytest.mark.parametrize(("keys", "part"), [(1, ""), (60, "[g] AND")])
+@pytest.mark.parametrize("window", ["50", "30 events"])
+def test_what_is_held_does_not_grow(
+    query: str, keys: int, part: str, window: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last batches leave no more behind than the first ones did, give or take two doublings of arrays."""
+    monkeypatch.setattr(run_outputs, "MANY_ROWS", 1000)
+    found = held(query.format(part, window), stream(keys))
+    for name in found[0]:
+        early, late = (max(size[name] for size in some) for some in (found[:5], found[-5:]))
+        assert late <= (4 if name in DOUBLED else 2) * early + 1024, name
+
+
+def test_keys_that_come_once_are_forgotten() -> None:
+    """Each event has a key that was silent before and will be again: keys do not pile up."""
+    table = stream(1)
+    table = table.set_column(table.column_names.index("g"), "g", pa.array(np.arange(EVENTS) // 3))
+    found = held(AFTER.format("[g] AND", 50), table)
+    assert max(size["keys"] for size in found) < EVENTS // 6
+    assert max(size["stored"] for size in found) < 3 * 16384
+
+
+@pytest.mark.parametrize("merge", ["none", "equal,pareto,chain"])
+def test_texts_that_no_run_holds_are_forgotten(merge: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each event brings new texts: the dictionary stays small, and the matches are those of one that keeps all."""
+    n = 6000
+    numbers = np.random.default_rng(1).integers(0, 2**60, n)
+    table = pa.table(
+        {
+            "ts": np.arange(n),
+            "type": pa.array(np.where(np.arange(n) % 3 == 1, "B", "A")),
+            "s": pa.array([f"s{number}" for number in numbers]),
+            "t": pa.array([f"s{number}" for number in np.roll(numbers, 2)]),  # that of two events before
+            "g": np.arange(n) % 2,
+        }
+    )
+    queries = [
+        "PATTERN SEQ(A a, B b) WHERE b.t = a.s AND a.s != 'never' WITHIN 9",
+        "PATTERN SEQ(A a, A c, B b) WHERE [g] AND b.s > a.s AND c.t != a.s AND b.s != 'x' WITHIN 15",
+        "PATTERN SEQ(A+ a[], B b) WHERE max(a[].s) < b.s AND (b.t = a[1].s OR b.s > 's5') WITHIN 5",
+        "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [g] AND b.s > a.s } WITHIN 9 events",
+    ]
+    for text in queries:
+        query = compile_query(text, engine="runs")
+        expected = query.match(table, merge=merge).to_arrow()
+        assert expected.num_rows > n // 20
+        with monkeypatch.context() as patch:
+            patch.setattr(event_columns, "MANY_TEXTS", 100)
+            assert query.match(table, merge=merge).to_arrow().equals(expected)
+            matcher, parts = query.matcher(merge=merge), []
+            for first in range(0, n, 500):
+                parts.append(matcher.push(table.slice(first, 500)))
+                matcher = query.from_state(matcher.state_bytes())
+                assert sizes(matcher)["texts"] < 1200
+            assert pa.concat_tables([*parts, matcher.finish()]).equals(expected)
+
+
+def test_texts_of_a_long_stream() -> None:
+    """A new text with every event, beyond what is always kept."""
+    table = stream(1)
+    texts = pa.array(np.char.add("id", np.arange(EVENTS).astype(str)))
+    table = table.set_column(table.column_names.index("s"), "s", texts)
+    found = held(PAIR.format("", 50), table, batch=10_000)
+    assert max(size["texts"] for size in found) < 2 * event_columns.MANY_TEXTS
+    assert max(size["state"] for size in found[-3:]) < 4_000_000
+
+
+def test_a_large_dictionary_is_not_taken_in_whole() -> None:
+    """Of a column with many texts that are not used only those of the events count."""
+    codes = pa.DictionaryArray.from_arrays(pa.array([1, 70_000]), pa.array([f"s{i}" for i in range(100_000)]))
+    table = pa.table({"ts": [0, 1], "type": ["A", "B"], "x": [1, 2], "s": codes})
+    (found,) = held(PAIR.format("", 50), table)
+    assert found["texts"] == 2
+
+
+@pytest.mark.parametrize("window", ["50", "5 events"])
+def test_silent_keys_hold_little(window: str) -> None:
+    """Of 1,000 keys most are silent: what they hold is what their windows do, whatever has passed elsewhere."""
+    found = held(PAIR.format("[g] AND", window), stream(1000))
+    assert max(size["state"] for size in found[-5:]) < 800_000
+    assert max(size["links"] for size in found[-5:]) < 20_000
+    assert max(size["stored"] for size in found[-5:]) < 40_000
