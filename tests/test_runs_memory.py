@@ -10,7 +10,7 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.matching import event_columns, run_outputs
-from acep_approx.matching.kernel_runs import LINKS
+from acep_approx.matching.kernel_layout import LINKS
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.runs import Runs
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
 from acep_approx.matching import runs as runs_module
-from acep_approx.matching.kernel_runs import ASK, DONE_STEPS, LIMIT
+from acep_approx.matching.kernel_layout import ASK, DONE_STEPS, LIMIT
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.runs import RunEvents, Runs
 from acep_approx.matching.state import unpack

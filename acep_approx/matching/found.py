@@ -18,7 +18,8 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.matching import kernel_lineage
 from acep_approx.matching.arclogs import Grouped
 from acep_approx.matching.kernel_lineage import ARC_BITS
-from acep_approx.matching.runs import Bound, Hits, Runs
+from acep_approx.matching.lineage import Bound, Hits, chosen, listed
+from acep_approx.matching.runs import Runs
 from acep_approx.matching.verify import Bindings, Verifier
 
 Ints = npt.NDArray[np.int64]
@@ -150,7 +151,7 @@ class Finder:
 
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[Found]:
         if self.finds_one:
-            best, bound = self.engine.chosen(hits)
+            best, bound = chosen(self.engine.links, hits)
             yield joined([_found(events, best, one) for one in bound])
             return
         if self._simple and not self.non_overlap and not self.by_event:
@@ -161,7 +162,8 @@ class Finder:
             yield joined(list(self._lists(events, some, CHUNK >> 4)))
 
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[Found]:
-        for bound in self.engine.listed(hits, events.tick, chunk):
+        lows = events.tick[hits.event] - self.window
+        for bound in listed(self.engine.links, hits, lows, chunk):
             yield _found(events, hits, bound)
 
     def _once(self, found: Found) -> Found:

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import block_kernel, inline, ix
-from acep_approx.matching.kernel_pools import BASE, COLUMNS, FIELDS, PLACE, POOL, ROOM, RUNS, SAVED
+from acep_approx.matching.kernel_pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
+from acep_approx.matching.kernel_saved import PLACE, SAVED
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]

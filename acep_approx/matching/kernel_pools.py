@@ -1,7 +1,6 @@
 """Pools of runs: what the kernel of the runs engine does with them between events.
 
 A pool holds the runs of one state and number of errors as columns of one arena: start, link (lineage), registers.
-The runs of a key that is not at hand are kept, pool by pool, in another arena.
 """
 
 from __future__ import annotations
@@ -62,11 +61,6 @@ always stand in the order of their starts, so those too old are the first: a poo
 """
 TRIAL, REST_AFTER, LEAST_GAIN = 4096, 16, 256
 """Where of so many children not one in ``LEAST_GAIN`` is merged, ``REST_AFTER`` times as many are not tried."""
-
-SAVED = 4
-"""Words before the columns of a saved pool: pool, runs, rank, oldest start."""
-PLACE = 3
-"""Words per key: where its runs are saved, how many words they take, the latest start."""
 
 SMALL = 0x7FFFFFFF
 MIX = 1640531527
@@ -328,97 +322,6 @@ def drop_expired(p: int, pools: Ints, words: Ints, index: Ints, low: int) -> int
     if kept < runs:
         index_runs(p, pools, words, index)
     return int(gone)
-
-
-@inline
-def save_words(pools: Ints, count: int) -> int:
-    """Words that the runs of the key at hand take when saved."""
-    total = 0
-    for pool in range(1, count):
-        p = pool * POOL
-        if pools[ix(p + RUNS)] > 0:
-            total += SAVED + pools[ix(p + RUNS)] * (COLUMNS + pools[ix(p + FIELDS)])
-    return total
-
-
-@inline
-def save_runs(key: int, end: int, pools: Ints, count: int, words: Ints, stored: Ints, places: Ints) -> int:
-    """Save the runs of ``key`` from ``stored[end]`` on; returns where they end."""
-    at = end
-    newest = NEVER
-    for pool in range(1, count):
-        p = pool * POOL
-        runs, base, room = pools[ix(p + RUNS)], pools[ix(p + BASE)], pools[ix(p + ROOM)]
-        if runs == 0:
-            continue
-        stored[ix(at)] = pool
-        stored[ix(at + 1)] = runs
-        stored[ix(at + 2)] = pools[ix(p + RANK)]
-        stored[ix(at + 3)] = pools[ix(p + OLDEST)]
-        at += SAVED
-        for run in range(runs):
-            newest = max(newest, words[ix(base + run)])
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
-            for run in range(runs):
-                stored[ix(at + run)] = words[ix(base + f * room + run)]
-            at += runs
-    places[ix(key * PLACE)] = end
-    places[ix(key * PLACE + 1)] = at - end
-    places[ix(key * PLACE + 2)] = newest
-    return at
-
-
-@inline
-def load_runs(key: int, pools: Ints, count: int, words: Ints, stored: Ints, places: Ints, index: Ints) -> int:
-    """Bring the runs of ``key`` into the pools; returns -1, or the pool that has no room for them."""
-    for pool in range(1, count):
-        p = pool * POOL
-        if pools[ix(p + RUNS)] > 0 and pools[ix(p + INDEX_SIZE)] > 0:
-            for i in range(pools[ix(p + INDEX_SIZE)]):
-                index[ix(pools[ix(p + INDEX)] + i)] = 0
-        pools[ix(p + RUNS)] = 0
-        pools[ix(p + HEAD)] = 0
-        pools[ix(p + COUNTED)] = 0
-        pools[ix(p + OLDEST)] = -NEVER
-        pools[ix(p + AGE)] = 0
-    at = places[ix(key * PLACE)]
-    end = at + places[ix(key * PLACE + 1)]
-    while at < end:
-        pool, runs = stored[ix(at)], stored[ix(at + 1)]
-        p = pool * POOL
-        base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-        if runs > room:
-            return int(pool)
-        pools[ix(p + RUNS)] = runs
-        pools[ix(p + COUNTED)] = runs
-        pools[ix(p + RANK)] = stored[ix(at + 2)]
-        pools[ix(p + OLDEST)] = stored[ix(at + 3)]
-        at += SAVED
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
-            for run in range(runs):
-                words[ix(base + f * room + run)] = stored[ix(at + run)]
-            at += runs
-        index_runs(p, pools, words, index)
-    return -1
-
-
-@block_kernel
-def pack_stored(places: Ints, stored: Ints, moved: Ints) -> int:
-    """Copy the saved runs of all keys one after the other into ``moved``; returns the words used."""
-    at = 0
-    for key in range(places.size // PLACE):
-        begin, length = places[ix(key * PLACE)], places[ix(key * PLACE + 1)]
-        for i in range(length):
-            moved[ix(at + i)] = stored[ix(begin + i)]
-        places[ix(key * PLACE)] = at
-        at += length
-    return at
-
-
-@block_kernel
-def put_away(key: int, end: int, pools: Ints, count: int, words: Ints, stored: Ints, places: Ints) -> int:
-    """``save_runs`` for callers in Python."""
-    return save_runs(key, end, pools, count, words, stored, places)
 
 
 @block_kernel

@@ -14,16 +14,71 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import block_kernel, inline, ix
-from acep_approx.matching.kernel_children import LINK, NO_LINEAGE, WITH_OWNER, make_children, runs_in_place
+from acep_approx.matching.kernel_children import LINK, NO_LINEAGE, make_children, runs_in_place
+from acep_approx.matching.kernel_ends import end_event_in, record_hits
+from acep_approx.matching.kernel_layout import (
+    ARC_BITS,
+    ASK,
+    CLASS_FIRST,
+    COLUMNS_AT,
+    CONTIGUOUS,
+    DONE,
+    DONE_STEPS,
+    EVENT,
+    EVENT_COLUMNS,
+    EXPIRED,
+    GROW_BUCKETS,
+    GROW_HITS,
+    GROW_LINKS,
+    GROW_POOL,
+    GROW_STORE,
+    GUARD_LETTERS,
+    GUARDS,
+    GUARDS_FIRST,
+    HASHED_NOW,
+    HIT,
+    HITS,
+    HITS_BEFORE,
+    KEEPS_LINEAGE,
+    LIMIT,
+    LINKS,
+    LIVE,
+    MADE,
+    MERGED,
+    MOVES,
+    NEXT,
+    NON_OVERLAP,
+    OFFSET,
+    PEAK,
+    PHASE,
+    POOLS,
+    PROBES,
+    SCRATCH,
+    SLOT,
+    SOURCE,
+    SOURCE_WORDS,
+    SOURCES,
+    STAMP,
+    STATE,
+    STATES,
+    STEP,
+    STEPS,
+    STOPPED,
+    STORED,
+    STRATEGY,
+    TARGETS,
+    TARGETS_FIRST,
+    TEMPORARIES,
+    TOO_LARGE,
+    WINDOW,
+)
 from acep_approx.matching.kernel_pools import (
     AGE,
     BASE,
     CHILDREN,
     COLUMNS,
-    COUNTED,
     FIELDS,
     HEAD,
-    INDEX_SIZE,
     IS_STALE,
     KEPT,
     OLDEST,
@@ -34,91 +89,15 @@ from acep_approx.matching.kernel_pools import (
     RUNS,
     SMALL_POOL,
     SWEEP_EVERY,
-    across_events,
     candidates,
     drop_expired,
     index_runs,
-    keep_front,
-    load_runs,
-    note_trial,
-    save_runs,
-    save_words,
 )
+from acep_approx.matching.kernel_saved import load_runs, save_runs, save_words
 from acep_approx.matching.kernel_vm import BLOCK, run_program
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-# where the parts of the tables begin
-(
-    CLASS_FIRST,
-    SOURCES,
-    TARGETS_FIRST,
-    TARGETS,
-    STEPS,
-    STATES,
-    ENDS,
-    MOVES,
-    GUARDS_FIRST,
-    GUARDS,
-    PROBES,
-    FRONTS,
-) = range(12)
-# other numbers of one query
-(
-    WINDOW,
-    EVENT_COLUMNS,
-    COLUMNS_AT,
-    GUARD_LETTERS,
-    STRATEGY,
-    KEEPS_LINEAGE,
-    TEMPORARIES,
-    SCRATCH,
-    POOLS,
-    NON_OVERLAP,
-) = range(12, 22)
-SHAPE = 22
-ANY, NEXT, CONTIGUOUS = 0, 1, 2
-
-SOURCE_WORDS = 5
-"""Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), and
-whether its steps take runs away."""
-STEP = 12
-"""Words of a step: target pool, arc, (begin, length) of checks, guards and updates, moves, their number, inhibits, in
-place."""
-STATE = 6
-"""Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""
-
-# header: where the kernel is, and what it counts
-(
-    EVENT,
-    PHASE,
-    SOURCE,
-    OFFSET,
-    SLOT,
-    LINKS,
-    HITS,
-    DONE_STEPS,
-    LIMIT,
-    MADE,
-    MERGED,
-    LIVE,
-    PEAK,
-    ASK,
-    STAMP,
-    STORED,
-    HASHED_NOW,
-    EXPIRED,
-    HITS_BEFORE,
-) = range(19)
-HEADER = 19
-
-DONE, GROW_POOL, GROW_LINKS, GROW_HITS, GROW_STORE, GROW_BUCKETS, STOPPED, TOO_LARGE = range(8)
-
-ARC_BITS = 18
-HIT = 5
-"""Words of a hit: event, final, errors, link, start."""
-
 
 @inline
 def change_key(
@@ -275,85 +254,6 @@ def keep_staying(
             for q in range(m):
                 words[ix(to + q)] = words[ix(source + chosen[ix(q)])]
     pools[ix(p + KEPT)] = kept + m
-
-
-@inline
-def record_hits(
-    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, ranks: Ints, mask: Ints,
-    hits: Ints, pool: int, children: int, runs: int, event: int, low: int,
-) -> int:  # fmt: skip
-    """Record the children that complete a match; returns 1 where an integer passed 64 bits."""
-    state, p = shape[STATES] + pool * STATE, pool * POOL
-    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-    for offset in range(children, runs, BLOCK):
-        n = min(BLOCK, runs - offset)
-        for j in range(n):
-            mask[ix(j)] = 1
-        if tables[ix(state + 4)] > 0 and run_program(
-            tables, tables[ix(state + 3)], tables[ix(state + 4)], words, floats, ranks, base + COLUMNS * room + offset,
-            room, shape[TEMPORARIES], mask, n,
-        ):  # fmt: skip
-            return 1
-        for j in range(n):
-            if mask[ix(j)] and words[ix(base + offset + j)] >= low:
-                for i in range(tables[ix(state + 2)]):
-                    end = shape[ENDS] + 2 * (tables[ix(state + 1)] + i)
-                    hit = header[HITS] * HIT
-                    hits[ix(hit)] = event
-                    hits[ix(hit + 1)] = tables[ix(end)]
-                    hits[ix(hit + 2)] = tables[ix(end + 1)]
-                    hits[ix(hit + 3)] = words[ix(base + room + offset + j)]
-                    hits[ix(hit + 4)] = words[ix(base + offset + j)]
-                    header[HITS] += 1
-    return 0
-
-
-@inline
-def end_event_in(
-    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, owner: Ints,
-    index: Ints, pool: int, children: int, runs: int, now: int, rank: int, key: int,
-) -> None:  # fmt: skip
-    """Children of the event become runs of their pool."""
-    state, p = shape[STATES] + pool * STATE, pool * POOL
-    base, room, kept = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + KEPT)]
-    made = runs - children
-    if tables[ix(state)] == 0:
-        runs = children
-    elif tables[ix(state + 5)] >= 0:
-        front = shape[FRONTS] + tables[ix(state + 5)]
-        runs = keep_front(p, pools, words, floats, tables, front, children, runs)
-        header[MERGED] += children + made - runs
-        children = min(children, runs)
-        kept = children
-    elif pools[ix(p + INDEX_SIZE)] > 0 and pools[ix(p + IS_STALE)]:
-        pools[ix(p + REST)] = max(pools[ix(p + REST)] - made, 0)
-    elif pools[ix(p + INDEX_SIZE)] > 0 and made > 0:
-        runs = across_events(p, pools, words, links, header[LINKS], index, children, runs)
-        gone = made - (runs - children)
-        header[MERGED] += gone
-        note_trial(p, pools, made, gone)
-        if shape[KEEPS_LINEAGE] != NO_LINEAGE:
-            if shape[KEEPS_LINEAGE] == WITH_OWNER:
-                for link in range(header[LINKS], header[LINKS] + gone):
-                    owner[ix(link)] = key
-            header[LINKS] += gone
-    if runs > children:
-        oldest = now if kept == 0 else pools[ix(p + OLDEST)]
-        for j in range(children, runs):
-            oldest = min(oldest, words[ix(base + j)])
-        pools[ix(p + OLDEST)] = oldest
-    if kept < children:
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
-            to, source = base + f * room + kept, base + f * room + children
-            for q in range(runs - children):
-                words[ix(to + q)] = words[ix(source + q)]
-        runs = kept + runs - children
-        pools[ix(p + HEAD)] = 0
-    live = runs - pools[ix(p + HEAD)]
-    header[LIVE] += live - pools[ix(p + COUNTED)]
-    pools[ix(p + COUNTED)] = live
-    pools[ix(p + RUNS)] = runs
-    pools[ix(p + RANK)] = rank
 
 
 @block_kernel

@@ -24,14 +24,15 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching import kernel_partial
 from acep_approx.matching.arclogs import Grouped, Listed
 from acep_approx.matching.found import Finder
+from acep_approx.matching.kernel_layout import LINKS
 from acep_approx.matching.kernel_lineage import ARC_BITS, ARC_MASK, LINK
-from acep_approx.matching.kernel_runs import LINKS
+from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import NO_BATCH, Stamps
 from acep_approx.matching.planner import Plan, plan
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.run_outputs import RunOutput
-from acep_approx.matching.runs import Hits, Runs
+from acep_approx.matching.runs import Runs
 from acep_approx.matching.tables import BindingColumns
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.shape import atoms, negated_variables

@@ -11,10 +11,11 @@ import pyarrow as pa
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.arclogs import Grouped, Listed
 from acep_approx.matching.found import Finder, Found, joined
+from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
-from acep_approx.matching.runs import Hits, RunEvents, Runs
+from acep_approx.matching.runs import RunEvents, Runs
 from acep_approx.matching.tables import BindingColumns
 
 Ints = npt.NDArray[np.int64]

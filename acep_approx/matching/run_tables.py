@@ -11,7 +11,7 @@ from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Binding, Register
-from acep_approx.matching import kernel_runs as kernel
+from acep_approx.matching import kernel_layout as layout
 from acep_approx.matching import kernel_vm as vm
 from acep_approx.matching.event_columns import EventColumns
 from acep_approx.matching.kernel_children import NO_LINEAGE
@@ -31,10 +31,10 @@ from acep_approx.matching.programs import MAX_TEMPORARIES, Lowering, Operand, Sc
 
 Ints = npt.NDArray[np.int64]
 STRATEGIES = {
-    "skip_till_any_match": kernel.ANY,
-    "skip_till_next_match": kernel.NEXT,
-    "partition_contiguity": kernel.CONTIGUOUS,
-    "strict_contiguity": kernel.CONTIGUOUS,
+    "skip_till_any_match": layout.ANY,
+    "skip_till_next_match": layout.NEXT,
+    "partition_contiguity": layout.CONTIGUOUS,
+    "strict_contiguity": layout.CONTIGUOUS,
 }
 
 
@@ -110,7 +110,7 @@ class RunTables:
         self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1)
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
         self.tables = np.zeros(0, np.int64)
-        self.shape = np.zeros(kernel.SHAPE, np.int64)
+        self.shape = np.zeros(layout.SHAPE, np.int64)
 
     # --- programs -------------------------------------------------------------------------------------------
 
@@ -167,10 +167,10 @@ class RunTables:
         out = [s for s in self.automaton.steps if s.source == state]
         stays = any(errors + automaton.arcs[s.arc].cost <= automaton.errors for s in out)
         ends = [n for n in self.automaton.finals[state] if errors + automaton.finals[n].cost <= automaton.errors]
-        is_free = self.strategy == kernel.ANY and ROW not in live and state != START and stays
+        is_free = self.strategy == layout.ANY and ROW not in live and state != START and stays
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
         front: tuple[int, ...] = ()
-        if self._drops and self.strategy == kernel.ANY and set(better) - {"equal"} and not keys:
+        if self._drops and self.strategy == layout.ANY and set(better) - {"equal"} and not keys:
             front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True))
         across = is_free and not front and ("equal" in self.merging or bool(keys))
         return Pool(
@@ -240,7 +240,7 @@ class RunTables:
                 for group in self._groups(pool, mask):
                     scalars = self._probe(pool, group[0][0])
                     removes = int(self._removes(pool, group))
-                    sources += [pool, len(steps) // kernel.STEP, len(group), len(probes) if scalars else -1, removes]
+                    sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
                     probes += scalars
                     for number, target in group:
                         in_place = self._is_in_place(pool, number, target, group)
@@ -248,7 +248,7 @@ class RunTables:
                         involved.setdefault(target)
                     if pool:
                         involved.setdefault(pool)
-            class_first.append(len(sources) // kernel.SOURCE_WORDS)
+            class_first.append(len(sources) // layout.SOURCE_WORDS)
             targets += list(involved)
             targets_first.append(len(targets))
         guards, guards_first = self._guards(classes)
@@ -260,19 +260,19 @@ class RunTables:
         code_at = sum(len(part) for part in parts)
         starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
         self.tables = np.array([x for part in [*parts, self._words] for x in part] or [0], np.int64)
-        self._place_code(starts, len(steps) // kernel.STEP, code_at)
+        self._place_code(starts, len(steps) // layout.STEP, code_at)
         self.shape[: len(parts)] = starts
-        self.shape[kernel.WINDOW] = self.window
-        self.shape[kernel.EVENT_COLUMNS] = len(self.scalars.columns.expressions)
-        self.shape[kernel.COLUMNS_AT] = 1 + len(self.guard_letters)
-        self.shape[kernel.GUARD_LETTERS] = len(self.guard_letters)
-        self.shape[kernel.STRATEGY] = self.strategy
-        self.shape[kernel.KEEPS_LINEAGE] = self.keeps_lineage
-        self.shape[kernel.TEMPORARIES] = self.temporaries_at
-        self.shape[kernel.SCRATCH] = self.scratch_at
-        self.shape[kernel.POOLS] = len(self.pools)
+        self.shape[layout.WINDOW] = self.window
+        self.shape[layout.EVENT_COLUMNS] = len(self.scalars.columns.expressions)
+        self.shape[layout.COLUMNS_AT] = 1 + len(self.guard_letters)
+        self.shape[layout.GUARD_LETTERS] = len(self.guard_letters)
+        self.shape[layout.STRATEGY] = self.strategy
+        self.shape[layout.KEEPS_LINEAGE] = self.keeps_lineage
+        self.shape[layout.TEMPORARIES] = self.temporaries_at
+        self.shape[layout.SCRATCH] = self.scratch_at
+        self.shape[layout.POOLS] = len(self.pools)
         query = self.automaton.query
-        self.shape[kernel.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
+        self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
 
     def _groups(self, pool: int, mask: int) -> list[list[tuple[int, int]]]:
         """Steps that runs of a pool can take on an event of ``mask``, with the pools they lead to.
@@ -299,20 +299,20 @@ class RunTables:
     def _is_in_place(self, pool: int, number: int, target: int, group: list[tuple[int, int]]) -> bool:
         """Whether runs that take a step stay in their pool, alone: the same runs with other registers."""
         here = self.pools[pool]
-        goes_on = self.strategy == kernel.CONTIGUOUS or (
-            self.strategy == kernel.NEXT and self.automaton.steps[number].inhibits
+        goes_on = self.strategy == layout.CONTIGUOUS or (
+            self.strategy == layout.NEXT and self.automaton.steps[number].inhibits
         )
         is_only_one = sum(end == pool for _, end in group) == 1
         return target == pool and is_only_one and goes_on and here.merge == APART and not here.is_end
 
     def _removes(self, pool: int, group: list[tuple[int, int]]) -> bool:
         """Whether runs leave their pool by these steps."""
-        if pool == 0 or self.strategy == kernel.ANY:
+        if pool == 0 or self.strategy == layout.ANY:
             return False
         steps = self.automaton.steps
         stays = (self._is_in_place(pool, n, target, group) and not steps[n].guard for n, target in group)
         leaves = (steps[n].inhibits and not stay for (n, _), stay in zip(group, stays, strict=True))
-        return self.strategy == kernel.CONTIGUOUS or any(leaves)
+        return self.strategy == layout.CONTIGUOUS or any(leaves)
 
     def _step_words(
         self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool
@@ -331,10 +331,10 @@ class RunTables:
     def _place_code(self, starts: Ints, steps: int, code_at: int) -> None:
         """Programs begin behind all other parts."""
         for s in range(steps):
-            at = int(starts[kernel.STEPS]) + s * kernel.STEP
+            at = int(starts[layout.STEPS]) + s * layout.STEP
             self.tables[[at + 2, at + 4, at + 6]] += code_at
         for pool in range(len(self.pools)):
-            self.tables[int(starts[kernel.STATES]) + pool * kernel.STATE + 3] += code_at
+            self.tables[int(starts[layout.STATES]) + pool * layout.STATE + 3] += code_at
 
     def _states(self) -> tuple[list[int], list[int], list[int]]:
         """What becomes of the children in each pool."""

@@ -6,7 +6,6 @@ Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/runs.md``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,14 @@ import numpy.typing as npt
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.errors import DataError
 from acep_approx.matching import kernel_children, kernel_lineage
+from acep_approx.matching import kernel_layout as layout
 from acep_approx.matching import kernel_pools as kp
 from acep_approx.matching import kernel_runs as kernel
+from acep_approx.matching import kernel_saved as saved
 from acep_approx.matching.event_columns import EventColumns
 from acep_approx.matching.kernel_children import LINK
 from acep_approx.matching.kernel_vm import BLOCK, NULL
+from acep_approx.matching.lineage import Hits
 from acep_approx.matching.programs import register_kind
 from acep_approx.matching.run_tables import RunTables
 
@@ -40,34 +42,6 @@ class RunEvents:
     row: Ints
     rank: Ints
     columns: Ints
-
-
-@dataclass(frozen=True)
-class Hits:
-    """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
-
-    ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest.
-    """
-
-    event: Ints
-    final: Ints
-    errors: Ints
-    link: Ints
-    start: Ints
-
-    def __len__(self) -> int:
-        return len(self.event)
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
-
-    hit: Ints
-    start: Ints
-    offset: Ints
-    row: Ints
-    arc: Ints
 
 
 class Runs:
@@ -113,8 +87,8 @@ class Runs:
         self.tables = RunTables(automaton, columns, window, merging, keeps)
         self.limit = -1
         self.slots = 0
-        self.control = np.zeros(kernel.HEADER, np.int64)
-        self.control[kernel.SLOT] = -1
+        self.control = np.zeros(layout.HEADER, np.int64)
+        self.control[layout.SLOT] = -1
         self.pools = self._first_pools()
         self.words = np.zeros(int(self._end_of_pools()), np.int64)
         self._write_constants()
@@ -126,7 +100,7 @@ class Runs:
         self.index = np.zeros(0, np.int64)
         self._is_compact = False  # whether what left the window before this batch has been dropped
         self._number = np.zeros(0, np.int64)
-        self._hits = np.zeros(kernel.HIT * 1024, np.int64)
+        self._hits = np.zeros(layout.HIT * 1024, np.int64)
         self._buckets = np.full(2 * 4096, -1, np.int64)
         self._mask, self._stay, self._chosen = (np.zeros(BLOCK + 1, np.int64) for _ in range(3))
         self._index_pools()
@@ -180,7 +154,7 @@ class Runs:
             at += 3 * room if pool.across else 0
         self.index = np.zeros(max(at, 1), np.int64)
         runs = table[:, kp.RUNS].copy()
-        if self.control[kernel.PHASE]:  # children of the event at hand are indexed when it is done
+        if self.control[layout.PHASE]:  # children of the event at hand are indexed when it is done
             table[:, kp.RUNS] = np.minimum(table[:, kp.CHILDREN], runs)
         for number, pool in enumerate(self.tables.pools):
             if pool.across:
@@ -192,8 +166,8 @@ class Runs:
         if slots > self.slots:
             grown = max(slots, 2 * self.slots)
             letters = len(self.tables.guard_letters)
-            self.places = _extended(self.places, grown * kp.PLACE, 0)
-            self.places.reshape(-1, kp.PLACE)[self.slots :, 2] = kp.NEVER
+            self.places = _extended(self.places, grown * saved.PLACE, 0)
+            self.places.reshape(-1, saved.PLACE)[self.slots :, 2] = kp.NEVER
             self.guards = _extended(self.guards, grown * letters, -1)
             self.slots = grown
 
@@ -205,39 +179,39 @@ class Runs:
 
     def put_away(self) -> None:
         """Save the runs of the key at hand with those of all others."""
-        slot = int(self.control[kernel.SLOT])
+        slot = int(self.control[layout.SLOT])
         if slot < 0:
             return
         table = self.pools.reshape(-1, kp.POOL)
-        needed = int(((kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]).sum()) + kp.SAVED * len(table)
+        needed = int(((kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]).sum()) + saved.SAVED * len(table)
         self._grow_store(needed)
-        self.control[kernel.STORED] = kp.put_away(
-            slot, int(self.control[kernel.STORED]), self.pools, len(table), self.words, self.stored, self.places
+        self.control[layout.STORED] = saved.put_away(
+            slot, int(self.control[layout.STORED]), self.pools, len(table), self.words, self.stored, self.places
         )
-        self.control[kernel.SLOT] = -1
+        self.control[layout.SLOT] = -1
 
     def _grow_store(self, wanted: int) -> None:
-        used = int(self.control[kernel.STORED])
+        used = int(self.control[layout.STORED])
         if used + wanted <= self.stored.size:
             return
-        table = self.places.reshape(-1, kp.PLACE)
-        if self.control[kernel.SLOT] >= 0:
-            table[self.control[kernel.SLOT], 1] = 0  # what was saved of the key at hand is outdated
+        table = self.places.reshape(-1, saved.PLACE)
+        if self.control[layout.SLOT] >= 0:
+            table[self.control[layout.SLOT], 1] = 0  # what was saved of the key at hand is outdated
         live = int(table[:, 1].sum())
         moved = np.zeros(max(1024, 3 * live + 2 * wanted), np.int64)
-        self.control[kernel.STORED] = kp.pack_stored(self.places, self.stored, moved)
+        self.control[layout.STORED] = saved.pack_stored(self.places, self.stored, moved)
         self.stored = moved
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
         self.put_away()
-        self.places.reshape(-1, kp.PLACE)[slots] = 0, 0, kp.NEVER
+        self.places.reshape(-1, saved.PLACE)[slots] = 0, 0, kp.NEVER
         self.guards.reshape(self.slots, len(self.tables.guard_letters))[slots] = -1
 
     def newest(self) -> Ints:
         """Per key slot the latest start of any run; below every tick where there is none."""
         self.put_away()
-        result: Ints = self.places.reshape(-1, kp.PLACE)[:, 2].copy()
+        result: Ints = self.places.reshape(-1, saved.PLACE)[:, 2].copy()
         return result
 
     # --- running --------------------------------------------------------------------------------------------
@@ -265,35 +239,35 @@ class Runs:
         """
         control = self.control
         while True:
-            slice_end = int(control[kernel.DONE_STEPS]) + SLICE
+            slice_end = int(control[layout.DONE_STEPS]) + SLICE
             most = [steps for steps in (self.limit, slice_end if deadline is not None else -1) if steps >= 0]
-            control[kernel.LIMIT] = min(most, default=-1)
+            control[layout.LIMIT] = min(most, default=-1)
             status = kernel.advance(
                 events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel(), control,
                 self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
                 self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
                 self.places, self._buckets, self.index, self.columns.texts.ranks,
             )  # fmt: skip
-            if status == kernel.DONE:
+            if status == layout.DONE:
                 return True
-            if status != kernel.STOPPED:
+            if status != layout.STOPPED:
                 self._make_room(int(status), floors)
-            elif deadline is None or control[kernel.DONE_STEPS] == self.limit or time.perf_counter() >= deadline:
+            elif deadline is None or control[layout.DONE_STEPS] == self.limit or time.perf_counter() >= deadline:
                 return False
 
     def _make_room(self, status: int, floors: Ints) -> None:
-        asked = int(self.control[kernel.ASK])
-        if status == kernel.GROW_POOL:
+        asked = int(self.control[layout.ASK])
+        if status == layout.GROW_POOL:
             self._grow_pool(asked)
-        elif status == kernel.GROW_LINKS:
+        elif status == layout.GROW_LINKS:
             self._grow_links(asked, floors)
-        elif status == kernel.GROW_HITS:
-            self._hits = _extended(self._hits, 2 * (self._hits.size + asked * kernel.HIT), 0)
-        elif status == kernel.GROW_STORE:
+        elif status == layout.GROW_HITS:
+            self._hits = _extended(self._hits, 2 * (self._hits.size + asked * layout.HIT), 0)
+        elif status == layout.GROW_STORE:
             self._grow_store(asked)
-        elif status == kernel.GROW_BUCKETS:
+        elif status == layout.GROW_BUCKETS:
             self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
-            first = int(self.control[kernel.STAMP]) * len(self.tables.pools)
+            first = int(self.control[layout.STAMP]) * len(self.tables.pools)
             kp.hash_again(self.pools, len(self.tables.pools), self.words, self._buckets, first)
         else:
             raise DataError(
@@ -304,28 +278,28 @@ class Runs:
 
     def work(self) -> tuple[int, int, int, int]:
         """Run-steps, runs made, runs merged, and the most runs that lived at once, so far."""
-        steps, made, merged, peak = self.control[[kernel.DONE_STEPS, kernel.MADE, kernel.MERGED, kernel.PEAK]].tolist()
+        steps, made, merged, peak = self.control[[layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK]].tolist()
         return steps, made, merged, peak
 
     def begin(self) -> None:
         """Get ready for the next batch, before its columns are made: its hits are other ones."""
         if self.columns.texts.has_many:
             self._forget_texts()
-        self.control[kernel.EVENT] = 0
-        self.control[kernel.HITS] = 0
-        self.control[kernel.PHASE] = 0
+        self.control[layout.EVENT] = 0
+        self.control[layout.HITS] = 0
+        self.control[layout.PHASE] = 0
         self._is_compact = False
 
     def hits(self, events: RunEvents) -> Hits:
         """What the batch has completed."""
-        table = self._hits[: kernel.HIT * int(self.control[kernel.HITS])].reshape(-1, kernel.HIT)
+        table = self._hits[: layout.HIT * int(self.control[layout.HITS])].reshape(-1, layout.HIT)
         order = np.lexsort((table[:, 2], events.row[table[:, 0]]))
-        return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(kernel.HIT)))
+        return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(layout.HIT)))
 
     def _forget_texts(self) -> None:
         """Let go of the texts that no run holds, and give the others new codes."""
         self.put_away()
-        held = [self._stored_texts(begin, begin + length) for begin, length, _ in self.places.reshape(-1, kp.PLACE)]
+        held = [self._stored_texts(begin, begin + length) for begin, length, _ in self.places.reshape(-1, saved.PLACE)]
         columns = np.concatenate([np.zeros(0, np.int64), *held])
         codes = self.stored[columns]
         columns, codes = columns[codes != NULL], codes[codes != NULL]
@@ -336,7 +310,7 @@ class Runs:
         found = [np.zeros(0, np.int64)]
         while at < end:
             pool, runs = self.tables.pools[self.stored[at]], int(self.stored[at + 1])
-            first = at + kp.SAVED + runs * kp.COLUMNS
+            first = at + saved.SAVED + runs * kp.COLUMNS
             for f, register in enumerate(self.automaton.live[pool.state]):
                 if register_kind(register, self.columns) == "text":
                     found.append(np.arange(first + f * runs, first + (f + 1) * runs))
@@ -350,7 +324,7 @@ class Runs:
         if not self._is_compact:
             self._compact(floors)
             self._is_compact = True
-        used = int(self.control[kernel.LINKS])
+        used = int(self.control[layout.LINKS])
         if 2 * (used + wanted) * LINK > self.links.size:
             room = max(1024, 2 * self.links.size // LINK, 2 * (used + wanted))
             self.links = _moved(self.links[: LINK * used], LINK * room)
@@ -359,81 +333,18 @@ class Runs:
 
     def _compact(self, floors: Ints) -> None:
         """Drop the links that have left the window, and point runs and hits to the new places of the others."""
-        used = int(self.control[kernel.LINKS])
+        used = int(self.control[layout.LINKS])
         if self._number.size < used + 1:
             self._number = np.empty(2 * used + 1024, np.int64)
         kept = kernel_lineage.compact(self.links, used, floors, self.owner, int(self.is_count), self._number)
-        self.control[kernel.LINKS] = kept
-        hits = self._hits[: kernel.HIT * int(self.control[kernel.HITS])]
+        self.control[layout.LINKS] = kept
+        hits = self._hits[: layout.HIT * int(self.control[layout.HITS])]
         kernel_lineage.renumber(self._number, self.pools, self.words, self.places, self.stored, hits)
-
-    def listed(self, hits: Hits, ticks: Ints, chunk: int) -> Iterator[Bound]:
-        """The matches of ``hits``, about ``chunk`` bound events at a time.
-
-        Parameters
-        ----------
-        hits : Hits
-        ticks : numpy.ndarray of int64
-            Of the events of the batch.
-        chunk : int
-        """
-        packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start], axis=1).ravel()
-        lows = ticks[hits.event] - self.window
-        header = np.zeros(kernel_lineage.WALK, np.int64)
-        stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
-        size = min(chunk, max(1024, 64 * len(hits)))
-        out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
-        status = kernel_lineage.OUT_FULL
-        while status != kernel_lineage.DONE:
-            status = kernel_lineage.walk(header, packed, lows, self.links, stack, path, out_match, out_event)
-            if status == kernel_lineage.DEEPER:
-                stack, path = _extended(stack, 2 * stack.size, 0), _extended(path, 2 * path.size, 0)
-                continue
-            matches, bound = int(header[kernel_lineage.MATCHES]), int(header[kernel_lineage.BOUND])
-            if matches:
-                match = out_match[: 3 * matches].reshape(matches, 3)
-                event = out_event[: 2 * bound].reshape(bound, 2)
-                offset = np.concatenate(([0], np.cumsum(match[:, 1])))
-                yield Bound(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
-            if status == kernel_lineage.OUT_FULL and (size < chunk or not matches):
-                size *= 2  # there are many, or one alone did not fit
-                out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
-            header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
-
-    def chosen(self, hits: Hits) -> tuple[Hits, Iterator[Bound]]:
-        """One match per event: of those with the fewest errors, and of these of those that start latest, the latest.
-
-        Returns
-        -------
-        Hits
-            One per event.
-        iterator of Bound
-            One match for each of them.
-        """
-        order = np.lexsort((-hits.start, hits.errors, hits.event))
-        first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
-        first = first[np.argsort(first)]  # by row, as hits come
-        best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start)))
-        return best, self._latest(hits, best)
-
-    def _latest(self, hits: Hits, best: Hits) -> Iterator[Bound]:
-        room = int(self.control[kernel.LINKS]) + 1
-        heads, waiting, path = (np.empty(room if len(best) else 0, np.int64) for _ in range(3))
-        ends = np.append(np.flatnonzero(np.diff(hits.event, prepend=-1)), len(hits))  # hits of one event stand together
-        for i in range(len(best)):
-            mine = slice(ends[i], ends[i + 1])
-            alike = (hits.errors[mine] == best.errors[i]) & (hits.start[mine] == best.start[i])
-            links = hits.link[mine][alike]
-            heads[: len(links)] = links
-            depth = kernel_lineage.latest(self.links, heads, len(links), int(best.start[i]), waiting, path)
-            words = path[:depth][::-1]
-            row, arc = words >> kernel.ARC_BITS, words & kernel_lineage.ARC_MASK
-            yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)
 
     def rows(self) -> Ints:
         """Rows of the events that links point to."""
-        words = self.links[: LINK * int(self.control[kernel.LINKS]) : LINK]
-        return words[words >= 0] >> kernel.ARC_BITS
+        words = self.links[: LINK * int(self.control[layout.LINKS]) : LINK]
+        return words[words >= 0] >> layout.ARC_BITS
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -446,9 +357,9 @@ class Runs:
         """The state as arrays."""
         self.put_away()
         return {
-            "links": self.links[: LINK * int(self.control[kernel.LINKS])],
-            "owner": self.owner[: int(self.control[kernel.LINKS])],
-            "stored": self.stored[: int(self.control[kernel.STORED])],
+            "links": self.links[: LINK * int(self.control[layout.LINKS])],
+            "owner": self.owner[: int(self.control[layout.LINKS])],
+            "stored": self.stored[: int(self.control[layout.STORED])],
             "places": self.places,
             "guards": self.guards,
         }

@@ -15,14 +15,15 @@ from acep_approx.matching import kernel_shared
 from acep_approx.matching.arclogs import Grouped
 from acep_approx.matching.compressed import NONE, Compressed, Links, Spelling
 from acep_approx.matching.found import Finder
+from acep_approx.matching.kernel_layout import LINKS
 from acep_approx.matching.kernel_lineage import ARC_BITS, ARC_MASK, LINK
-from acep_approx.matching.kernel_runs import LINKS
+from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.planner import Plan, plan
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.run_outputs import RunOutput
-from acep_approx.matching.runs import Hits, Runs
+from acep_approx.matching.runs import Runs
 from acep_approx.matching.tables import BindingColumns
 
 Ints = npt.NDArray[np.int64]

@@ -1,0 +1,73 @@
+"""Where the kernel of the runs engine finds things: the parts of its tables, and the words of its records."""
+
+from __future__ import annotations
+
+# where the parts of the tables begin
+(
+    CLASS_FIRST,
+    SOURCES,
+    TARGETS_FIRST,
+    TARGETS,
+    STEPS,
+    STATES,
+    ENDS,
+    MOVES,
+    GUARDS_FIRST,
+    GUARDS,
+    PROBES,
+    FRONTS,
+) = range(12)
+# other numbers of one query
+(
+    WINDOW,
+    EVENT_COLUMNS,
+    COLUMNS_AT,
+    GUARD_LETTERS,
+    STRATEGY,
+    KEEPS_LINEAGE,
+    TEMPORARIES,
+    SCRATCH,
+    POOLS,
+    NON_OVERLAP,
+) = range(12, 22)
+SHAPE = 22
+ANY, NEXT, CONTIGUOUS = 0, 1, 2
+
+SOURCE_WORDS = 5
+"""Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), and
+whether its steps take runs away."""
+STEP = 12
+"""Words of a step: target pool, arc, (begin, length) of checks, guards and updates, moves, their number, inhibits, in
+place."""
+STATE = 6
+"""Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""
+
+# header: where the kernel is, and what it counts
+(
+    EVENT,
+    PHASE,
+    SOURCE,
+    OFFSET,
+    SLOT,
+    LINKS,
+    HITS,
+    DONE_STEPS,
+    LIMIT,
+    MADE,
+    MERGED,
+    LIVE,
+    PEAK,
+    ASK,
+    STAMP,
+    STORED,
+    HASHED_NOW,
+    EXPIRED,
+    HITS_BEFORE,
+) = range(19)
+HEADER = 19
+
+DONE, GROW_POOL, GROW_LINKS, GROW_HITS, GROW_STORE, GROW_BUCKETS, STOPPED, TOO_LARGE = range(8)
+
+ARC_BITS = 18
+HIT = 5
+"""Words of a hit: event, final, errors, link, start."""

@@ -1,0 +1,111 @@
+"""From hits back along the links to the matches that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.matching import kernel_lineage
+from acep_approx.matching.kernel_children import LINK
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
+
+    ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest.
+    """
+
+    event: Ints
+    final: Ints
+    errors: Ints
+    link: Ints
+    start: Ints
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
+
+    hit: Ints
+    start: Ints
+    offset: Ints
+    row: Ints
+    arc: Ints
+
+
+def listed(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
+    """The matches of ``hits``, about ``chunk`` bound events at a time.
+
+    Parameters
+    ----------
+    links : numpy.ndarray of int64
+        See ``kernel_children.LINK``.
+    hits : Hits
+    lows : numpy.ndarray of int64
+        Per hit the earliest start of its matches.
+    chunk : int
+
+    Complexity: O(bound events); see ``kernel_lineage``.
+    """
+    packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start], axis=1).ravel()
+    header = np.zeros(kernel_lineage.WALK, np.int64)
+    stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
+    size = min(chunk, max(1024, 64 * len(hits)))
+    out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
+    status = kernel_lineage.OUT_FULL
+    while status != kernel_lineage.DONE:
+        status = kernel_lineage.walk(header, packed, lows, links, stack, path, out_match, out_event)
+        if status == kernel_lineage.DEEPER:
+            stack, path = np.resize(stack, 2 * stack.size), np.resize(path, 2 * path.size)
+            continue
+        matches, bound = int(header[kernel_lineage.MATCHES]), int(header[kernel_lineage.BOUND])
+        if matches:
+            match = out_match[: 3 * matches].reshape(matches, 3)
+            event = out_event[: 2 * bound].reshape(bound, 2)
+            offset = np.concatenate(([0], np.cumsum(match[:, 1])))
+            yield Bound(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
+        if status == kernel_lineage.OUT_FULL and (size < chunk or not matches):
+            size *= 2  # there are many, or one alone did not fit
+            out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
+        header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
+
+
+def chosen(links: Ints, hits: Hits) -> tuple[Hits, Iterator[Bound]]:
+    """One match per event: of those with the fewest errors, and of these of those that start latest, the latest.
+
+    Returns
+    -------
+    Hits
+        One per event.
+    iterator of Bound
+        One match for each of them.
+    """
+    order = np.lexsort((-hits.start, hits.errors, hits.event))
+    first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
+    first = first[np.argsort(first)]  # by row, as hits come
+    best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start)))
+    return best, _latest(links, hits, best)
+
+
+def _latest(links: Ints, hits: Hits, best: Hits) -> Iterator[Bound]:
+    room = links.size // LINK + 1
+    heads, waiting, path = (np.empty(room if len(best) else 0, np.int64) for _ in range(3))
+    ends = np.append(np.flatnonzero(np.diff(hits.event, prepend=-1)), len(hits))  # hits of one event stand together
+    for i in range(len(best)):
+        mine = slice(ends[i], ends[i + 1])
+        alike = (hits.errors[mine] == best.errors[i]) & (hits.start[mine] == best.start[i])
+        ways = hits.link[mine][alike]
+        heads[: len(ways)] = ways
+        depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), waiting, path)
+        words = path[:depth][::-1]
+        row, arc = words >> kernel_lineage.ARC_BITS, words & kernel_lineage.ARC_MASK
+        yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)
