@@ -51,6 +51,24 @@ def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
     assert done.stdout.split() == ["5"], done.stderr
 
 
+CACHED = """
+from acep_approx.matching import jit, kernel_lineage
+import numpy as np
+jit._sources.cache_clear()
+if {changed}:
+    jit._sources = lambda: "other sources"
+kernel_lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
+stats = kernel_lineage.not_overlapping._compiled.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+def test_compiled_code_is_taken_only_for_the_sources_it_was_made_of(tmp_path: Path) -> None:
+    """A helper in another file has changed: numba alone would take the old code."""
+    runs = [python("-c", CACHED.format(changed=c), NUMBA_CACHE_DIR=str(tmp_path)) for c in (False, False, True)]
+    assert [done.stdout.split() for done in runs] == [["0", "1"], ["1", "0"], ["0", "1"]], runs
+
+
 def test_the_runs_engine_as_plain_python() -> None:
     """Against brute force without numba, where an index out of range is an error and nothing wraps around."""
     done = python("-W", "error", "-c", RUNS, ACEP_JIT="0")

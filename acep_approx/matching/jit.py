@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import update_wrapper
+from contextlib import suppress
+from functools import cache, update_wrapper
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,8 +23,10 @@ try:
         raise ImportError
     import numba
     from numba.core import config as _config
+    from numba.core.caching import FunctionCache as _FunctionCache
 except ImportError:
     numba = None
+    _FunctionCache = object
 
 
 ix = np.uint64
@@ -32,6 +37,27 @@ neighbouring indices are neighbours: with it the detection kernel is up to 2.4 t
 _BARE: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 """Kernels make no arrays and keep none: counting references to their arguments would cost more than they do. The flag
 has an underscore, but has been there since numba 0.20."""
+
+
+@cache
+def _sources() -> str:
+    """A digest of the sources of all kernels."""
+    digest = sha256()
+    for source in sorted(files("acep_approx.matching").iterdir(), key=lambda item: item.name):
+        if source.name.startswith("kernel_") or source.name == "jit.py":
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
+    """Keeps compiled code on disk for the sources that it was made of.
+
+    Numba looks at the file of a kernel alone, not at those of the helpers compiled into it, and only at its time and
+    size, which an upgrade may leave as they were.
+    """
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), _sources())
 
 
 class _Kernel:
@@ -45,10 +71,9 @@ class _Kernel:
 
     def __init__(self, function: Callable[..., Any], flags: tuple[int, int, int]) -> None:
         self._flags = flags
-        try:
-            self._compiled = numba.njit(cache=True, nogil=True, **_BARE)(function)
-        except RuntimeError:  # no place to keep compiled code, e.g. a read-only container without HOME
-            self._compiled = numba.njit(nogil=True, **_BARE)(function)
+        self._compiled = numba.njit(nogil=True, **_BARE)(function)
+        with suppress(RuntimeError):  # no place to keep compiled code, e.g. a read-only container without HOME
+            self._compiled._cache = _Cache(function)
         update_wrapper(self, function)
 
     def __call__(self, *args: Any) -> Any:
