@@ -225,7 +225,12 @@ def test_the_engine_itself_is_right() -> None:
     assert seed_that_notices("nothing", 100) == -1
 
 
-RARE = {proceed_inhibits_beside_take, neighbours_need_not_be_neighbours, a_guard_passes, a_late_guard_looks_past_the_gap}
+RARE = {
+    proceed_inhibits_beside_take,
+    neighbours_need_not_be_neighbours,
+    a_guard_passes,
+    a_late_guard_looks_past_the_gap,
+}
 """Noticed by one world in a hundred or so."""
 
 

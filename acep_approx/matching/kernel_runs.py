@@ -179,7 +179,7 @@ def lacks_room(
 def run_block(
     header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints,
     chosen: Ints, links: Ints, owner: Ints, buckets: Ints, ranks: Ints, first: int, count: int, base: int, room: int,
-    offset: int, n: int, removes: int, row: int, key: int,
+    offset: int, n: int, low: int, has_old: bool, removes: int, row: int, key: int,
 ) -> int:  # fmt: skip
     """Take the steps of a source with ``n`` of its runs; returns 1 where an integer passed 64 bits."""
     keeps, strategy, temporaries = shape[KEEPS_LINEAGE], shape[STRATEGY], shape[TEMPORARIES]
@@ -190,8 +190,12 @@ def run_block(
     for s in range(first, first + count):
         step = shape[STEPS] + s * STEP
         in_place = tables[ix(step + 11)]
-        for j in range(n):
-            mask[ix(j)] = 1
+        if has_old:  # they must have no children: where runs branch, those would be as many as the runs that are young
+            for j in range(n):
+                mask[ix(j)] = words[ix(starts + j)] >= low
+        else:
+            for j in range(n):
+                mask[ix(j)] = 1
         m = 0
         for part in range(3):  # checks, guards, updates
             at = step + 2 + 2 * part
@@ -298,6 +302,7 @@ def advance(
                 runs = pools[ix(p + CHILDREN)] if pool > 0 else 1
                 if removes and offset == 0:
                     pools[ix(p + KEPT)] = 0
+                has_old = pool > 0 and pools[ix(p + OLDEST)] < low
                 if probe < 0:
                     offset = max(offset, pools[ix(p + HEAD)])
                 while offset < runs:
@@ -320,7 +325,7 @@ def advance(
                             break
                     if run_block(
                         header, tables, shape, pools, words, floats, mask, stay, chosen, links, owner, buckets, ranks,
-                        first, count, base, room, at, n, removes, row[ix(e)], key,
+                        first, count, base, room, at, n, low, has_old, removes, row[ix(e)], key,
                     ):  # fmt: skip
                         header[OFFSET] = offset
                         return TOO_LARGE

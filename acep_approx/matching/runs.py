@@ -252,7 +252,7 @@ class Runs:
                 return True
             if status != layout.STOPPED:
                 self._make_room(int(status), floors)
-            elif deadline is None or control[layout.DONE_STEPS] == self.limit or time.perf_counter() >= deadline:
+            elif deadline is None or 0 <= self.limit <= control[layout.DONE_STEPS] or time.perf_counter() >= deadline:
                 return False
 
     def _make_room(self, status: int, floors: Ints) -> None:
