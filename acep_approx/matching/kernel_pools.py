@@ -140,11 +140,12 @@ def across_events(
     Returns where the runs end now; each child that is gone has used one link where there is lineage.
     """
     base, room, fields = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + FIELDS)]
-    chains = pools[ix(p + INDEX)] + pools[ix(p + INDEX_SIZE)]
+    chains, head = pools[ix(p + INDEX)] + pools[ix(p + INDEX_SIZE)], pools[ix(p + HEAD)]
     end = children
     for child in range(children, runs):
         other = index[ix(head_of(words, pools, p, child))] - 1
-        while other >= 0 and not same_registers(words, base, room, fields, child, other):
+        # what stands before the head is not gone through any more: nothing may join it
+        while other >= 0 and (other < head or not same_registers(words, base, room, fields, child, other)):
             other = index[ix(chains + other)] - 1
         if other >= 0:
             words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])

@@ -1,0 +1,57 @@
+"""Streams long enough for runs to leave the window from large pools: merging and sweeps must not change what is found."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from acep_approx import compile_query
+
+MERGES = ("equal,pareto,chain", "equal", "chain", "pareto")
+QUERIES = (
+    "PATTERN SEQ(A a, B b, C c) WHERE c.x > a.x WITHIN 150",
+    "PATTERN SEQ(A a, A b, B c) WHERE a.x <> b.x AND b.y < c.y WITHIN 150 ERRORS 1",
+    "PATTERN SEQ(A a, B b, C c) WHERE b.x = a.x AND c.y = b.y WITHIN 200",
+    "PATTERN SEQ(A a, B b, C c) WHERE [g] AND b.x > a.x AND c.x > b.x WITHIN 400",
+    "PATTERN SEQ(A a, ~(B n), C c) WHERE c.x > a.x AND a.y = c.y WITHIN 120",
+    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { [g] AND a[i].x > min(a[..i-1].x) } WITHIN 300 events",
+    "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { b.x > a.x AND c.y > a.y } WITHIN 200 ERRORS 1",
+    "PATTERN SEQ(A a, ANY b, ANY c) WHERE c.x >= a.x AND c.y = 1 AND b.y = 2 WITHIN 90 events",
+)
+
+
+def stream(seed: int, events: int) -> pa.Table:
+    """Random events of three types, with few values."""
+    dice = Random(seed)
+    rows = [
+        {"ts": i, "type": dice.choice("ABC"), "x": dice.randrange(40), "y": dice.randrange(5), "g": dice.choice("uvw")}
+        for i in range(events)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def listed(query: str, events: pa.Table, merge: str) -> list[str]:
+    """All matches, as texts in order."""
+    tables = compile_query(query, engine="runs").match(events, merge=merge).tables()
+    return sorted(repr(row) for table in tables for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_merging_changes_nothing_on_long_streams(query: str) -> None:
+    """Lists and points are the same with every merging as with none."""
+    events = stream(1, 2500)
+    expected = listed(query, events, "none")
+    assert expected
+    points = compile_query(query, engine="runs").match(events, merge="none").points().to_pylist()
+    for merge in MERGES:
+        assert listed(query, events, merge) == expected, merge
+        assert compile_query(query, engine="runs").match(events, merge=merge).points().to_pylist() == points, merge
+
+
+def test_cells_and_runs_agree_on_long_streams() -> None:
+    """Without conditions across events both engines can answer."""
+    events, query = stream(2, 4000), "PATTERN SEQ(A a, B b, C c) WHERE [g] AND a.y = 1 WITHIN 60 ERRORS 1"
+    cells = compile_query(query, engine="cells").match(events).to_arrow().to_pylist()
+    assert listed(query, events, "equal") == sorted(map(repr, cells))
