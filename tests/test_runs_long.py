@@ -1,4 +1,4 @@
-"""Streams long enough for runs to leave the window from large pools: merging and sweeps must not change what is found."""
+"""Streams long enough for runs to leave the window from large pools: merging and sweeps must not change the results."""
 
 from __future__ import annotations
 
