@@ -50,6 +50,14 @@ def test_merging_changes_nothing_on_long_streams(query: str) -> None:
         assert compile_query(query, engine="runs").match(events, merge=merge).points().to_pylist() == points, merge
 
 
+def test_no_run_joins_one_that_has_left_the_window() -> None:
+    """Values come again just after the run that had them is too old, and before it is swept out."""
+    dice = Random(3)
+    rows = [{"ts": i, "type": "AC"[i % 2], "x": i // 2 % 52 if i % 2 == 0 else dice.randrange(52)} for i in range(2000)]
+    events, query = pa.Table.from_pylist(rows), "PATTERN SEQ(A a, C c) WHERE c.x > a.x WITHIN 100"
+    assert listed(query, events, "equal") == listed(query, events, "none")
+
+
 def test_cells_and_runs_agree_on_long_streams() -> None:
     """Without conditions across events both engines can answer."""
     events, query = stream(2, 4000), "PATTERN SEQ(A a, B b, C c) WHERE [g] AND a.y = 1 WITHIN 60 ERRORS 1"
