@@ -103,7 +103,7 @@ def the_window_is_exclusive() -> None:
 
 def expired_runs_match() -> None:
     """The window is not looked at when a match is complete, only when runs are swept."""
-    rewritten(kernel_ends, "record_hits", "words[ix(base + offset + j)] >= low", "True")
+    rewritten(kernel_runs, "run_block", "words[ix(starts + j)] >= low", "1")
 
 
 def merging_ignores_a_register() -> None:

@@ -48,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 @inline
 def record_hits(
     header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, ranks: Ints, mask: Ints,
-    hits: Ints, pool: int, children: int, runs: int, event: int, low: int,
+    hits: Ints, pool: int, children: int, runs: int, event: int,
 ) -> int:  # fmt: skip
     """Record the children that complete a match; returns 1 where an integer passed 64 bits."""
     state, p = shape[STATES] + pool * STATE, pool * POOL
@@ -63,7 +63,7 @@ def record_hits(
         ):  # fmt: skip
             return 1
         for j in range(n):
-            if mask[ix(j)] and words[ix(base + offset + j)] >= low:
+            if mask[ix(j)]:
                 for i in range(tables[ix(state + 2)]):
                     end = shape[ENDS] + 2 * (tables[ix(state + 1)] + i)
                     hit = header[HITS] * HIT

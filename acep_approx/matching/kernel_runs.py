@@ -352,7 +352,7 @@ def advance(
                     header[ASK] = (runs - children) * ends
                     return GROW_HITS
                 if ends > 0 and record_hits(
-                    header, tables, shape, pools, words, floats, ranks, mask, hits, pool, children, runs, e, low
+                    header, tables, shape, pools, words, floats, ranks, mask, hits, pool, children, runs, e
                 ):
                     return TOO_LARGE
             end_event_in(
