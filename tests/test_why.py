@@ -204,6 +204,13 @@ def test_the_command_refuses():
 # --- by brute force ---------------------------------------------------------------------------------------------------
 
 
+def test_of_several_events_at_the_time_the_last_one_counts_for_what_comes_after() -> None:
+    """The window of a match that the last of them begins reaches further than that of the first."""
+    rows = [{"ts": 1, "type": "B"}, {"ts": 1, "type": "A"}, {"ts": 1, "type": "B"}, {"ts": 5, "type": "A"}]
+    query = compile_query("PATTERN SEQ(B b, ~(ANY n)) WHERE skip_till_next_match WITHIN 1 events")
+    assert not query.why(rows, around="1").matched
+
+
 @cases(300)
 @given(rich_worlds(), st.integers(0, 7))
 def test_a_match_is_there_where_brute_force_finds_one(world: RichWorld, which: int) -> None:

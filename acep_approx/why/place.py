@@ -205,7 +205,8 @@ class _Reader:
         if self.is_count:
             places = np.flatnonzero(mine)
             middle = int(np.searchsorted(found[places], self.around))
-            low, high = max(middle - 2 * self.window, 0), min(middle + 2 * self.window, len(places) - 1)
+            after = max(middle, int(np.searchsorted(found[places], self.around, side="right")) - 1)
+            low, high = max(middle - 2 * self.window, 0), min(after + 2 * self.window, len(places) - 1)
             cut = slice(int(places[low]), int(places[high]) + 1)
             table, rows, found, mine = table.slice(cut.start, cut.stop - cut.start), rows[cut], found[cut], mine[cut]
         return table, rows, found, mine.astype(np.bool_)
