@@ -25,7 +25,7 @@ import pyarrow as pa
 from acep_approx.errors import UsageError
 from acep_approx.matching import kernel_lineage, kernel_shared
 from acep_approx.matching.arclogs import Listed
-from acep_approx.matching.kernel_lineage import ARC_BITS, ARC_MASK
+from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns

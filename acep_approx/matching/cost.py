@@ -8,10 +8,10 @@ from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import Determinised
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.errors import LimitError
+from acep_approx.matching.kernel_layout import LINK
+from acep_approx.matching.kernel_pools import COLUMNS
 
-RUN_WORDS = 2
-"""Words of a run beside its registers: start and lineage."""
-LINK_BYTES = 40
+LINK_BYTES = 8 * LINK
 """One event bound by one run."""
 
 
@@ -114,6 +114,6 @@ def runs_cost(registers: RegisterAutomaton) -> RunsCost:
         states=len(registers.states),
         arcs=len(registers.steps),
         letters=len(registers.automaton.letters),
-        bytes_per_run=8 * (RUN_WORDS + max(map(len, registers.live))),
+        bytes_per_run=8 * (COLUMNS + max(map(len, registers.live))),
         steps_per_run=max(tried.values(), default=0),
     )

@@ -10,7 +10,8 @@ from acep_approx.automaton.dominance import preferences
 from acep_approx.automaton.registers import ROW, RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
 from acep_approx.automaton.words import end_tests, letter_text, letters_text, register_text, state_name, step_tests
-from acep_approx.matching.cost import LINK_BYTES, RUN_WORDS, CellsCost, RunsCost
+from acep_approx.matching.cost import LINK_BYTES, CellsCost, RunsCost
+from acep_approx.matching.kernel_pools import COLUMNS
 from acep_approx.matching.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
@@ -109,7 +110,7 @@ def _cells_advice(plan: Plan, cost: CellsCost) -> Iterator[str]:
 def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     registers = plan.registers
     assert registers is not None, "the runs engine has them"
-    shortest, widest = 8 * RUN_WORDS, cost.bytes_per_run
+    shortest, widest = 8 * COLUMNS, cost.bytes_per_run
     per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
     return [
         ("strategy", [f"{plan.query.strategy}: {STRATEGIES[plan.query.strategy]}"]),

@@ -17,7 +17,7 @@ from acep_approx.automaton.conditions import negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.matching import kernel_lineage
 from acep_approx.matching.arclogs import Grouped
-from acep_approx.matching.kernel_lineage import ARC_BITS
+from acep_approx.matching.kernel_layout import ARC_BITS
 from acep_approx.matching.lineage import Bound, Hits, chosen, listed
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.verify import Bindings, Verifier

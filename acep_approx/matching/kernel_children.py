@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import inline, ix
+from acep_approx.matching.kernel_layout import LINK, NO_LINEAGE, WITH_OWNER
 from acep_approx.matching.kernel_pools import (
     ALL,
     APART,
@@ -23,13 +24,6 @@ from acep_approx.matching.kernel_pools import (
 from acep_approx.matching.kernel_vm import BLOCK, REGISTER, SCALAR
 
 Ints = npt.NDArray[np.int64]
-
-LINK = 5
-"""Words of a link: row and arc, the link before, the next alternative, its start, the latest start from here on.
-
-A link of row and arc -1 binds nothing: the two links it names are alternatives.
-"""
-NO_LINEAGE, WITHOUT_OWNER, WITH_OWNER = 0, 1, 2
 
 
 @inline

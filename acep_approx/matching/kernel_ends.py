@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import inline, ix
-from acep_approx.matching.kernel_children import NO_LINEAGE, WITH_OWNER
 from acep_approx.matching.kernel_layout import (
     ENDS,
     FRONTS,
@@ -16,9 +15,11 @@ from acep_approx.matching.kernel_layout import (
     LINKS,
     LIVE,
     MERGED,
+    NO_LINEAGE,
     STATE,
     STATES,
     TEMPORARIES,
+    WITH_OWNER,
 )
 from acep_approx.matching.kernel_pools import (
     BASE,

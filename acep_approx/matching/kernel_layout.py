@@ -68,6 +68,14 @@ HEADER = 19
 
 DONE, GROW_POOL, GROW_LINKS, GROW_HITS, GROW_STORE, GROW_BUCKETS, STOPPED, TOO_LARGE = range(8)
 
-ARC_BITS = 18
 HIT = 5
 """Words of a hit: event, final, errors, link, start."""
+LINK = 5
+"""Words of a link: row and arc, the link before, the next alternative, its start, the latest start from here on.
+
+A link of row and arc -1 binds nothing: the two links it names are alternatives.
+"""
+ARC_BITS = 18
+ARC_MASK = (1 << ARC_BITS) - 1
+NO_LINEAGE, WITHOUT_OWNER, WITH_OWNER = 0, 1, 2
+"""Whether links are kept, and for each its key."""

@@ -16,14 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import block_kernel, inline, ix
+from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, HIT, LINK
 from acep_approx.matching.kernel_pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
 from acep_approx.matching.kernel_saved import PLACE, SAVED
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-
-LINK, HIT, ARC_BITS = 5, 5, 18
-ARC_MASK = (1 << ARC_BITS) - 1
 
 # header of a walk
 AT, DEPTH, MATCHES, BOUND = range(4)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import block_kernel, ix
-from acep_approx.matching.kernel_lineage import ARC_BITS, ARC_MASK, LINK
+from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK
 
 Ints = npt.NDArray[np.int64]
 

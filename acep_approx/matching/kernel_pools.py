@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import block_kernel, inline, ix
+from acep_approx.matching.kernel_layout import LINK
 from acep_approx.matching.kernel_vm import BLOCK, NULL
 
 Floats = npt.NDArray[np.float64]
@@ -150,7 +151,7 @@ def across_events(
         if other >= 0:
             words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])
             if words[ix(base + room + child)] >= 0:
-                new = used * 5
+                new = used * LINK
                 links[ix(new)] = -1
                 links[ix(new + 1)] = words[ix(base + room + child)]
                 links[ix(new + 2)] = words[ix(base + room + other)]

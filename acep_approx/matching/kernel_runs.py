@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import block_kernel, inline, ix
-from acep_approx.matching.kernel_children import LINK, NO_LINEAGE, make_children, runs_in_place
+from acep_approx.matching.kernel_children import make_children, runs_in_place
 from acep_approx.matching.kernel_ends import end_event_in, record_hits
 from acep_approx.matching.kernel_layout import (
     ARC_BITS,
@@ -41,12 +41,14 @@ from acep_approx.matching.kernel_layout import (
     HITS_BEFORE,
     KEEPS_LINEAGE,
     LIMIT,
+    LINK,
     LINKS,
     LIVE,
     MADE,
     MERGED,
     MOVES,
     NEXT,
+    NO_LINEAGE,
     NON_OVERLAP,
     OFFSET,
     PEAK,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching.jit import block_kernel, ix
-from acep_approx.matching.kernel_lineage import LINK
+from acep_approx.matching.kernel_layout import LINK
 
 Ints = npt.NDArray[np.int64]
 MOST = 1 << 61

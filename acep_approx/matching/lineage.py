@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching import kernel_lineage
-from acep_approx.matching.kernel_children import LINK
+from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,7 +48,7 @@ def listed(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
     Parameters
     ----------
     links : numpy.ndarray of int64
-        See ``kernel_children.LINK``.
+        See ``kernel_layout.LINK``.
     hits : Hits
     lows : numpy.ndarray of int64
         Per hit the earliest start of its matches.
@@ -107,5 +107,5 @@ def _latest(links: Ints, hits: Hits, best: Hits) -> Iterator[Bound]:
         heads[: len(ways)] = ways
         depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), waiting, path)
         words = path[:depth][::-1]
-        row, arc = words >> kernel_lineage.ARC_BITS, words & kernel_lineage.ARC_MASK
+        row, arc = words >> ARC_BITS, words & ARC_MASK
         yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)

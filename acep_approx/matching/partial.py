@@ -24,8 +24,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching import kernel_partial
 from acep_approx.matching.arclogs import Grouped, Listed
 from acep_approx.matching.found import Finder
-from acep_approx.matching.kernel_layout import LINKS
-from acep_approx.matching.kernel_lineage import ARC_BITS, ARC_MASK, LINK
+from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import NO_BATCH, Stamps
 from acep_approx.matching.planner import Plan, plan

@@ -14,7 +14,6 @@ from acep_approx.automaton.resolve import Binding, Register
 from acep_approx.matching import kernel_layout as layout
 from acep_approx.matching import kernel_vm as vm
 from acep_approx.matching.event_columns import EventColumns
-from acep_approx.matching.kernel_children import NO_LINEAGE
 from acep_approx.matching.kernel_pools import (
     ALL,
     APART,
@@ -81,7 +80,7 @@ class RunTables:
         ``equal``: runs of equal registers are merged; ``chain``: runs whose registers the next event must equal are
         found by an index; ``pareto``: runs that can do no more than another are dropped.
     keeps_lineage : int
-        ``kernel_children.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
+        ``kernel_layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
     """
 
     def __init__(
@@ -188,14 +187,14 @@ class RunTables:
 
     @property
     def _drops(self) -> bool:
-        return "pareto" in self.merging and self.keeps_lineage == NO_LINEAGE
+        return "pareto" in self.merging and self.keeps_lineage == layout.NO_LINEAGE
 
     def _merge(self, state: int, stays: bool) -> int:
         """How runs that one event brings to a state are merged."""
         steps = zip(self.automaton.steps, self._steps, strict=True)
         moves = [move for step, (_, _, _, origin) in steps if step.target == state for move in origin]
         is_same = all(move.place == vm.SCALAR for move in moves)
-        if self.keeps_lineage == NO_LINEAGE and not stays and is_same:
+        if self.keeps_lineage == layout.NO_LINEAGE and not stays and is_same:
             return ALL  # only that a match ends here matters
         return (ALL if is_same else HASHED) if "equal" in self.merging else APART
 

@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.errors import DataError
-from acep_approx.matching import kernel_children, kernel_lineage
 from acep_approx.matching import kernel_layout as layout
+from acep_approx.matching import kernel_lineage
 from acep_approx.matching import kernel_pools as kp
 from acep_approx.matching import kernel_runs as kernel
 from acep_approx.matching import kernel_saved as saved
 from acep_approx.matching.event_columns import EventColumns
-from acep_approx.matching.kernel_children import LINK
 from acep_approx.matching.kernel_vm import BLOCK, NULL
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.programs import register_kind
@@ -82,8 +81,8 @@ class Runs:
         self.window = window
         self.keeps_lineage = keeps_lineage
         self.is_count = is_count
-        keeps = kernel_children.WITH_OWNER if is_count else kernel_children.WITHOUT_OWNER
-        keeps = keeps if keeps_lineage else kernel_children.NO_LINEAGE
+        keeps = layout.WITH_OWNER if is_count else layout.WITHOUT_OWNER
+        keeps = keeps if keeps_lineage else layout.NO_LINEAGE
         self.tables = RunTables(automaton, columns, window, merging, keeps)
         self.limit = -1
         self.slots = 0
@@ -92,7 +91,7 @@ class Runs:
         self.pools = self._first_pools()
         self.words = np.zeros(int(self._end_of_pools()), np.int64)
         self._write_constants()
-        self.links = np.zeros(LINK * 1024, np.int64)
+        self.links = np.zeros(layout.LINK * 1024, np.int64)
         self.owner = np.zeros(1024, np.int64)
         self.stored = np.zeros(1024, np.int64)
         self.places = np.zeros(0, np.int64)
@@ -325,9 +324,9 @@ class Runs:
             self._compact(floors)
             self._is_compact = True
         used = int(self.control[layout.LINKS])
-        if 2 * (used + wanted) * LINK > self.links.size:
-            room = max(1024, 2 * self.links.size // LINK, 2 * (used + wanted))
-            self.links = _moved(self.links[: LINK * used], LINK * room)
+        if 2 * (used + wanted) * layout.LINK > self.links.size:
+            room = max(1024, 2 * self.links.size // layout.LINK, 2 * (used + wanted))
+            self.links = _moved(self.links[: layout.LINK * used], layout.LINK * room)
             if self.is_count:
                 self.owner = _moved(self.owner[:used], room)
 
@@ -343,7 +342,7 @@ class Runs:
 
     def rows(self) -> Ints:
         """Rows of the events that links point to."""
-        words = self.links[: LINK * int(self.control[layout.LINKS]) : LINK]
+        words = self.links[: layout.LINK * int(self.control[layout.LINKS]) : layout.LINK]
         return words[words >= 0] >> layout.ARC_BITS
 
     # --- state ----------------------------------------------------------------------------------------------
@@ -357,7 +356,7 @@ class Runs:
         """The state as arrays."""
         self.put_away()
         return {
-            "links": self.links[: LINK * int(self.control[layout.LINKS])],
+            "links": self.links[: layout.LINK * int(self.control[layout.LINKS])],
             "owner": self.owner[: int(self.control[layout.LINKS])],
             "stored": self.stored[: int(self.control[layout.STORED])],
             "places": self.places,

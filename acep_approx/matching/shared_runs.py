@@ -15,8 +15,7 @@ from acep_approx.matching import kernel_shared
 from acep_approx.matching.arclogs import Grouped
 from acep_approx.matching.compressed import NONE, Compressed, Links, Spelling
 from acep_approx.matching.found import Finder
-from acep_approx.matching.kernel_layout import LINKS
-from acep_approx.matching.kernel_lineage import ARC_BITS, ARC_MASK, LINK
+from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.planner import Plan, plan
