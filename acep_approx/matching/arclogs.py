@@ -12,6 +12,7 @@ import numpy.typing as npt
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.matching import kernel_arclog, kernel_count, kernel_enumerate
+from acep_approx.matching.arrays import extended
 from acep_approx.matching.kernel_arclog import LOG, NOT_MADE
 from acep_approx.matching.kernel_detect import NEVER
 
@@ -173,8 +174,8 @@ class ArcLogs:
         """Make room for key slots ``0 .. slots - 1``."""
         if slots > self.slots:
             grown = max(slots, 2 * self.slots)
-            self.latest = _extended(self.latest, grown * self._states, NEVER)
-            self.logs = _extended(self.logs, grown * self._width * LOG, 0)
+            self.latest = extended(self.latest, grown * self._states, NEVER)
+            self.logs = extended(self.logs, grown * self._width * LOG, 0)
             self.slots = grown
 
     def clear(self, slots: Ints) -> None:
@@ -267,7 +268,7 @@ class ArcLogs:
                 self._grow(int(header[kernel_arclog.ASK]), np.broadcast_to(floors, self.slots).copy())
                 header[kernel_arclog.USED] = self.used
             else:
-                hits = _extended(hits, 2 * hits.size, 0)
+                hits = extended(hits, 2 * hits.size, 0)
 
     def _sorted(self, hits: Ints, events: Grouped) -> Ints:
         """Hits by row, then by the rank of their arcs."""
@@ -346,8 +347,8 @@ class ArcLogs:
             )
             if status != kernel_enumerate.DEEPER:
                 return status
-            walk.stack = _extended(walk.stack, 2 * walk.stack.size, 0)
-            walk.path = _extended(walk.path, 2 * walk.path.size, 0)
+            walk.stack = extended(walk.stack, 2 * walk.stack.size, 0)
+            walk.path = extended(walk.path, 2 * walk.path.size, 0)
 
     def live_rows(self, floors: Ints) -> Ints:
         """Rows of all events that a live run can still point to."""
@@ -378,9 +379,3 @@ def _first(items: list[list[int]] | list[list[tuple[int, int, int]]]) -> list[in
 def _room(wanted: int) -> int:
     """The power of two that holds ``wanted``: tables that grow by one rarely move all keys."""
     return max(4, 1 << (wanted - 1).bit_length())
-
-
-def _extended(array: Ints, size: int, fill: int) -> Ints:
-    grown = np.full(size, fill, np.int64)
-    grown[: array.size] = array
-    return grown

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.errors import LimitError
+from acep_approx.matching.arrays import extended
 from acep_approx.matching.kernel_detect import FEW_LANES, MANY_LANES, NEVER, detect_few, detect_many
 
 Ints = npt.NDArray[np.int64]
@@ -140,9 +141,7 @@ class Cells:
         """Make room for key slots ``0 .. slots - 1``."""
         if slots > self.slots:
             self.slots = max(slots, 2 * self.slots)
-            grown = np.full(self.slots * self.stride, NEVER, np.int64)
-            grown[: self.cells.size] = self.cells
-            self.cells = grown
+            self.cells = extended(self.cells, self.slots * self.stride, NEVER)
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""

@@ -16,19 +16,19 @@ Source: the compressed output mode of Agrawal et al., SIGMOD 2008, section 2, wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.errors import UsageError
-from acep_approx.matching import kernel_lineage, kernel_shared
+from acep_approx.matching import kernel_shared
 from acep_approx.matching.arclogs import Listed
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK
+from acep_approx.matching.lineage import Bound, Hits, first_of_equal, listed
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.recent import Recent
-from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.tables import BindingColumns
 
 Ints = npt.NDArray[np.int64]
@@ -65,36 +65,10 @@ class Spelling:
     known: Recent
     stamps: Stamps
     bindings: BindingColumns
-    returns: ReturnColumns
     is_ambiguous: bool
 
 
-@dataclass(frozen=True)
-class _Spelled:
-    """Matches: the hit of each, and ``offset .. offset + 1`` of ``row`` and ``label``, earliest first."""
-
-    hit: Ints
-    offset: Ints
-    row: Ints
-    label: Ints
-
-    def take(self, which: Ints) -> _Spelled:
-        lengths = np.diff(self.offset)[which]
-        offset = np.concatenate(([0], np.cumsum(lengths)))
-        place = np.arange(offset[-1]) - np.repeat(offset[:-1], lengths) + np.repeat(self.offset[:-1][which], lengths)
-        return _Spelled(self.hit[which], offset, self.row[place], self.label[place])
-
-
-NOTHING = _Spelled(*(np.zeros(size, np.int64) for size in (0, 1, 0, 0)))
-
-
-def _joined(parts: list[_Spelled]) -> _Spelled:
-    if not parts:
-        return NOTHING
-    lengths = np.concatenate([np.diff(part.offset) for part in parts])
-    offset = np.concatenate(([0], np.cumsum(lengths)))
-    hit, row, label = (np.concatenate([getattr(part, name) for part in parts]) for name in ("hit", "row", "label"))
-    return _Spelled(hit, offset, row, label)
+NOTHING = Bound.joined([])
 
 
 class Compressed:
@@ -192,61 +166,38 @@ class Compressed:
         left = FAR if limit is None else limit
         if left:
             for part in self._distinct(chosen) if self.is_ambiguous else self._spelled(chosen, left):
-                tables.append(self._table(part if len(part.hit) <= left else part.take(np.arange(left))))
+                tables.append(self._table(part if len(part) <= left else part.take(np.arange(left))))
                 left -= tables[-1].num_rows
                 if not left:
                     break
         return pa.concat_tables(tables)
 
-    def _table(self, spelled: _Spelled) -> pa.Table:
+    def _table(self, spelled: Bound) -> pa.Table:
         """Matches as columns."""
         spelling = self._spelling
         assert spelling is not None, "without it there are no hits"
-        bindings, known = spelling.bindings, spelling.known
-        listed = Listed(hit=spelled.hit, start=spelled.hit, offset=spelled.offset, row=spelled.row, label=spelled.label)
+        known = spelling.known
+        events = Listed(hit=spelled.hit, start=spelled.hit, offset=spelled.offset, row=spelled.row, label=spelled.arc)
         errors = self._errors[spelled.hit]
         own = self.hits.select(list(spelling.stamps.preparer.key_columns))
         columns = dict(zip(own.column_names, own.take(spelled.hit).columns, strict=True))
         columns["errors"] = pa.array(errors)
         columns["start"] = spelling.stamps.time(known.ticks[known.find(spelled.row[spelled.offset[:-1]])])
         columns["end"] = self.hits.column("end").take(spelled.hit)
-        if not bindings.is_regex:
-            columns["missing"] = bindings.missing(listed, errors)
-        bound = bindings.columns(listed)
-        columns.update(spelling.returns.columns(bound, known) if spelling.returns else bound)
-        return pa.table(columns)
+        return pa.table({**columns, **spelling.bindings.described(events, errors, known)})
 
-    def _distinct(self, hits: Ints) -> Iterator[_Spelled]:
+    def _distinct(self, hits: Ints) -> Iterator[Bound]:
         """The matches of hits without those that another hit of the same event spells with fewer errors, or before."""
         rows = np.unique(self._row[hits])
         for first in range(0, len(rows), ROWS_AT_ONCE):
             alike = np.flatnonzero(np.isin(self._row, rows[first : first + ROWS_AT_ONCE]))
-            found = _joined(list(self._spelled(alike, FAR)))
-            keep = np.zeros(len(found.hit), np.bool_)
-            table = np.full(1 << (2 * len(found.hit)).bit_length(), NONE, np.int64)
-            order = np.argsort(self._errors[found.hit], kind="stable")
-            kernel_lineage.distinct(order, found.offset, found.row, found.label, table, keep)
+            found = Bound.joined(list(self._spelled(alike, FAR)))
+            keep = first_of_equal(self._errors[found.hit], found.offset, found.row, found.arc)
             yield found.take(np.flatnonzero(keep & np.isin(found.hit, hits)))
 
-    def _spelled(self, hits: Ints, limit: int) -> Iterator[_Spelled]:
-        """The matches that links spell, some at a time."""
+    def _spelled(self, hits: Ints, limit: int) -> Iterator[Bound]:
+        """The matches that links spell, some at a time, with labels in the place of arcs."""
         none = np.zeros(len(hits), np.int64)
-        packed = np.stack([hits, none, none, self._link[hits], none], axis=1).ravel()
-        header = np.zeros(kernel_lineage.WALK, np.int64)
-        stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
-        matches, events = min(CHUNK, limit), CHUNK
-        status = kernel_lineage.OUT_FULL
-        while status != kernel_lineage.DONE:
-            match, event = np.zeros(3 * matches, np.int64), np.zeros(2 * events, np.int64)
-            status = kernel_lineage.walk(header, packed, self._since[hits], self._words, stack, path, match, event)
-            if status == kernel_lineage.DEEPER:
-                stack, path = np.append(stack, np.zeros_like(stack)), np.append(path, np.zeros_like(path))
-            found, bound = int(header[kernel_lineage.MATCHES]), int(header[kernel_lineage.BOUND])
-            header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
-            if found:
-                each = match[: 3 * found].reshape(-1, 3)
-                some = event[: 2 * bound].reshape(-1, 2)
-                offset = np.concatenate(([0], np.cumsum(each[:, 1])))
-                yield _Spelled(hits[each[:, 0]], offset, some[:, 0].copy(), some[:, 1].copy())
-            elif status == kernel_lineage.OUT_FULL:
-                events *= 2  # one match alone did not fit
+        wanted = Hits(event=none, final=none, errors=none, link=self._link[hits], start=none)
+        for bound in listed(self._words, wanted, self._since[hits], min(CHUNK, limit)):
+            yield replace(bound, hit=hits[bound.hit])

@@ -17,8 +17,9 @@ from acep_approx.automaton.conditions import negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.matching import kernel_lineage
 from acep_approx.matching.arclogs import Grouped
+from acep_approx.matching.arrays import Ragged, extended, places
 from acep_approx.matching.kernel_layout import ARC_BITS
-from acep_approx.matching.lineage import Bound, Hits, chosen, listed
+from acep_approx.matching.lineage import Bound, Hits, chosen, first_of_equal, listed
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.verify import Bindings, Verifier
 
@@ -31,7 +32,7 @@ FAR = 2**62
 
 
 @dataclass(frozen=True)
-class Found:
+class Found(Ragged):
     """Matches as columns; match ``m`` binds ``row[offset[m] : offset[m + 1]]`` by the arcs ``arc``, earliest first.
 
     ``end`` is the row that completes it, ``tick`` that row's tick, ``start`` the tick of its first event (both are
@@ -47,31 +48,6 @@ class Found:
     offset: Ints
     row: Ints
     arc: Ints
-
-    def __len__(self) -> int:
-        return len(self.end)
-
-    def take(self, which: Ints) -> Found:
-        """Some of the matches, in the order given."""
-        lengths = np.diff(self.offset)[which]
-        offset = np.concatenate(([0], np.cumsum(lengths)))
-        place = np.arange(offset[-1]) - np.repeat(offset[:-1], lengths) + np.repeat(self.offset[:-1][which], lengths)
-        per_match = {name: getattr(self, name)[which] for name in PER_MATCH}
-        return Found(**per_match, offset=offset, row=self.row[place], arc=self.arc[place])
-
-
-PER_MATCH = ("slot", "end", "tick", "start", "errors", "final")
-
-
-def joined(parts: list[Found]) -> Found:
-    """Matches of several parts, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    lengths = [np.diff(part.offset) for part in parts]
-    offset = np.concatenate(([0], np.cumsum(np.concatenate(lengths)))) if parts else np.zeros(1, np.int64)
-    columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Found) if f.name != "offset"}
-    merged = {name: np.concatenate(some) if some else np.zeros(0, np.int64) for name, some in columns.items()}
-    return Found(offset=offset, **merged)
 
 
 class Finder:
@@ -92,7 +68,7 @@ class Finder:
         self.window = engine.window
         self.non_overlap = automaton.query.non_overlap
         self.by_event = False  # whether the matches of one event must come together
-        self.waiting = joined([])
+        self.waiting = Found.joined([])
         self.log = GuardLog(automaton)
         self.last_end = np.full(1, -1, np.int64)
         arcs = automaton.automaton.arcs
@@ -112,12 +88,15 @@ class Finder:
         """
         if self.log.letters:
             self.log.add(events)
+        late = []
         for part in self._listed(events, hits):
             ready = part if self._simple else self._verified(part)
             if self.automaton.has_late_ends:  # which of equal matches is good will be known when the window closes
-                self.waiting = joined([self.waiting, ready])
+                late.append(ready)
             elif len(ready):
                 yield self._apart(self._once(ready))
+        if late:
+            self.waiting = Found.joined([self.waiting, *late])
 
     def closed(self, limit: Ints | int) -> Found:
         """Matches that waited and whose window has closed: it ends before ``limit`` (per slot, or for all).
@@ -152,14 +131,14 @@ class Finder:
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[Found]:
         if self.finds_one:
             best, bound = chosen(self.engine.links, hits)
-            yield joined([_found(events, best, one) for one in bound])
+            yield Found.joined([_found(events, best, one) for one in bound])
             return
         if self._simple and not self.non_overlap and not self.by_event:
             yield from self._lists(events, hits, CHUNK)
             return
         for first, last in _whole_events(hits.event, HITS_AT_ONCE):
             some = Hits(*(getattr(hits, f.name)[first:last] for f in fields(Hits)))
-            yield joined(list(self._lists(events, some, CHUNK >> 4)))
+            yield Found.joined(list(self._lists(events, some, CHUNK >> 4)))
 
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[Found]:
         lows = events.tick[hits.event] - self.window
@@ -170,10 +149,7 @@ class Finder:
         """Each match once, with its least number of errors."""
         if not self.automaton.is_ambiguous or not len(found):
             return found
-        keep = np.zeros(len(found), np.bool_)
-        table = np.full(1 << (2 * len(found)).bit_length(), -1, np.int64)
-        order = np.argsort(found.errors, kind="stable")
-        kernel_lineage.distinct(order, found.offset, found.row, self.labels[found.arc], table, keep)
+        keep = first_of_equal(found.errors, found.offset, found.row, self.labels[found.arc])
         kept = found.take(np.flatnonzero(keep))
         return kept.take(np.lexsort((kept.errors, kept.end)))
 
@@ -182,9 +158,7 @@ class Finder:
         if not self.non_overlap or not len(found):
             return found
         if self.last_end.size <= found.slot.max():
-            grown = np.full(2 * int(found.slot.max()) + 2, -1, np.int64)
-            grown[: self.last_end.size] = self.last_end
-            self.last_end = grown
+            self.last_end = extended(self.last_end, 2 * int(found.slot.max()) + 2, -1)
         if not self.automaton.has_late_ends:
             found = found.take(_latest_first(found))
         keep = np.zeros(len(found), np.bool_)
@@ -324,8 +298,7 @@ class GuardLog:
         last = np.searchsorted(place, slot * (len(rows) + 2) + np.searchsorted(rows, high, side="left"), side="right")
         count = (last - first).clip(0)
         gap = np.repeat(np.arange(len(slot)), count)
-        event = np.arange(len(gap)) - np.repeat(np.cumsum(count) - count, count) + first[gap]
-        return gap, mine[event]
+        return gap, mine[places(first, count)]
 
     def forget(self, floor: Ints | int) -> None:
         """Let go of events with ticks before ``floor`` (per slot, or for all)."""

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching import kernel_lineage
+from acep_approx.matching.arrays import Ragged
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK
 
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
@@ -32,7 +34,7 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Ragged):
     """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
 
     hit: Ints
@@ -109,3 +111,14 @@ def _latest(links: Ints, hits: Hits, best: Hits) -> Iterator[Bound]:
         words = path[:depth][::-1]
         row, arc = words >> ARC_BITS, words & ARC_MASK
         yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)
+
+
+def first_of_equal(errors: Ints, offset: Ints, row: Ints, label: Ints) -> Bools:
+    """Of matches that bind the same events to the same variables, the first of those with the fewest errors.
+
+    Match ``m`` binds ``row[offset[m] : offset[m + 1]]`` to variables by ``label``. Complexity: O(bound events).
+    """
+    keep = np.zeros(len(errors), np.bool_)
+    table = np.full(1 << (2 * len(errors)).bit_length(), -1, np.int64)
+    kernel_lineage.distinct(np.argsort(errors, kind="stable"), offset, row, label, table, keep)
+    return keep

@@ -16,7 +16,6 @@ from acep_approx.matching.cells import Cells
 from acep_approx.matching.kernel_count import MOST
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.recent import Recent
-from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.tables import BindingColumns
 
 Ints = npt.NDArray[np.int64]
@@ -140,13 +139,11 @@ class Listing:
         engine: ArcLogs,
         stamps: Stamps,
         bindings: BindingColumns,
-        returns: ReturnColumns,
         recent: Recent,
     ) -> None:
         self.engine = engine
         self.stamps = stamps
         self.bindings = bindings
-        self.returns = returns
         self.recent = recent
 
     @property
@@ -174,17 +171,15 @@ class Listing:
         if self.stamps.preparer.is_count:
             start = self.recent.ticks[self.recent.find(listed.row[listed.offset[:-1]])]
         errors = self.engine.err(hits)[listed.hit]
-        columns = {
-            **self.stamps.keys(events.slot[at]),
-            "errors": pa.array(errors),
-            "start": self.stamps.time(start),
-            "end": self.stamps.time(batch.ticks[events.row[at] - batch.first_row]),
-        }
-        if not self.bindings.is_regex:
-            columns["missing"] = self.bindings.missing(listed, errors)
-        bound = self.bindings.columns(listed)
-        columns.update(self.returns.columns(bound, self.recent) if self.returns else bound)
-        return pa.table(columns)
+        return pa.table(
+            {
+                **self.stamps.keys(events.slot[at]),
+                "errors": pa.array(errors),
+                "start": self.stamps.time(start),
+                "end": self.stamps.time(batch.ticks[events.row[at] - batch.first_row]),
+                **self.bindings.described(listed, errors, self.recent),
+            }
+        )
 
     def _forget(self, batch: EventBatch, floors: Ints) -> None:
         """Let go of events that no live run can point to any more."""

@@ -23,13 +23,13 @@ from acep_approx.errors import QueryError
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching import kernel_partial
 from acep_approx.matching.arclogs import Grouped, Listed
+from acep_approx.matching.arrays import extended
 from acep_approx.matching.found import Finder
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import NO_BATCH, Stamps
 from acep_approx.matching.planner import Plan, plan
 from acep_approx.matching.recent import Recent
-from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.run_outputs import RunOutput
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.tables import BindingColumns
@@ -87,9 +87,8 @@ class TracedRuns(Runs):
         """Take in the links made by a batch; returns the first of them."""
         first, used = self.traced, int(self.control[LINKS])
         if used > self.root.size:
-            room = np.zeros(2 * used - self.root.size, np.int64)
             for name in TRACED:
-                setattr(self, name, np.concatenate((getattr(self, name), room)))
+                setattr(self, name, extended(getattr(self, name), 2 * used, 0))
         low = np.zeros(len(batch), np.int64)
         low[events.row - batch.first_row] = events.tick - self.window
         kernel_partial.trace(
@@ -128,7 +127,7 @@ class RunPartial(RunOutput):
     engine : TracedRuns
     finder, stamps, recent
         As for ``RunOutput``.
-    bindings, returns
+    bindings
         As for ``RunListing``.
     """
 
@@ -141,11 +140,9 @@ class RunPartial(RunOutput):
         stamps: Stamps,
         recent: Recent,
         bindings: BindingColumns,
-        returns: ReturnColumns,
     ) -> None:
         super().__init__(engine, finder, stamps, recent)
         self.bindings = bindings
-        self.returns = returns
         self.slot = np.zeros(0, np.int64)  # of each open beginning
         self.next = np.zeros(0, np.int64)  # when its neighbour came, where neighbours must follow one another
         self.states = States(finder.automaton.query, finder.automaton.automaton)
@@ -235,7 +232,6 @@ class RunPartial(RunOutput):
         row, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
         kernel_partial.spell(engine.links, link, offset, row, arc)
         listed = Listed(hit=last, start=start, offset=offset, row=row, label=self.finder.labels[arc])
-        bound = self.bindings.columns(listed)
         ticks = self.recent.ticks
         return pa.table(
             {
@@ -246,7 +242,7 @@ class RunPartial(RunOutput):
                 "bound": pa.array(depth),
                 "awaited": awaited,
                 "why": pa.array(REASONS).take(pa.array(reasons)),
-                **(self.returns.columns(bound, self.recent) if self.returns else bound),
+                **self.bindings.shown(listed, self.recent),
             }
         )
 

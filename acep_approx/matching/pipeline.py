@@ -149,26 +149,26 @@ class Pipeline:
             merging = frozenset()
         kind = {"partial": TracedRuns, "compressed": SharedRuns}.get(output, Runs)
         engine = kind(registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count)
-        lists_events = output in ("matches", "partial", "compressed")
-        bindings, returns = self._bindings() if lists_events else (None, ReturnColumns((), self.roles))
+        bindings = self._bindings() if output in ("matches", "partial", "compressed") else None
+        wanted = bindings.returns.needed if bindings else ()
         conditions = [*registers.filters, *(c for some in negation_conditions(self.plan.query).values() for c in some)]
         named = [self.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
-        self.recent = Recent(self.schema, tuple(dict.fromkeys([*returns.needed, *named])))
+        self.recent = Recent(self.schema, tuple(dict.fromkeys([*wanted, *named])))
         finder = Finder(registers, engine, Verifier(self.roles, self.recent))
         if bindings is not None and isinstance(engine, TracedRuns):
-            return engine, RunPartial(engine, finder, stamps, self.recent, bindings, returns)
+            return engine, RunPartial(engine, finder, stamps, self.recent, bindings)
         if bindings is not None and isinstance(engine, SharedRuns):
-            return engine, RunShared(engine, finder, stamps, self.recent, bindings, returns)
+            return engine, RunShared(engine, finder, stamps, self.recent, bindings)
         if bindings is not None:
-            return engine, RunListing(engine, finder, stamps, self.recent, bindings, returns)
+            return engine, RunListing(engine, finder, stamps, self.recent, bindings)
         return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
 
     def _listing(self, engine: ArcLogs, stamps: Stamps) -> Listing:
-        bindings, returns = self._bindings()
-        self.recent = Recent(self.schema, returns.needed)
-        return Listing(engine, stamps, bindings, returns, self.recent)
+        bindings = self._bindings()
+        self.recent = Recent(self.schema, bindings.returns.needed)
+        return Listing(engine, stamps, bindings, self.recent)
 
-    def _bindings(self) -> tuple[BindingColumns, ReturnColumns]:
+    def _bindings(self) -> BindingColumns:
         query = self.plan.query
         returns = ReturnColumns(query.outputs, self.roles)
         taken = set(self.preparer.key_columns) & set(self.plan.automaton.variables)
@@ -178,7 +178,8 @@ class Pipeline:
                 code="ACEP-D043",
                 hint="choose another name for the variable",
             )
-        return BindingColumns(self.plan.automaton, kleene_variables(query.pattern), is_regex=query.is_regex), returns
+        kleene = kleene_variables(query.pattern)
+        return BindingColumns(self.plan.automaton, kleene, returns, is_regex=query.is_regex)
 
     def _columns(self) -> tuple[str, ...]:
         reader = self.preparer.letters
@@ -266,8 +267,6 @@ class Pipeline:
             return
         used = keys.used()
         silent = used[self.engine.newest()[used] < now - self.window]
-        if isinstance(self._output, RunOutput):  # their matches may wait for the end of the window
-            silent = silent[~np.isin(silent, self._output.finder.waiting.slot)]
         if isinstance(self._output, RunOutput):
             silent = np.setdiff1d(silent, self._output.slots())
         keys.release(silent)

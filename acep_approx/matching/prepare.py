@@ -11,6 +11,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.arclogs import Grouped
+from acep_approx.matching.arrays import extended
 from acep_approx.matching.kernel_group import FOLD_HIGH, FOLD_LOW, classify, group
 from acep_approx.matching.planner import Plan
 
@@ -86,8 +87,7 @@ class Preparer:
 
     def set_counters(self, counters: Ints, room: int = 0) -> None:
         """Take over the number of events per slot, with room for more slots."""
-        self.counters = np.zeros(max(room, counters.size), np.int64)
-        self.counters[: counters.size] = counters
+        self.counters = extended(counters, max(room, counters.size), 0)
         self._count = np.zeros(self.counters.size, np.int64)
 
     def _classes(self, batch: EventBatch, rows: int) -> Ints:

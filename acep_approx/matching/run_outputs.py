@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.arclogs import Grouped, Listed
-from acep_approx.matching.found import Finder, Found, joined
+from acep_approx.matching.found import Finder, Found
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.recent import Recent
-from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.runs import RunEvents, Runs
 from acep_approx.matching.tables import BindingColumns
 
@@ -22,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
 """Rows that are kept, in count windows, before it is looked which of them something still points to."""
-NO_MATCH = joined([])
+NO_MATCH = Found.joined([])
 
 
 class TooManyStepsError(Exception):
@@ -123,9 +122,8 @@ class RunOutput:
 
     @property
     def _keeps_recent(self) -> bool:
-        """Completing and first events are stamped with their ticks, which matches that wait need later."""
-        late = self.finder.automaton.has_late_ends
-        return bool(self.recent.columns) or self._is_count or late
+        """Whether results or late conditions ask for columns, or, where windows count events, for times."""
+        return bool(self.recent.columns) or self._is_count
 
     def _now(self, batch: EventBatch) -> Ints | int:
         """The tick up to which the stream is known; in count windows the number of the last event, per slot."""
@@ -157,33 +155,24 @@ class RunListing(RunOutput):
     """Every match, listed once: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
 
     def __init__(
-        self,
-        engine: Runs,
-        finder: Finder,
-        stamps: Stamps,
-        recent: Recent,
-        bindings: BindingColumns,
-        returns: ReturnColumns,
+        self, engine: Runs, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns
     ) -> None:
         super().__init__(engine, finder, stamps, recent)
         self.bindings = bindings
-        self.returns = returns
 
     def _table(self, found: Found) -> pa.Table:
         listed = Listed(
             hit=found.end, start=found.start, offset=found.offset, row=found.row, label=self.finder.labels[found.arc]
         )
-        columns = {
-            **self.stamps.keys(found.slot),
-            "errors": pa.array(found.errors),
-            "start": self._ticks(found.row[found.offset[:-1]], found.start),
-            "end": self._ticks(found.end, found.tick),
-        }
-        if not self.bindings.is_regex:
-            columns["missing"] = self.bindings.missing(listed, found.errors)
-        bound = self.bindings.columns(listed)
-        columns.update(self.returns.columns(bound, self.recent) if self.returns else bound)
-        return pa.table(columns)
+        return pa.table(
+            {
+                **self.stamps.keys(found.slot),
+                "errors": pa.array(found.errors),
+                "start": self._ticks(found.row[found.offset[:-1]], found.start),
+                "end": self._ticks(found.end, found.tick),
+                **self.bindings.described(listed, found.errors, self.recent),
+            }
+        )
 
 
 class RunPoints(RunOutput):

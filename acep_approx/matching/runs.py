@@ -19,6 +19,7 @@ from acep_approx.matching import kernel_lineage
 from acep_approx.matching import kernel_pools as kp
 from acep_approx.matching import kernel_runs as kernel
 from acep_approx.matching import kernel_saved as saved
+from acep_approx.matching.arrays import extended
 from acep_approx.matching.event_columns import EventColumns
 from acep_approx.matching.kernel_vm import BLOCK, NULL
 from acep_approx.matching.lineage import Hits
@@ -165,9 +166,9 @@ class Runs:
         if slots > self.slots:
             grown = max(slots, 2 * self.slots)
             letters = len(self.tables.guard_letters)
-            self.places = _extended(self.places, grown * saved.PLACE, 0)
+            self.places = extended(self.places, grown * saved.PLACE, 0)
             self.places.reshape(-1, saved.PLACE)[self.slots :, 2] = kp.NEVER
-            self.guards = _extended(self.guards, grown * letters, -1)
+            self.guards = extended(self.guards, grown * letters, -1)
             self.slots = grown
 
     def set_classes(self, classes: list[int]) -> None:
@@ -261,7 +262,7 @@ class Runs:
         elif status == layout.GROW_LINKS:
             self._grow_links(asked, floors)
         elif status == layout.GROW_HITS:
-            self._hits = _extended(self._hits, 2 * (self._hits.size + asked * layout.HIT), 0)
+            self._hits = extended(self._hits, 2 * (self._hits.size + asked * layout.HIT), 0)
         elif status == layout.GROW_STORE:
             self._grow_store(asked)
         elif status == layout.GROW_BUCKETS:
@@ -326,9 +327,9 @@ class Runs:
         used = int(self.control[layout.LINKS])
         if 2 * (used + wanted) * layout.LINK > self.links.size:
             room = max(1024, 2 * self.links.size // layout.LINK, 2 * (used + wanted))
-            self.links = _moved(self.links[: layout.LINK * used], layout.LINK * room)
+            self.links = extended(self.links[: layout.LINK * used], layout.LINK * room)
             if self.is_count:
-                self.owner = _moved(self.owner[:used], room)
+                self.owner = extended(self.owner[:used], room)
 
     def _compact(self, floors: Ints) -> None:
         """Drop the links that have left the window, and point runs and hits to the new places of the others."""
@@ -371,19 +372,6 @@ class Runs:
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
         self.set_classes(classes)
-
-
-def _extended(array: Ints, size: int, fill: int) -> Ints:
-    grown = np.full(size, fill, np.int64)
-    grown[: array.size] = array
-    return grown
-
-
-def _moved(array: Ints, size: int) -> Ints:
-    """A larger array that begins like ``array``; what comes after is not set."""
-    larger = np.empty(size, np.int64)
-    larger[: array.size] = array
-    return larger
 
 
 def _power_of_two(least: int) -> int:

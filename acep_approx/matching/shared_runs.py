@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError, UsageError
 from acep_approx.matching import kernel_shared
 from acep_approx.matching.arclogs import Grouped
+from acep_approx.matching.arrays import extended
 from acep_approx.matching.compressed import NONE, Compressed, Links, Spelling
 from acep_approx.matching.found import Finder
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK, LINKS
@@ -20,7 +21,6 @@ from acep_approx.matching.lineage import Hits
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.planner import Plan, plan
 from acep_approx.matching.recent import Recent
-from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.run_outputs import RunOutput
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.tables import BindingColumns
@@ -76,7 +76,7 @@ class SharedRuns(Runs):
         Complexity: O(links held).
         """
         used = int(self.control[LINKS])
-        self.shared = np.concatenate((self.shared, np.full(used - len(self.shared), NONE, np.int64)))
+        self.shared = extended(self.shared, used, NONE)
         need = np.full(used, kernel_shared.NOBODY, np.int64)
         kernel_shared.reach(hit, since, self.links, self.shared, need)
         new = np.flatnonzero((need != kernel_shared.NOBODY) & (self.shared < 0))
@@ -109,12 +109,10 @@ class RunShared(RunOutput):
         stamps: Stamps,
         recent: Recent,
         bindings: BindingColumns,
-        returns: ReturnColumns,
     ) -> None:
         super().__init__(engine, finder, stamps, recent)
         self._shared = engine
         self._bindings = bindings
-        self._returns = returns
         self._links: list[Links] = []
         self._events: list[tuple[Ints, Ints, pa.Table]] = []
         taken = sorted(set(stamps.preparer.key_columns) & set(HIT_COLUMNS))
@@ -181,7 +179,6 @@ class RunShared(RunOutput):
             known=self._known(),
             stamps=self.stamps,
             bindings=self._bindings,
-            returns=self._returns,
             is_ambiguous=self.finder.automaton.is_ambiguous,
         )
         return Compressed(hits, pa.table(columns), spelling)

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.matching.arclogs import Listed
+from acep_approx.matching.recent import Recent
+from acep_approx.matching.returns import ReturnColumns
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,10 +26,15 @@ class BindingColumns:
         Variables that can bind several events: their columns hold lists.
     is_regex : bool
         One column ``events`` instead of a column per variable.
+    returns : ReturnColumns
+        What is shown in the place of the variables, if anything.
     """
 
-    def __init__(self, automaton: Automaton, kleene: frozenset[str], *, is_regex: bool) -> None:
+    def __init__(
+        self, automaton: Automaton, kleene: frozenset[str], returns: ReturnColumns, *, is_regex: bool
+    ) -> None:
         self.automaton = automaton
+        self.returns = returns
         self.kleene = kleene
         self.is_regex = is_regex
         self._missing = lru_cache(maxsize=4096)(automaton.missing)
@@ -48,6 +55,16 @@ class BindingColumns:
             else:
                 result[variable] = _scattered(matches, match[mine], listed.row[mine])
         return result
+
+    def shown(self, listed: Listed, recent: Recent) -> dict[str, pa.Array]:
+        """The columns of the variables, or what RETURN asks for."""
+        bound = self.columns(listed)
+        return self.returns.columns(bound, recent) if self.returns else bound
+
+    def described(self, listed: Listed, errors: Ints, recent: Recent) -> dict[str, pa.Array]:
+        """What is missing from each match, where variables have names, and what ``shown`` gives."""
+        missing = {} if self.is_regex else {"missing": self.missing(listed, errors)}
+        return {**missing, **self.shown(listed, recent)}
 
     def missing(self, listed: Listed, errors: Ints) -> pa.Array:
         """Per match the variables whose events are missing: list of strings, in the order of the pattern."""

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from acep_approx.automaton.conditions import Condition, Leaf
 from acep_approx.events.roles import Roles
 from acep_approx.matching.aggregates import aggregate
+from acep_approx.matching.arrays import places
 from acep_approx.matching.recent import Recent
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Aggregate, Attribute
@@ -99,8 +100,8 @@ class Verifier:
             first = ends[match[unit]] + (variable in condition.looks_back)
             count = (ends[match[unit] + 1] - first).clip(0)
             spread = np.repeat(np.arange(len(unit)), count)
-            place = np.arange(len(spread)) - np.repeat(np.cumsum(count) - count, count) + first[spread]
-            chosen = {name: places[spread] for name, places in chosen.items()}
+            place = places(first, count)
+            chosen = {name: before[spread] for name, before in chosen.items()}
             chosen[variable] = place
             unit = unit[spread]
         result = np.ones(len(match), np.bool_)
@@ -149,8 +150,7 @@ class _Leaves:
             return pa.array(lengths)
         if leaf.function in ("first", "last"):
             return self._values(leaf.name, rows[first if leaf.function == "first" else last - 1])
-        place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
-        values = self._values(leaf.name, rows[place])
+        values = self._values(leaf.name, rows[places(first, lengths)])
         plain = evaluate(Attribute(None, None, leaf.name), lambda _: values)
         return aggregate(leaf.function, plain, lengths)
 

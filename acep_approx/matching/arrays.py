@@ -1,0 +1,71 @@
+"""Flat arrays: larger ones, and lists of different lengths in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+def extended(array: Ints, size: int, fill: int | None = None) -> Ints:
+    """A larger array that begins like ``array``; behind it stands ``fill``, or what happens to be there."""
+    larger = np.empty(size, np.int64) if fill is None else np.full(size, fill, np.int64)
+    larger[: array.size] = array
+    return larger
+
+
+def places(first: Ints, lengths: Ints) -> Ints:
+    """The places of all items of some lists, one list after the other.
+
+    Examples
+    --------
+    >>> places(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    return np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+
+
+class Ragged:
+    """Lists as columns, for dataclasses: item ``i`` has ``offset[i] : offset[i + 1]`` of the columns ``PER_EVENT``."""
+
+    PER_EVENT: ClassVar[tuple[str, ...]] = ("row", "arc")
+    offset: Ints
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+    def take(self, which: Ints) -> Self:
+        """Some of the items, in the order given."""
+        lengths = np.diff(self.offset)[which]
+        place = places(self.offset[:-1][which], lengths)
+        columns = {name: getattr(self, name)[place if name in self.PER_EVENT else which] for name in self._columns()}
+        return self._of(_offset(lengths), columns)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The items of several parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offset) for part in parts)])
+        none = np.zeros(0, np.int64)
+        columns: dict[str, Any] = {
+            name: np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in cls._columns()
+        }
+        return cls._of(_offset(lengths), columns)
+
+    @classmethod
+    def _of(cls, offset: Ints, columns: dict[str, Any]) -> Self:
+        return cls(offset=offset, **columns)  # type: ignore[call-arg]  # every dataclass of this kind has them
+
+    @classmethod
+    def _columns(cls) -> list[str]:
+        return [f.name for f in fields(cls) if f.name != "offset"]  # type: ignore[arg-type]
+
+
+def _offset(lengths: Ints) -> Ints:
+    return np.concatenate(([0], np.cumsum(lengths)))
