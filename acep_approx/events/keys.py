@@ -38,6 +38,7 @@ class KeyCodes:
         self._slots: dict[Any, int] = {}
         self._keys: list[Any] = []  # by slot; None where the slot is free
         self._free: list[int] = []  # a heap
+        self.added = 0  # keys that were new
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -111,6 +112,13 @@ class KeyCodes:
         return [
             pa.array(column, _storage(type_)).cast(type_).take(take)
             for column, type_ in zip(columns, self._types or (), strict=True)
+        ]
+
+    def texts(self) -> list[str]:
+        """Per slot its key as text, the values of several columns joined by " | "; "" where the slot is free."""
+        width = len(self._types or ())
+        return [
+            "" if key is None else str(key) if width <= 1 else " | ".join(map(str, key)) for key in self._keys
         ]
 
     def release(self, slots: Iterable[int] | Slots) -> None:
@@ -187,6 +195,7 @@ class KeyCodes:
             slot = len(self._keys)
             self._keys.append(key)
         self._slots[key] = slot
+        self.added += 1
         return slot
 
     def _key(self, slot: int) -> tuple[Any, ...]:

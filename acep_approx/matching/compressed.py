@@ -198,6 +198,6 @@ class Compressed:
     def _spelled(self, hits: Ints, limit: int) -> Iterator[Bound]:
         """The matches that links spell, some at a time, with labels in the place of arcs."""
         none = np.zeros(len(hits), np.int64)
-        wanted = Hits(event=none, final=none, errors=none, link=self._link[hits], start=none)
+        wanted = Hits(event=none, final=none, errors=none, link=self._link[hits], start=none, mark=none)
         for bound in listed(self._words, wanted, self._since[hits], min(CHUNK, limit)):
             yield replace(bound, hit=hits[bound.hit])

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from acep_approx.matching.jit import inline, ix
 from acep_approx.matching.kernel_layout import LINK, NO_LINEAGE, WITH_OWNER
 from acep_approx.matching.kernel_pools import (
+    ALIKE,
     ALL,
     APART,
     BASE,
@@ -167,7 +168,7 @@ def children_by_registers(
             elif kind != SCALAR:
                 at = temporaries + number * BLOCK + j
             words[ix(tbase + (COLUMNS + f) * troom + c)] = words[ix(at)]
-        child = merge_child(words, tbase, troom, fields, c, buckets, first_stamp, stamp)
+        child = merge_child(words, tbase, troom, pools[ix(t + ALIKE)], c, buckets, first_stamp, stamp)
         start = words[ix(starts + j)]
         if child == c:
             words[ix(tbase + c)] = start

@@ -16,12 +16,14 @@ from acep_approx.matching.kernel_layout import (
     LIVE,
     MERGED,
     NO_LINEAGE,
+    SHEDS,
     STATE,
     STATES,
     TEMPORARIES,
     WITH_OWNER,
 )
 from acep_approx.matching.kernel_pools import (
+    ALIKE,
     BASE,
     COLUMNS,
     COUNTED,
@@ -54,6 +56,7 @@ def record_hits(
     """Record the children that complete a match; returns 1 where an integer passed 64 bits."""
     state, p = shape[STATES] + pool * STATE, pool * POOL
     base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
     for offset in range(children, runs, BLOCK):
         n = min(BLOCK, runs - offset)
         for j in range(n):
@@ -73,6 +76,7 @@ def record_hits(
                     hits[ix(hit + 2)] = tables[ix(end + 1)]
                     hits[ix(hit + 3)] = words[ix(base + room + offset + j)]
                     hits[ix(hit + 4)] = words[ix(base + offset + j)]
+                    hits[ix(hit + 5)] = words[ix(marks + offset + j)] & 3 if shape[SHEDS] else 0
                     header[HITS] += 1
     return 0
 

@@ -29,8 +29,10 @@ from __future__ import annotations
     SCRATCH,
     POOLS,
     NON_OVERLAP,
-) = range(12, 22)
-SHAPE = 22
+    SHEDS,
+    NOW_AT,
+) = range(12, 24)
+SHAPE = 24
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
 
 SOURCE_WORDS = 5
@@ -63,13 +65,15 @@ STATE = 6
     HASHED_NOW,
     EXPIRED,
     HITS_BEFORE,
-) = range(19)
-HEADER = 19
+    SHED,
+    LOGGED,
+) = range(21)
+HEADER = 21
 
-DONE, GROW_POOL, GROW_LINKS, GROW_HITS, GROW_STORE, GROW_BUCKETS, STOPPED, TOO_LARGE = range(8)
+DONE, GROW_POOL, GROW_LINKS, GROW_HITS, GROW_STORE, GROW_BUCKETS, STOPPED, TOO_LARGE, LOG_FULL = range(9)
 
-HIT = 5
-"""Words of a hit: event, final, errors, link, start."""
+HIT = 6
+"""Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed)."""
 LINK = 5
 """Words of a link: row and arc, the link before, the next alternative, its start, the latest start from here on.
 

@@ -38,14 +38,18 @@ NEVER = -(2**62)
     TRIED,
     JOINED,
     REST,
+    ALIKE,
+    TESTED,
     KEYS,
     KEY,
-) = range(21)
+) = range(23)
 MOST_KEYS = 4
 """Most registers that runs are indexed by."""
 POOL = KEY + MOST_KEYS
 COLUMNS = 2
-"""Columns before the registers: start and link."""
+"""Columns before the registers: start and link.
+
+``FIELDS`` columns come behind them; runs are merged if they agree in the first ``ALIKE`` of these."""
 
 APART, ALL, HASHED = 0, 1, 2
 """What happens to runs that one event brings to a pool: nothing, all become one, or those of equal registers do."""
@@ -141,15 +145,18 @@ def across_events(
     Returns where the runs end now; each child that is gone has used one link where there is lineage.
     """
     base, room, fields = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + FIELDS)]
+    alike = pools[ix(p + ALIKE)]
     chains, head = pools[ix(p + INDEX)] + pools[ix(p + INDEX_SIZE)], pools[ix(p + HEAD)]
     end = children
     for child in range(children, runs):
         other = index[ix(head_of(words, pools, p, child))] - 1
         # what stands before the head is not gone through any more: nothing may join it
-        while other >= 0 and (other < head or not same_registers(words, base, room, fields, child, other)):
+        while other >= 0 and (other < head or not same_registers(words, base, room, alike, child, other)):
             other = index[ix(chains + other)] - 1
         if other >= 0:
             words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])
+            for f in range(alike, fields):
+                words[ix(base + (COLUMNS + f) * room + other)] = words[ix(base + (COLUMNS + f) * room + child)]
             if words[ix(base + room + child)] >= 0:
                 new = used * LINK
                 links[ix(new)] = -1
@@ -274,6 +281,7 @@ def keep_front(
     other, looking for more that do would cost more than it saves.
     """
     base, room, fields = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + FIELDS)]
+    alike = pools[ix(p + ALIKE)]
     if children > LARGE_FRONT:
         return runs
     end = children
@@ -281,9 +289,9 @@ def keep_front(
         kept = 0
         is_needed = True
         for run in range(end):
-            if is_needed and dominates(words, floats, tables, directions, base, room, fields, run, child):
+            if is_needed and dominates(words, floats, tables, directions, base, room, alike, run, child):
                 is_needed = False
-            if is_needed and dominates(words, floats, tables, directions, base, room, fields, child, run):
+            if is_needed and dominates(words, floats, tables, directions, base, room, alike, child, run):
                 continue
             if kept < run:
                 for f in range(COLUMNS + fields):
@@ -338,9 +346,9 @@ def hash_again(pools: Ints, count: int, words: Ints, buckets: Ints, first: int) 
     for pool in range(1, count):
         p = pool * POOL
         if pools[ix(p + MERGE)] == HASHED:
-            base, room, fields = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + FIELDS)]
+            base, room, alike = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + ALIKE)]
             for child in range(pools[ix(p + CHILDREN)], pools[ix(p + RUNS)]):
-                merge_child(words, base, room, fields, child, buckets, first, first + pool)
+                merge_child(words, base, room, alike, child, buckets, first, first + pool)
 
 
 @block_kernel

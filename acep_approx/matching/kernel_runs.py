@@ -44,18 +44,22 @@ from acep_approx.matching.kernel_layout import (
     LINK,
     LINKS,
     LIVE,
+    LOG_FULL,
+    LOGGED,
     MADE,
     MERGED,
     MOVES,
     NEXT,
     NO_LINEAGE,
     NON_OVERLAP,
+    NOW_AT,
     OFFSET,
     PEAK,
     PHASE,
     POOLS,
     PROBES,
     SCRATCH,
+    SHEDS,
     SLOT,
     SOURCE,
     SOURCE_WORDS,
@@ -91,11 +95,22 @@ from acep_approx.matching.kernel_pools import (
     RUNS,
     SMALL_POOL,
     SWEEP_EVERY,
+    TESTED,
     candidates,
     drop_expired,
     index_runs,
 )
 from acep_approx.matching.kernel_saved import load_runs, save_runs, save_words
+from acep_approx.matching.kernel_shed import (
+    ENTRY,
+    TOKENS,
+    UNTESTED,
+    admit,
+    find_newest,
+    log_room,
+    make_room,
+    mark_of_event,
+)
 from acep_approx.matching.kernel_vm import BLOCK, run_program
 
 Floats = npt.NDArray[np.float64]
@@ -266,15 +281,16 @@ def keep_staying(
 def advance(
     slot: Ints, tick: Ints, cls: Ints, row: Ints, rank: Ints, columns: Ints, header: Ints, tables: Ints, shape: Ints,
     pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints, chosen: Ints, links: Ints, owner: Ints,
-    hits: Ints, guards: Ints, stored: Ints, places: Ints, buckets: Ints, index: Ints, ranks: Ints,
+    hits: Ints, guards: Ints, stored: Ints, places: Ints, buckets: Ints, index: Ints, ranks: Ints, shed: Ints,
+    worth: Floats, lookup: Ints, log: Ints,
 ) -> int:  # fmt: skip
     """Run grouped events from where ``header`` says.
 
     Returns
     -------
     int
-        DONE, STOPPED (the limit of run-steps), TOO_LARGE (an integer passed 64 bits), or which array must grow
-        (``header[ASK]`` says by how much, or which pool): then call again.
+        DONE, STOPPED (the limit of run-steps), TOO_LARGE (an integer passed 64 bits), or which array must grow or be
+        emptied (``header[ASK]`` says by how much, or which pool): then call again.
     """
     events, pool_count, letters = slot.size, shape[POOLS], shape[GUARD_LETTERS]
     while header[EVENT] < events:
@@ -286,6 +302,18 @@ def advance(
                 status = change_key(key, header, pools, words, stored, places, index, pool_count)
                 if status != DONE:
                     return status
+                if shape[SHEDS]:
+                    find_newest(shape, pools, words, floats, shed, worth, lookup, key)
+            if shape[SHEDS]:
+                if header[LOGGED] + log_room(pools, shape, shed) > log.size:
+                    header[ASK] = log_room(pools, shape, shed)
+                    return LOG_FULL
+                make_room(
+                    header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, now,
+                    row[ix(e)], key,
+                )  # fmt: skip
+                words[ix(shape[NOW_AT])] = now
+                words[ix(shape[NOW_AT] + 1)] = mark_of_event(shed, now, key)
             # the scalars of this event
             words[0] = row[ix(e)]
             for g in range(letters):
@@ -323,6 +351,9 @@ def advance(
                         base, room, at = shape[SCRATCH], BLOCK, 0
                         scalars = shape[PROBES] + probe
                         n = candidates(p, pools, words, index, tables, scalars, offset, n, low, base, chosen)
+                        if shape[SHEDS] and n > worth[TOKENS]:
+                            shed[UNTESTED] += n - int(max(worth[TOKENS], 0.0))
+                            n = int(max(worth[TOKENS], 0.0))
                         if n == 0:
                             break
                     if run_block(
@@ -333,6 +364,9 @@ def advance(
                         return TOO_LARGE
                     if pool > 0:
                         header[DONE_STEPS] += n
+                        if shape[SHEDS]:
+                            worth[TOKENS] -= n
+                            pools[ix(p + TESTED)] += n
                         if removes:
                             keep_staying(pools, words, p, stay, chosen, offset, n)
                     offset += n
@@ -349,6 +383,9 @@ def advance(
                 if shape[KEEPS_LINEAGE] != NO_LINEAGE and (header[LINKS] + runs - children) * LINK > links.size:
                     header[ASK] = runs - children
                     return GROW_LINKS
+                if shape[SHEDS] and header[LOGGED] + 2 * (runs - children) * shed[ENTRY] > log.size:
+                    header[ASK] = 2 * (runs - children) * shed[ENTRY]
+                    return LOG_FULL
                 ends = tables[ix(shape[STATES] + pool * STATE + 2)]
                 if (header[HITS] + (runs - children) * ends) * HIT > hits.size:
                     header[ASK] = (runs - children) * ends
@@ -357,6 +394,12 @@ def advance(
                     header, tables, shape, pools, words, floats, ranks, mask, hits, pool, children, runs, e
                 ):
                     return TOO_LARGE
+                if shape[SHEDS] and tables[ix(shape[STATES] + pool * STATE)]:
+                    runs = admit(
+                        header, shape, pools, words, floats, links, shed, worth, lookup, log, pool, children, runs, now,
+                        row[ix(e)], key,
+                    )  # fmt: skip
+                    pools[ix(pool * POOL + RUNS)] = runs
             end_event_in(
                 header, tables, shape, pools, words, floats, links, owner, index, pool, children, runs, now,
                 rank[ix(e)], key,

@@ -20,7 +20,8 @@ Ints = npt.NDArray[np.int64]
 class Hits:
     """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
 
-    ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest.
+    ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest; ``mark`` says
+    whether the run was protected from being shed (see ``kernel_shed``).
     """
 
     event: Ints
@@ -28,6 +29,7 @@ class Hits:
     errors: Ints
     link: Ints
     start: Ints
+    mark: Ints
 
     def __len__(self) -> int:
         return len(self.event)
@@ -58,7 +60,7 @@ def listed(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
 
     Complexity: O(bound events); see ``kernel_lineage``.
     """
-    packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start], axis=1).ravel()
+    packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark], axis=1).ravel()
     header = np.zeros(kernel_lineage.WALK, np.int64)
     stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
     size = min(chunk, max(1024, 64 * len(hits)))
@@ -94,7 +96,7 @@ def chosen(links: Ints, hits: Hits) -> tuple[Hits, Iterator[Bound]]:
     order = np.lexsort((-hits.start, hits.errors, hits.event))
     first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
     first = first[np.argsort(first)]  # by row, as hits come
-    best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start)))
+    best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark)))
     return best, _latest(links, hits, best)
 
 

@@ -17,6 +17,7 @@ from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import MERGING, Plan, merging
+from acep_approx.matching.shedding import Shedding
 from acep_approx.matching.state import pack, restore, unpack
 
 
@@ -37,6 +38,8 @@ class Matcher:
         Most determinised states for listing and counting.
     merge : str, default "equal,pareto,chain"
         Which lossless mergings the runs engine uses; "none" for none.
+    shedding : Shedding, optional
+        How the runs engine stays inside a load budget (``budget`` makes one); default: nothing is shed.
 
     Attributes
     ----------
@@ -62,6 +65,7 @@ class Matcher:
         unit: str | None = None,
         state_cap: int = MAX_DETERMINISED,
         merge: str = ",".join(MERGING),
+        shedding: Shedding | None = None,
     ) -> None:
         if output not in ("matches", "points", "counts", "partial"):
             raise UsageError(
@@ -73,6 +77,7 @@ class Matcher:
         self.state_cap = state_cap
         self.merge = merge
         self._merging = merging(merge)
+        self.shedding = shedding
         self.progress = Progress()
         self.last_tick: int | None = None
         self.pipeline: Pipeline | None = None
@@ -92,7 +97,7 @@ class Matcher:
             A column is missing or has the wrong type.
         """
         roles = roles or infer_roles(schema, **self.wanted)
-        self.pipeline = Pipeline(self.plan, self.output, schema, roles, self.state_cap, self._merging)
+        self.pipeline = Pipeline(self.plan, self.output, schema, roles, self.state_cap, self._merging, self.shedding)
         return self.pipeline
 
     def push(self, events: Any) -> pa.Table:
@@ -158,8 +163,8 @@ class Matcher:
         return pack(self.plan, header, self.pipeline)
 
     @classmethod
-    def from_state(cls, plan: Plan, state: bytes) -> Matcher:
-        """The matcher whose state this is, ready for the next batch.
+    def from_state(cls, plan: Plan, state: bytes, shedding: Shedding | None = None) -> Matcher:
+        """The matcher whose state this is, ready for the next batch; with a load budget ``shedding`` as it was given.
 
         Raises
         ------
@@ -167,8 +172,8 @@ class Matcher:
             Not a state, a state of another query, or of another format.
         """
         header, saved, arrays = unpack(plan, state)
-        matcher = cls(plan, **header["options"])
+        matcher = cls(plan, **header["options"], shedding=shedding)
         matcher.progress = Progress(**header["progress"])
         matcher.last_tick = header["last_tick"]
-        matcher.pipeline = restore(plan, matcher.output, matcher.state_cap, matcher._merging, saved, arrays)
+        matcher.pipeline = restore(plan, matcher.output, matcher.state_cap, matcher._merging, saved, arrays, shedding)
         return matcher

@@ -31,6 +31,7 @@ from acep_approx.matching.returns import ReturnColumns
 from acep_approx.matching.run_outputs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.shared_runs import RunShared, SharedRuns, compressed_plan
+from acep_approx.matching.shedding import Shedding
 from acep_approx.matching.tables import BindingColumns
 from acep_approx.matching.verify import Verifier
 from acep_approx.query.shape import kleene_variables, walk
@@ -83,6 +84,8 @@ class Pipeline:
         Most determinised states for listing and counting.
     merging : frozenset of str
         Which lossless mergings the runs engine uses.
+    shedding : Shedding, optional
+        How the runs engine stays inside a load budget.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class Pipeline:
         roles: Roles,
         state_cap: int,
         merging: frozenset[str] = frozenset(MERGING),
+        shedding: Shedding | None = None,
     ) -> None:
         check_types(plan.query, _kinds(schema, roles))
         if output == "partial":
@@ -122,7 +126,7 @@ class Pipeline:
         self._output: Output
         stamps = Stamps(self.preparer, schema, is_time=unit is not None)
         if plan.registers is not None:
-            self.engine, self._output = self._runs(plan.registers, output, stamps, merging)
+            self.engine, self._output = self._runs(plan.registers, output, stamps, merging, shedding)
         elif output == "points":
             self.engine = Cells(plan.automaton, self.window)
             self._output = Points(self.engine, stamps)
@@ -139,7 +143,12 @@ class Pipeline:
         self._piece = LEAST_PIECE
 
     def _runs(
-        self, registers: RegisterAutomaton, output: OutputKind, stamps: Stamps, merging: frozenset[str]
+        self,
+        registers: RegisterAutomaton,
+        output: OutputKind,
+        stamps: Stamps,
+        merging: frozenset[str],
+        shedding: Shedding | None,
     ) -> tuple[Runs, RunOutput]:
         """The runs engine with its way of putting results out."""
         columns = EventColumns(self.schema, self.roles.column)
@@ -147,8 +156,12 @@ class Pipeline:
         is_count = self.preparer.is_count
         if output == "partial":
             merging = frozenset()
+        if shedding is not None:
+            shedding.keys_now = lambda: self.preparer.keys
         kind = {"partial": TracedRuns, "compressed": SharedRuns}.get(output, Runs)
-        engine = kind(registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count)
+        engine = kind(
+            registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count, shedding=shedding
+        )
         bindings = self._bindings() if output in ("matches", "partial", "compressed") else None
         wanted = bindings.returns.needed if bindings else ()
         conditions = [*registers.filters, *(c for some in negation_conditions(self.plan.query).values() for c in some)]

@@ -29,6 +29,8 @@ from acep_approx.matching.kernel_pools import (
 from acep_approx.matching.programs import MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
 
 Ints = npt.NDArray[np.int64]
+HIDDEN = 2
+"""Columns of runs that shedding asks for: mark and tick of the last event."""
 STRATEGIES = {
     "skip_till_any_match": layout.ANY,
     "skip_till_next_match": layout.NEXT,
@@ -44,7 +46,7 @@ class Pool:
     ``merge``: of runs that one event brings here; ``across``: whether runs are merged with those of other events, by an
     index over the registers ``keys``; ``is_probed``: whether events find runs by it; ``front``: which values of each
     register are better (none: all runs are kept); ``stays``: whether anything can come after; ``is_end``: whether a
-    match can end here.
+    match can end here; ``alike``: of the ``fields``, how many runs that are merged must agree in.
     """
 
     state: int
@@ -57,6 +59,7 @@ class Pool:
     front: tuple[int, ...] = ()
     stays: bool = True
     is_end: bool = False
+    alike: int = 0
 
 
 @dataclass
@@ -81,6 +84,9 @@ class RunTables:
         found by an index; ``pareto``: runs that can do no more than another are dropped.
     keeps_lineage : int
         ``kernel_layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
+    sheds : bool
+        Whether runs carry, behind their registers, what shedding asks for: a mark, and the tick of the event that they
+        bound last. Runs are merged only if their marks agree.
     """
 
     def __init__(
@@ -90,11 +96,14 @@ class RunTables:
         window: int,
         merging: frozenset[str],
         keeps_lineage: int,
+        *,
+        sheds: bool = False,
     ) -> None:
         self.automaton = automaton
         self.window = window
         self.merging = merging
         self.keeps_lineage = keeps_lineage
+        self.sheds = sheds
         self.strategy = STRATEGIES[automaton.query.strategy]
         self.guard_letters = sorted({j for step in automaton.steps for j in step.guard})
         self.scalars = Scalars(columns, len(self.guard_letters))
@@ -105,7 +114,8 @@ class RunTables:
         self.pools = self._pools()
         self._number = {(pool.state, pool.errors): i for i, pool in enumerate(self.pools)}
         self.constants_at = 1 + len(self.guard_letters) + len(columns.expressions)
-        self.temporaries_at = self.scalars.size
+        self.now_at = self.scalars.size  # the tick of the event, and the mark of the runs that it begins
+        self.temporaries_at = self.now_at + HIDDEN * sheds
         self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1)
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
         self.tables = np.zeros(0, np.int64)
@@ -170,19 +180,20 @@ class RunTables:
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
         front: tuple[int, ...] = ()
         if self._drops and self.strategy == layout.ANY and set(better) - {"equal"} and not keys:
-            front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True))
+            front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True)) + (EQUAL,) * self.sheds
         across = is_free and not front and ("equal" in self.merging or bool(keys))
         return Pool(
             state=state,
             errors=errors,
             merge=self._merge(state, stays),
-            fields=len(live),
+            fields=len(live) + HIDDEN * self.sheds,
             across=across,
             is_probed=bool(keys),
             keys=keys or tuple(range(min(len(live), MOST_KEYS))) if across else (),
             front=front,
             stays=stays,
             is_end=bool(ends),
+            alike=len(live) + self.sheds,
         )
 
     @property
@@ -193,7 +204,7 @@ class RunTables:
         """How runs that one event brings to a state are merged."""
         steps = zip(self.automaton.steps, self._steps, strict=True)
         moves = [move for step, (_, _, _, origin) in steps if step.target == state for move in origin]
-        is_same = all(move.place == vm.SCALAR for move in moves)
+        is_same = all(move.place == vm.SCALAR for move in moves) and not self.sheds
         if self.keeps_lineage == layout.NO_LINEAGE and not stays and is_same:
             return ALL  # only that a match ends here matters
         return (ALL if is_same else HASHED) if "equal" in self.merging else APART
@@ -270,6 +281,8 @@ class RunTables:
         self.shape[layout.TEMPORARIES] = self.temporaries_at
         self.shape[layout.SCRATCH] = self.scratch_at
         self.shape[layout.POOLS] = len(self.pools)
+        self.shape[layout.SHEDS] = self.sheds
+        self.shape[layout.NOW_AT] = self.now_at
         query = self.automaton.query
         self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
 
@@ -322,10 +335,19 @@ class RunTables:
             for operand in origin:
                 is_scalar = operand.place == vm.SCALAR
                 moves += [operand.place, self.scalars.address(operand.number) if is_scalar else operand.number]
+            moves += self._hidden_moves(step)
         return [
             target, step.arc, checks.begin, checks.length, guards.begin, guards.length, updates.begin, updates.length,
-            moves_at[number], len(origin), int(step.inhibits), int(in_place),
+            moves_at[number], len(origin) + HIDDEN * self.sheds, int(step.inhibits), int(in_place),
         ]  # fmt: skip
+
+    def _hidden_moves(self, step: Step) -> list[int]:
+        """Where the mark of a child comes from, and the tick of its last event."""
+        if not self.sheds:
+            return []
+        inherited = [vm.REGISTER, len(self.automaton.live[step.source])]
+        mark = [vm.SCALAR, self.now_at + 1] if step.source == START else inherited
+        return [*mark, vm.SCALAR, self.now_at]
 
     def _place_code(self, starts: Ints, steps: int, code_at: int) -> None:
         """Programs begin behind all other parts."""

@@ -25,6 +25,7 @@ from acep_approx.matching.kernel_vm import BLOCK, NULL
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.programs import register_kind
 from acep_approx.matching.run_tables import RunTables
+from acep_approx.matching.shedding import Allowance, Shedding
 
 Ints = npt.NDArray[np.int64]
 FIRST_ROOM = 64
@@ -60,6 +61,8 @@ class Runs:
         False where matches are never listed.
     is_count : bool
         Whether the window counts events: then keys differ in what has left their windows.
+    shedding : Shedding, optional
+        How to stay inside a load budget; default: nothing is shed.
 
     Attributes
     ----------
@@ -76,6 +79,7 @@ class Runs:
         *,
         keeps_lineage: bool = True,
         is_count: bool = False,
+        shedding: Shedding | None = None,
     ) -> None:
         self.automaton = automaton
         self.columns = columns
@@ -84,7 +88,10 @@ class Runs:
         self.is_count = is_count
         keeps = layout.WITH_OWNER if is_count else layout.WITHOUT_OWNER
         keeps = keeps if keeps_lineage else layout.NO_LINEAGE
-        self.tables = RunTables(automaton, columns, window, merging, keeps)
+        self.sheds = shedding is not None
+        self.tables = RunTables(automaton, columns, window, merging, keeps, sheds=self.sheds)
+        self.shedding = shedding or Shedding(None, Allowance())
+        self.shedding.bind(self.tables)
         self.limit = -1
         self.slots = 0
         self.control = np.zeros(layout.HEADER, np.int64)
@@ -114,6 +121,7 @@ class Runs:
             room = FIRST_ROOM if number else 1
             pools[number, kp.BASE], pools[number, kp.ROOM] = at, room
             pools[number, kp.MERGE], pools[number, kp.FIELDS] = pool.merge, pool.fields
+            pools[number, kp.ALIKE] = pool.alike
             pools[number, kp.OLDEST] = -kp.NEVER
             pools[number, kp.IS_PROBED] = pool.is_probed
             pools[number, kp.KEYS] = len(pool.keys)
@@ -237,7 +245,9 @@ class Runs:
         DataError
             ACEP-D201: a whole number in a condition passed 64 bits.
         """
-        control = self.control
+        control, shedding = self.control, self.shedding
+        if shedding.has_tables:
+            shedding.refresh(self.columns.texts.values)
         while True:
             slice_end = int(control[layout.DONE_STEPS]) + SLICE
             most = [steps for steps in (self.limit, slice_end if deadline is not None else -1) if steps >= 0]
@@ -246,7 +256,8 @@ class Runs:
                 events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel(), control,
                 self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
                 self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
-                self.places, self._buckets, self.index, self.columns.texts.ranks,
+                self.places, self._buckets, self.index, self.columns.texts.ranks, shedding.words, shedding.floats,
+                shedding.lookup, shedding.log,
             )  # fmt: skip
             if status == layout.DONE:
                 return True
@@ -265,6 +276,9 @@ class Runs:
             self._hits = extended(self._hits, 2 * (self._hits.size + asked * layout.HIT), 0)
         elif status == layout.GROW_STORE:
             self._grow_store(asked)
+        elif status == layout.LOG_FULL:
+            self.shedding.empty_log(int(self.control[layout.LOGGED]), asked)
+            self.control[layout.LOGGED] = 0
         elif status == layout.GROW_BUCKETS:
             self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
             first = int(self.control[layout.STAMP]) * len(self.tables.pools)
@@ -275,6 +289,12 @@ class Runs:
                 code="ACEP-D201",
                 hint="write one number with a fraction, as in a.x * 2.0, to compute with floating point",
             )
+
+    def logged(self) -> Ints:
+        """What was logged of shedding since the last call; see ``Shedding.take_log``."""
+        used = int(self.control[layout.LOGGED])
+        self.control[layout.LOGGED] = 0
+        return self.shedding.take_log(used)
 
     def work(self) -> tuple[int, int, int, int]:
         """Run-steps, runs made, runs merged, and the most runs that lived at once, so far."""
@@ -304,6 +324,7 @@ class Runs:
         codes = self.stored[columns]
         columns, codes = columns[codes != NULL], codes[codes != NULL]
         self.stored[columns] = self.columns.texts.keep(codes)[codes]
+        self.shedding.forget_texts()
 
     def _stored_texts(self, at: int, end: int) -> Ints:
         """Where the saved runs of a key hold codes of texts."""
@@ -351,7 +372,13 @@ class Runs:
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
         self.put_away()
-        return {"slots": self.slots, "control": self.control.tolist(), "texts": self.columns.texts.values}
+        shed = self.shedding.totals() if self.sheds else []
+        return {
+            "slots": self.slots,
+            "control": self.control.tolist(),
+            "texts": self.columns.texts.values,
+            "shed": shed,
+        }
 
     def arrays(self) -> dict[str, Ints]:
         """The state as arrays."""
@@ -371,6 +398,8 @@ class Runs:
         self.control = np.array(header["control"], np.int64)
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
+        if self.sheds:
+            self.shedding.restore(header["shed"])
         self.set_classes(classes)
 
 

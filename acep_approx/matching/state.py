@@ -19,8 +19,9 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.planner import Plan
+from acep_approx.matching.shedding import Shedding
 
-FORMAT = 2
+FORMAT = 3
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 
@@ -81,12 +82,19 @@ def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
 
 
 def restore(
-    plan: Plan, output: OutputKind, state_cap: int, merging: frozenset[str], saved: Header, arrays: Arrays
+    plan: Plan,
+    output: OutputKind,
+    state_cap: int,
+    merging: frozenset[str],
+    saved: Header,
+    arrays: Arrays,
+    shedding: Shedding | None = None,
 ) -> Pipeline | None:
     """The pipeline that was packed, ready for the next batch; None where there was none."""
     if not saved["bound"]:
         return None
-    pipeline = Pipeline(plan, output, _table(arrays["schema"]).schema, Roles(**saved["roles"]), state_cap, merging)
+    schema = _table(arrays["schema"]).schema
+    pipeline = Pipeline(plan, output, schema, Roles(**saved["roles"]), state_cap, merging, shedding)
     preparer, recent = pipeline.preparer, pipeline.recent
     for mask in saved["classes"][1:]:
         preparer.add_class(mask)

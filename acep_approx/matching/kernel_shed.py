@@ -1,0 +1,564 @@
+"""Shedding: which runs a load budget lets live; worked in beside the steps of the runs engine.
+
+A run's *score* is what it may still lead to, by its run-steps to come; both are looked up by its vertex (place, group,
+remaining window, time since its last event). What a younger run of the same group, or of one further on, reaches as
+well is no gain. Runs whose score is below the *price* are shed, at birth and in passes over pools that have been tested
+for a while; the price rises as the budget runs short. Before an event whose tests the budget does not cover, the runs
+of the lowest scores go until it does: so the bound holds at every event.
+
+Source: ranking by a learned history is Li and Ge, PVLDB 2016, section 3; their online algorithm is not at hand, so
+scores, price and passes are ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.matching.jit import called, inline, ix
+from acep_approx.matching.kernel_layout import (
+    CLASS_FIRST,
+    LINK,
+    LIVE,
+    LOGGED,
+    POOLS,
+    SHED,
+    SOURCE_WORDS,
+    SOURCES,
+    WINDOW,
+)
+from acep_approx.matching.kernel_pools import (
+    AGE,
+    ALIKE,
+    BASE,
+    COLUMNS,
+    COUNTED,
+    FIELDS,
+    HEAD,
+    NEVER,
+    OLDEST,
+    POOL,
+    ROOM,
+    RUNS,
+    TESTED,
+    hash_word,
+    index_runs,
+)
+from acep_approx.matching.kernel_vm import NULL
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# words of the arena: how much may be done
+(
+    TOKENS,
+    RATE,
+    MOST_TOKENS,
+    PRICE,
+    FACTOR,
+    PRICE_NOW,
+    SPREAD,
+    GRANTED,
+    PASSES,
+    RESERVE,
+    RESERVE_SHARE,
+    MOST_RUNS,
+    AUDIT,
+    EPOCH,
+    COIN,
+    LOGS,
+    REMAINING,
+    SINCE,
+    PLACES,
+    GAINS,
+    COSTS,
+    OVERLAPS,
+    NEWEST,
+    GROUPS,
+    COVERS,
+    COVERING,
+    COUNTS,
+    PATHS,
+    PATHS_SIZE,
+    UNTESTED,
+    BROKEN,
+    HISTOGRAM,
+    BITS,
+    ENTRY,
+    EDGE,
+) = range(35)
+"""The first eleven are floating point. ``RATE``: run-steps granted per event; ``PASSES``: those spent on passes;
+``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin;
+``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound."""
+MOST_EDGES = 8
+SHED_HEADER = EDGE + MOST_EDGES
+TOTALS = (TOKENS, FACTOR, GRANTED, PASSES)
+
+PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 3, 5, 2
+PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
+"""Words of a place: first vertex, first group, features; per feature: kind, column, buckets, where its edges (in the
+arena) or its table (in ``lookup``) begin, their number."""
+WHOLE, REAL, TABLE, KEY = range(4)
+
+LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST = range(4)
+REASONS = 4
+"""Why runs are shed: the score at birth, or later, was below the price; the bound on run-steps, or on runs."""
+BORN = 4
+"""Log entries that are births, not runs shed."""
+LOG_BIRTHS, LOG_SHED = 1, 2
+
+NORMAL, AUDITED, WOULD_GO = range(3)
+"""Marks: to be shed or kept; protected; protected, and would have been shed."""
+BINS = 256
+SHIFT, LOWEST = 49, 1015 * 8 - 64
+"""A bin is an eighth of an octave of scores; the lowest holds those near 2**-16 and below."""
+PASS_UNITS = 2
+"""What a pass costs per run, in run-steps (measured: docs/budget.md)."""
+PASS_EVERY = 24
+"""Run-steps in a pool, per run of it, between two passes."""
+MOST_ON_PASSES = 0.1
+ADAPT = 1.0 / 4096
+LOG = 12
+"""Words of a log entry before the registers (``ENTRY``: in all): reason, pool, row, tick, slot, start, tick of the last
+event, link, mark, score and price (floating point), start of the run that covers it."""
+
+
+@inline
+def group_of(
+    at: int, pools: Ints, p: int, words: Ints, floats: Floats, shed: Ints, worth: Floats, lookup: Ints, run: int,
+    key: int,
+) -> int:  # fmt: skip
+    """The group of a run: a number made of the buckets of its features."""
+    group = 0
+    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+    for f in range(shed[ix(at + 2)]):
+        feature = at + PLACE_WORDS + f * FEATURE_WORDS
+        kind, buckets, first = shed[ix(feature)], shed[ix(feature + 2)], shed[ix(feature + 3)]
+        many = shed[ix(feature + 4)]
+        word = base + (COLUMNS + shed[ix(feature + 1)]) * room + run
+        bucket = buckets - 1
+        if kind == KEY:
+            if key < many:
+                bucket = lookup[ix(first + key)]
+        elif kind == TABLE:
+            if 0 <= words[ix(word)] < many:
+                bucket = lookup[ix(first + words[ix(word)])]
+        else:
+            value = floats[ix(word)] if kind == REAL else float(words[ix(word)])
+            if value == value and (kind == REAL or words[ix(word)] != NULL):
+                bucket = 0
+                for i in range(many):
+                    bucket += value >= worth[ix(first + i)]
+        group = group * buckets + bucket
+    return int(group)
+
+
+@inline
+def slice_of(shed: Ints, window: int, left: int) -> int:
+    """Bucket of a remaining window."""
+    return int(max(left, 0) * shed[REMAINING] // (window + 1))
+
+
+@inline
+def cover_of(shed: Ints, group: int) -> int:
+    """The latest start of a run that reaches what a run of this group does."""
+    cover = NEVER
+    for i in range(shed[ix(shed[COVERS] + group)], shed[ix(shed[COVERS] + group + 1)]):
+        cover = max(cover, shed[ix(shed[NEWEST] + shed[ix(shed[COVERING] + i)])])
+    return cover
+
+
+@inline
+def known_score(lookup: Ints, shed: Ints, links: Ints, start: int, link: int, row: int) -> float:
+    """The score of a run whose future is known: by its last event and arc, its start, and when it is needed last."""
+    while link >= 0 and links[ix(link * LINK)] < 0:
+        link = links[ix(link * LINK + 1)]
+    if link < 0:
+        return 0.0
+    wanted = links[ix(link * LINK)]
+    size = shed[PATHS_SIZE]
+    place = hash_word(17, wanted) & (size - 1)
+    while lookup[ix(shed[PATHS] + 4 * place)] >= 0:
+        at = shed[PATHS] + 4 * place
+        if lookup[ix(at)] == wanted:
+            good = start >= lookup[ix(at + 1)] and row < lookup[ix(at + 2)]
+            return lookup[ix(at + 3)] / 65536.0 if good else 0.0
+        place = (place + 1) & (size - 1)
+    return 0.0
+
+
+@inline
+def score_of(
+    at: int, group: int, cover: int, start: int, last: int, link: int, now: int, row: int, key: int, shape: Ints,
+    shed: Ints, worth: Floats, lookup: Ints, links: Ints,
+) -> float:  # fmt: skip
+    """What a run is worth per run-step, beside one that started at ``cover``."""
+    if shed[PATHS_SIZE] > 0:
+        return known_score(lookup, shed, links, start, link, row)
+    window = shape[WINDOW]
+    since = 0
+    while since < shed[SINCE] - 1 and now - last > shed[ix(EDGE + since)]:
+        since += 1
+    first = shed[ix(at)] + group * shed[REMAINING] * shed[SINCE] + since
+    vertex = first + slice_of(shed, window, start + window - now) * shed[SINCE]
+    gain = worth[ix(shed[GAINS] + vertex)]
+    if cover + window >= now:
+        other = worth[ix(shed[GAINS] + first + slice_of(shed, window, cover + window - now) * shed[SINCE])]
+        gain -= worth[ix(shed[OVERLAPS] + shed[ix(at + 1)] + group)] * min(gain, other)
+    h = hash_word(hash_word(17, start), key)
+    if shed[COIN]:
+        h = hash_word(h, last)
+    coin = (h & 0xFFFF) / 65536.0
+    return float(gain / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin))
+
+
+@inline
+def bits_of(shed: Ints, worth: Floats, value: float) -> int:
+    """The bits of a floating point number; of those above 0 the greater have greater ones."""
+    worth[BITS] = value
+    return int(shed[BITS])
+
+
+@inline
+def note(
+    reason: int, header: Ints, pools: Ints, p: int, words: Ints, shed: Ints, log: Ints, run: int, now: int, row: int,
+    key: int,
+) -> int:  # fmt: skip
+    """Write a log entry of a run, but its score, price and cover; returns where it stands."""
+    base, room, at = pools[ix(p + BASE)], pools[ix(p + ROOM)], header[LOGGED]
+    mark = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room + run
+    log[ix(at)] = reason
+    log[ix(at + 1)] = p // POOL
+    log[ix(at + 2)] = row
+    log[ix(at + 3)] = now
+    log[ix(at + 4)] = key
+    log[ix(at + 5)] = words[ix(base + run)]
+    log[ix(at + 6)] = words[ix(mark + room)]
+    log[ix(at + 7)] = words[ix(base + room + run)]
+    log[ix(at + 8)] = words[ix(mark)] & 3
+    log[ix(at + 9)] = 0
+    log[ix(at + 10)] = 0
+    log[ix(at + 11)] = NEVER
+    for f in range(pools[ix(p + ALIKE)] - 1):
+        log[ix(at + LOG + f)] = words[ix(base + (COLUMNS + f) * room + run)]
+    header[LOGGED] = at + shed[ENTRY]
+    return int(at)
+
+
+@inline
+def move_run(pools: Ints, p: int, words: Ints, to: int, run: int) -> None:
+    """Copy a run of a pool to another place in it."""
+    if to < run:
+        base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
+            words[ix(base + f * room + to)] = words[ix(base + f * room + run)]
+
+
+@inline
+def grant(header: Ints, shed: Ints, worth: Floats) -> None:
+    """A further event: more may be done, and the price follows what is left."""
+    room = min(worth[TOKENS] + worth[RATE], worth[MOST_TOKENS])
+    worth[TOKENS] = room
+    worth[GRANTED] += worth[RATE]
+    reserve = max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED])
+    if shed[MOST_RUNS] >= 0:
+        room = float(shed[MOST_RUNS] - header[LIVE])
+        reserve = shed[MOST_RUNS] / 8.0
+    ratio = reserve / (max(room, 0.0) + reserve / 16.0)
+    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0)
+    worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio
+
+
+@inline
+def mark_of_event(shed: Ints, now: int, key: int) -> int:
+    """Whether runs that begin here are protected: one coin for a key and an epoch."""
+    return AUDITED if hash_word(hash_word(29, key), now // shed[EPOCH]) < shed[AUDIT] else NORMAL
+
+
+@inline
+def admit(
+    header: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, shed: Ints,
+    worth: Floats, lookup: Ints, log: Ints, pool: int, children: int, runs: int, now: int, row: int, key: int,
+) -> int:  # fmt: skip
+    """Shed children that are not worth the price; returns where the others end."""
+    p, at = pool * POOL, shed[PLACES] + pool * PLACE
+    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
+    end, price = children, worth[PRICE_NOW]
+    live = header[LIVE]
+    for child in range(children, runs):
+        if shed[LOGS] & LOG_BIRTHS:
+            note(BORN, header, pools, p, words, shed, log, child, now, row, key)
+        if price <= 0.0 and shed[MOST_RUNS] < 0:
+            end += 1
+            continue
+        start, mark = words[ix(base + child)], words[ix(marks + child)]
+        group = group_of(at, pools, p, words, floats, shed, worth, lookup, child, key)
+        cover = cover_of(shed, shed[ix(at + 1)] + group)
+        score = score_of(
+            at, group, cover, start, now, words[ix(base + room + child)], now, row, key, shape, shed, worth, lookup,
+            links,
+        )  # fmt: skip
+        is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
+        if is_full or (score < price and mark == NORMAL):
+            reason = MOST if is_full else LOW_PRICE
+            shed[ix(shed[COUNTS] + pool * REASONS + reason)] += 1
+            header[SHED] += 1
+            shed[BROKEN] += mark != NORMAL
+            if shed[LOGS] & LOG_SHED:
+                entry = note(reason, header, pools, p, words, shed, log, child, now, row, key)
+                log[ix(entry + 9)] = bits_of(shed, worth, score)
+                log[ix(entry + 10)] = bits_of(shed, worth, price)
+                log[ix(entry + 11)] = cover
+            continue
+        if score < price and mark == AUDITED:
+            words[ix(marks + child)] = WOULD_GO
+        newest = shed[NEWEST] + shed[ix(at + 1)] + group
+        if words[ix(marks + child)] != WOULD_GO:  # what the policy would have shed covers nothing
+            shed[ix(newest)] = max(shed[ix(newest)], start)
+        move_run(pools, p, words, end, child)
+        end += 1
+    return end
+
+
+@inline
+def find_newest(
+    shape: Ints, pools: Ints, words: Ints, floats: Floats, shed: Ints, worth: Floats, lookup: Ints, key: int,
+) -> None:  # fmt: skip
+    """Look for the latest start in each group, after the runs of another key were brought in."""
+    if worth[PRICE] <= 0.0:
+        return
+    for group in range(shed[GROUPS]):
+        shed[ix(shed[NEWEST] + group)] = NEVER
+    for pool in range(1, shape[POOLS]):
+        p, at = pool * POOL, shed[PLACES] + pool * PLACE
+        for run in range(pools[ix(p + RUNS)]):
+            group = group_of(at, pools, p, words, floats, shed, worth, lookup, run, key)
+            newest = shed[NEWEST] + shed[ix(at + 1)] + group
+            shed[ix(newest)] = max(shed[ix(newest)], words[ix(pools[ix(p + BASE)] + run)])
+
+
+@called
+def weigh(
+    shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, shed: Ints, worth: Floats, lookup: Ints,
+    pool: int, now: int, row: int, key: int, is_bound: bool,
+) -> None:  # fmt: skip
+    """Note the bin of the score of each run of a pool beside its mark, and count them.
+
+    The youngest are seen first: those behind them are weighed beside those in front. Protected runs are in the highest
+    bin where the bound asks (``is_bound``); those too old in none (bin 0 of the marks, the others begin at 1).
+    """
+    p, at = pool * POOL, shed[PLACES] + pool * PLACE
+    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
+    low = now - shape[WINDOW]
+    first = shed[NEWEST] + shed[ix(at + 1)]
+    if pool + 1 < shape[POOLS]:
+        last_group = shed[ix(at + PLACE + 1)] - shed[ix(at + 1)]
+    else:
+        last_group = shed[GROUPS] - shed[ix(at + 1)]
+    for group in range(last_group):
+        shed[ix(first + group)] = NEVER
+    for back in range(pools[ix(p + RUNS)] - pools[ix(p + HEAD)]):
+        run = pools[ix(p + RUNS)] - 1 - back
+        start, mark = words[ix(base + run)], words[ix(marks + run)]
+        if start < low:
+            continue
+        group = group_of(at, pools, p, words, floats, shed, worth, lookup, run, key)
+        cover = cover_of(shed, shed[ix(at + 1)] + group)
+        link = words[ix(base + room + run)]
+        score = score_of(
+            at, group, cover, start, words[ix(marks + room + run)], link, now, row, key, shape, shed, worth, lookup,
+            links,
+        )  # fmt: skip
+        place = BINS - 1 if is_bound and mark != NORMAL else bin_of(shed, worth, score)
+        shed[ix(shed[HISTOGRAM] + place)] += 1
+        words[ix(marks + run)] = mark | (place + 1) << 2
+        if mark != WOULD_GO:
+            shed[ix(first + group)] = max(shed[ix(first + group)], start)
+
+
+@inline
+def bin_of(shed: Ints, worth: Floats, score: float) -> int:
+    """The bin of a score."""
+    if score <= 0.0:
+        return 0
+    return int(min(max((bits_of(shed, worth, score) >> SHIFT) - LOWEST, 0), BINS - 1))
+
+
+@called
+def cut(
+    header: Ints, shape: Ints, pools: Ints, words: Ints, index: Ints, shed: Ints, log: Ints, pool: int,
+    threshold: int, spare: int, now: int, row: int, key: int, reason: int,
+) -> int:  # fmt: skip
+    """Shed the runs of a pool below the bin ``threshold``, and those in it but ``spare``; too old ones go as well.
+
+    Returns how many of ``spare`` are left. Without a bound (``reason`` TOO_OLD_PRICE) protected runs are only marked.
+    """
+    p = pool * POOL
+    base, room, runs = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + RUNS)]
+    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
+    low = now - shape[WINDOW]
+    kept, oldest = 0, -NEVER
+    for run in range(runs):
+        start, word = words[ix(base + run)], words[ix(marks + run)]
+        if start < low or run < pools[ix(p + HEAD)]:
+            continue
+        mark, place = word & 3, (word >> 2) - 1
+        words[ix(marks + run)] = mark
+        goes = place < threshold
+        if place == threshold and reason != TOO_OLD_PRICE:
+            goes = spare <= 0
+            spare -= 1
+        if goes and mark != NORMAL and reason == TOO_OLD_PRICE:
+            words[ix(marks + run)] = WOULD_GO
+            goes = False
+        if goes:
+            shed[ix(shed[COUNTS] + pool * REASONS + reason)] += 1
+            header[SHED] += 1
+            shed[BROKEN] += mark != NORMAL
+            if shed[LOGS] & LOG_SHED:
+                entry = note(reason, header, pools, p, words, shed, log, run, now, row, key)
+                log[ix(entry + 9)] = (place + LOWEST) << SHIFT
+                log[ix(entry + 10)] = (threshold + LOWEST) << SHIFT
+            continue
+        oldest = min(oldest, start)
+        move_run(pools, p, words, kept, run)
+        kept += 1
+    header[LIVE] -= pools[ix(p + COUNTED)] - kept
+    pools[ix(p + COUNTED)] = kept
+    pools[ix(p + RUNS)] = kept
+    pools[ix(p + HEAD)] = 0
+    pools[ix(p + OLDEST)] = oldest
+    pools[ix(p + AGE)] = 0
+    pools[ix(p + TESTED)] = 0
+    if kept < runs:
+        index_runs(p, pools, words, index)
+    return int(spare)
+
+
+@inline
+def pass_over(
+    header: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, index: Ints, shed: Ints,
+    worth: Floats, lookup: Ints, log: Ints, pool: int, now: int, row: int, key: int,
+) -> None:  # fmt: skip
+    """Shed the runs of a pool that are no longer worth the price."""
+    runs = pools[ix(pool * POOL + RUNS)]
+    pay(shed, worth, runs)
+    weigh(shape, pools, words, floats, links, shed, worth, lookup, pool, now, row, key, False)
+    threshold = bin_of(shed, worth, worth[PRICE_NOW])
+    cut(header, shape, pools, words, index, shed, log, pool, threshold, 0, now, row, key, TOO_OLD_PRICE)
+
+
+@inline
+def pay(shed: Ints, worth: Floats, runs: int) -> None:
+    """Charge a pass to the budget, and empty the histogram for it."""
+    worth[TOKENS] -= PASS_UNITS * runs
+    worth[PASSES] += PASS_UNITS * runs
+    for i in range(BINS):
+        shed[ix(shed[HISTOGRAM] + i)] = 0
+
+
+@inline
+def make_fit(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, index: Ints,
+    shed: Ints, worth: Floats, lookup: Ints, log: Ints, kind: int, needed: int, now: int, row: int, key: int,
+) -> None:  # fmt: skip
+    """Shed runs until the tests of an event fit into what may be done."""
+    first, last = tables[ix(shape[CLASS_FIRST] + kind)], tables[ix(shape[CLASS_FIRST] + kind + 1)]
+    cost = PASS_UNITS * needed
+    is_affordable = cost <= MOST_ON_PASSES * worth[GRANTED] - worth[PASSES] and 2 * cost <= worth[TOKENS]
+    if is_affordable:
+        pay(shed, worth, needed)
+        for s in range(first, last):
+            at = shape[SOURCES] + SOURCE_WORDS * s
+            if tables[ix(at)] > 0 and tables[ix(at + 3)] < 0:
+                weigh(shape, pools, words, floats, links, shed, worth, lookup, tables[ix(at)], now, row, key, True)
+    spare, threshold = int(max(worth[TOKENS], 0.0)), BINS
+    if is_affordable:
+        while threshold > 0 and shed[ix(shed[HISTOGRAM] + threshold - 1)] <= spare:
+            spare -= shed[ix(shed[HISTOGRAM] + threshold - 1)]
+            threshold -= 1
+        threshold -= 1  # of this bin only some can stay; -1: all can
+    for s in range(first, last):
+        at = shape[SOURCES] + SOURCE_WORDS * s
+        pool = tables[ix(at)]
+        if pool == 0 or tables[ix(at + 3)] >= 0:
+            continue
+        if not is_affordable:  # the youngest stay, by equal parts of each pool
+            p = pool * POOL
+            mine = (pools[ix(p + RUNS)] - pools[ix(p + HEAD)]) * int(max(worth[TOKENS], 0.0)) // needed
+            leave_youngest(header, pools, words, shed, log, pool, mine, now, row, key)
+            index_runs(p, pools, words, index)
+            continue
+        spare = cut(
+            header, shape, pools, words, index, shed, log, pool, threshold, spare, now, row, key, BOUND
+        )  # fmt: skip
+
+
+@inline
+def leave_youngest(
+    header: Ints, pools: Ints, words: Ints, shed: Ints, log: Ints, pool: int, most: int, now: int, row: int, key: int,
+) -> None:  # fmt: skip
+    """Shed all but the ``most`` last runs of a pool, without a look at each: there is nothing left to look with."""
+    p = pool * POOL
+    base, room, runs = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + RUNS)]
+    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
+    gone = runs - pools[ix(p + HEAD)] - most
+    if gone <= 0:
+        return
+    shed[ix(shed[COUNTS] + pool * REASONS + BOUND)] += gone
+    header[SHED] += gone
+    for run in range(pools[ix(p + HEAD)], runs - most):
+        shed[BROKEN] += words[ix(marks + run)] != NORMAL
+        if shed[LOGS] & LOG_SHED:
+            note(BOUND, header, pools, p, words, shed, log, run, now, row, key)
+    oldest = -NEVER
+    for run in range(most):
+        move_run(pools, p, words, run, runs - most + run)
+        oldest = min(oldest, words[ix(base + run)])
+    header[LIVE] -= pools[ix(p + COUNTED)] - most
+    pools[ix(p + COUNTED)] = most
+    pools[ix(p + RUNS)] = most
+    pools[ix(p + HEAD)] = 0
+    pools[ix(p + OLDEST)] = oldest
+    pools[ix(p + AGE)] = 0
+
+
+@inline
+def make_room(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, index: Ints,
+    shed: Ints, worth: Floats, lookup: Ints, log: Ints, kind: int, now: int, row: int, key: int,
+) -> None:  # fmt: skip
+    """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit."""
+    grant(header, shed, worth)
+    if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
+        return
+    needed = 0
+    for s in range(tables[ix(shape[CLASS_FIRST] + kind)], tables[ix(shape[CLASS_FIRST] + kind + 1)]):
+        at = shape[SOURCES] + SOURCE_WORDS * s
+        p = tables[ix(at)] * POOL
+        if p > 0 and pools[ix(p + RUNS)] > 0:
+            if pools[ix(p + TESTED)] >= PASS_EVERY * pools[ix(p + RUNS)]:
+                pass_over(
+                    header, shape, pools, words, floats, links, index, shed, worth, lookup, log, tables[ix(at)], now,
+                    row, key,
+                )  # fmt: skip
+            if tables[ix(at + 3)] < 0:
+                needed += pools[ix(p + RUNS)] - pools[ix(p + HEAD)]
+    if needed > worth[TOKENS]:
+        make_fit(
+            header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, needed, now, row,
+            key,
+        )  # fmt: skip
+
+
+@inline
+def log_room(pools: Ints, shape: Ints, shed: Ints) -> int:
+    """Words that passes before an event may add to the log, at most."""
+    if shed[LOGS] == 0:
+        return 0
+    runs = 0
+    for pool in range(1, shape[POOLS]):
+        runs += pools[ix(pool * POOL + RUNS)]
+    return int(2 * runs * shed[ENTRY])

@@ -1,0 +1,318 @@
+"""What the runs engine is told about shedding: what runs are worth, how much may be done, and what it reports back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.events.keys import KeyCodes
+from acep_approx.matching import kernel_shed as kernel
+from acep_approx.matching.kernel_pools import NEVER, hash_word
+from acep_approx.matching.run_tables import RunTables
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+FeatureKind = Literal["int", "float", "text", "key"]
+KINDS = {"int": kernel.WHOLE, "float": kernel.REAL, "text": kernel.TABLE, "key": kernel.KEY}
+REASONS = ("born below the price", "fell below the price", "bound on run-steps", "bound on runs")
+PATH = 4
+"""Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
+WITHOUT_END = 1e18
+LOG_ROOM = 1 << 16
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number of a run that its group depends on.
+
+    ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
+    that of ``groups``; NULL and unknown ones are in the last of the ``buckets``.
+    """
+
+    kind: FeatureKind
+    column: int
+    buckets: int
+    edges: tuple[float, ...] = ()
+    groups: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What runs are worth, by vertex.
+
+    ``features`` per pool (the first is that of the start); ``remaining`` equal parts of the window; ``since`` the
+    longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
+    time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per group, groups numbered by pool:
+    what share of the gain others take away, and which. Ties are broken by a coin per lineage, or per run, that takes
+    away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and nothing else
+    counts.
+    """
+
+    features: Sequence[Sequence[Feature]]
+    remaining: int
+    since: tuple[int, ...]
+    gain: Floats
+    cost: Floats
+    overlap: Floats
+    covers: Sequence[Sequence[int]]
+    spread: float = 10.0
+    coin_per_run: bool = False
+    paths: Ints | None = None
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much may be done.
+
+    Parameters
+    ----------
+    rate : float
+        Run-steps granted per event.
+    most : float
+        Run-steps that can be saved up.
+    runs : int
+        Most live runs; -1: any number.
+    price : float
+        Least score of a run that is kept while the budget is used as it should be; 0: nothing is ever shed.
+    reserve, reserve_share : float
+        Run-steps that should be left: so many, and this share of what was granted so far.
+    audit : float
+        Share of (key, epoch) whose runs are protected.
+    epoch : int
+        Ticks.
+    """
+
+    rate: float = WITHOUT_END
+    most: float = WITHOUT_END
+    runs: int = -1
+    price: float = 0.0
+    reserve: float = 1.0
+    reserve_share: float = 0.0
+    audit: float = 0.0
+    epoch: int = 1
+
+
+class Shedding:
+    """The arrays that the kernel sheds with.
+
+    Parameters
+    ----------
+    worth : Worth or None
+        None: all runs are worth the same.
+    allowance : Allowance
+    logs_births, logs_shed : bool
+        Whether births, or runs that are shed, are logged; ``take_log`` gives what was logged.
+
+    Attributes
+    ----------
+    keys_now : callable
+        Gives the keys of all slots so far, where features ask for them.
+    """
+
+    def __init__(
+        self,
+        worth: Worth | None,
+        allowance: Allowance,
+        *,
+        logs_births: bool = False,
+        logs_shed: bool = False,
+    ) -> None:
+        self.worth = worth
+        self.allowance = allowance
+        self.logs = kernel.LOG_BIRTHS * logs_births | kernel.LOG_SHED * logs_shed
+        self.keys_now: Callable[[], KeyCodes] = KeyCodes
+        self.words = np.zeros(kernel.SHED_HEADER, np.int64)
+        self.lookup = np.zeros(1, np.int64)
+        self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
+        self.entry = kernel.LOG
+        self._logged: list[Ints] = []
+        self._tables: list[tuple[int, Feature]] = []  # features with a table, and where their words are
+        self._known = (-1, -1)
+
+    # --- setting up -----------------------------------------------------------------------------------------
+
+    def bind(self, tables: RunTables) -> None:
+        """Lay the arena out for the pools of a query."""
+        pools = tables.pools
+        self.entry = kernel.LOG + max(pool.alike for pool in pools)
+        worth = self.worth or _alike(len(pools))
+        groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
+        parts: dict[int, Ints] = {
+            kernel.PLACES: np.zeros(kernel.PLACE * (len(pools) + 1), np.int64),
+            kernel.GAINS: worth.gain.view(np.int64),
+            kernel.COSTS: worth.cost.view(np.int64),
+            kernel.OVERLAPS: worth.overlap.view(np.int64),
+            kernel.NEWEST: np.full(sum(groups), NEVER),
+            kernel.COVERS: np.concatenate(([0], np.cumsum([len(some) for some in worth.covers]))),
+            kernel.COVERING: np.array([c for some in worth.covers for c in some], np.int64),
+            kernel.COUNTS: np.zeros(len(pools) * kernel.REASONS, np.int64),
+            kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
+        }
+        edges = [np.array(f.edges, np.float64).view(np.int64) for some in worth.features for f in some]
+        starts = kernel.SHED_HEADER + np.cumsum([0, *(part.size for part in parts.values())])
+        self.words = np.concatenate([np.zeros(kernel.SHED_HEADER, np.int64), *parts.values(), *edges])
+        for word, start in zip(parts, starts.tolist(), strict=False):
+            self.words[word] = start
+        self._write_places(worth, groups, int(starts[-1]))
+        self.words[[kernel.REMAINING, kernel.SINCE, kernel.GROUPS]] = worth.remaining, len(worth.since) + 1, sum(groups)
+        self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
+        self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
+        self.floats[kernel.SPREAD] = worth.spread
+        self.floats[kernel.FACTOR] = 1.0
+        self.allow(self.allowance)
+        self._write_paths(worth)
+
+    def _write_places(self, worth: Worth, groups: Sequence[int], edges_at: int) -> None:
+        first_vertex = first_group = 0
+        for pool, features in enumerate(worth.features):
+            at = int(self.words[kernel.PLACES]) + pool * kernel.PLACE
+            self.words[at : at + kernel.PLACE_WORDS] = first_vertex, first_group, len(features)
+            for number, feature in enumerate(features):
+                word = at + kernel.PLACE_WORDS + number * kernel.FEATURE_WORDS
+                kind = KINDS[feature.kind]
+                self.words[word : word + 5] = kind, feature.column, feature.buckets, edges_at, len(feature.edges)
+                edges_at += len(feature.edges)
+                if feature.kind in ("text", "key"):
+                    self._tables.append((word, feature))
+            first_vertex += groups[pool] * worth.remaining * (len(worth.since) + 1)
+            first_group += groups[pool]
+        end = int(self.words[kernel.PLACES]) + len(worth.features) * kernel.PLACE
+        self.words[end : end + 2] = first_vertex, first_group
+
+    def _write_paths(self, worth: Worth) -> None:
+        if worth.paths is None:
+            return
+        size = 1 << max(2 * len(worth.paths), 2).bit_length()
+        table = np.full((size, PATH), -1, np.int64)
+        for path in worth.paths.tolist():
+            place = hash_word(17, path[0]) & (size - 1)
+            while table[place, 0] >= 0 and table[place, 0] != path[0]:
+                place = (place + 1) & (size - 1)
+            _, start, needed, score = table[place].tolist() if table[place, 0] >= 0 else path
+            table[place] = path[0], min(start, path[1]), max(needed, path[2]), max(score, path[3])
+        self.lookup = table.ravel()
+        self.words[[kernel.PATHS, kernel.PATHS_SIZE]] = 0, size
+
+    @property
+    def floats(self) -> Floats:
+        """The arena as floating point numbers."""
+        return self.words.view(np.float64)
+
+    # --- while it runs --------------------------------------------------------------------------------------
+
+    def allow(self, allowance: Allowance) -> None:
+        """Change how much may be done from here on; what is left of before stays."""
+        self.allowance = allowance
+        floats = self.floats
+        floats[kernel.RATE], floats[kernel.MOST_TOKENS] = allowance.rate, allowance.most
+        floats[kernel.PRICE] = allowance.price
+        floats[kernel.RESERVE], floats[kernel.RESERVE_SHARE] = allowance.reserve, allowance.reserve_share
+        self.words[kernel.MOST_RUNS] = allowance.runs
+        self.words[[kernel.AUDIT, kernel.EPOCH]] = int(allowance.audit * 2**31), allowance.epoch
+
+    def grant(self, steps: float) -> None:
+        """Allow so many more run-steps at once."""
+        floats = self.floats
+        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + steps, self.allowance.most)
+        floats[kernel.GRANTED] += steps
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether texts or keys say which group a run is in."""
+        return bool(self._tables)
+
+    def refresh(self, texts: Sequence[str]) -> None:
+        """Bring the tables of texts and keys up to date; ``texts`` by code."""
+        slots = self.keys_now()
+        if self._known == (len(texts), slots.added):
+            return
+        self._known = len(texts), slots.added
+        keys = slots.texts()
+        parts = [self.lookup[: _path_words(self.words)]]
+        at = parts[0].size
+        for word, feature in self._tables:
+            values = keys if feature.kind == "key" else texts
+            parts.append(np.array([feature.groups.get(v, feature.buckets - 1) for v in values], np.int64))
+            self.words[word + 3 : word + 5] = at, len(values)
+            at += len(values)
+        self.lookup = np.concatenate([*parts, np.zeros(1, np.int64)])
+
+    def forget_texts(self) -> None:
+        """Codes of texts, or slots of keys, have changed."""
+        self._known = (-1, -1)
+
+    def empty_log(self, used: int, asked: int) -> None:
+        """Put the first ``used`` words of the log aside and make room for ``asked``."""
+        self._logged.append(self.log[:used].copy())
+        if asked > self.log.size:
+            self.log = np.zeros(2 * asked, np.int64)
+
+    def take_log(self, used: int) -> Ints:
+        """What was logged since the last call: shape (entries, words); see ``kernel_shed.LOG``."""
+        parts = [*self._logged, self.log[:used]]
+        self._logged = []
+        return np.concatenate(parts).reshape(-1, self.entry)
+
+    # --- what came of it ------------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Ints:
+        """Runs shed, shape (pools, reasons); see ``REASONS``."""
+        at, end = int(self.words[kernel.COUNTS]), int(self.words[kernel.HISTOGRAM])
+        return self.words[at:end].reshape(-1, kernel.REASONS)
+
+    @property
+    def granted(self) -> float:
+        """Run-steps allowed so far."""
+        return float(self.floats[kernel.GRANTED])
+
+    @property
+    def left(self) -> float:
+        """Run-steps that may still be done."""
+        return float(self.floats[kernel.TOKENS])
+
+    @property
+    def on_passes(self) -> float:
+        """Run-steps that passes over pools took."""
+        return float(self.floats[kernel.PASSES])
+
+    @property
+    def price(self) -> float:
+        """Least score of a run that is kept, at the last event."""
+        return float(self.floats[kernel.PRICE_NOW])
+
+    @property
+    def untested(self) -> int:
+        """Tests that were left out because the budget did not cover them."""
+        return int(self.words[kernel.UNTESTED])
+
+    @property
+    def broken(self) -> int:
+        """Protected runs that the bound left no room for."""
+        return int(self.words[kernel.BROKEN])
+
+    def totals(self) -> list[int]:
+        """What must be kept to go on elsewhere."""
+        return [*self.words[list(kernel.TOTALS)].tolist(), self.untested, self.broken, *self.counts.ravel().tolist()]
+
+    def restore(self, totals: list[int]) -> None:
+        """Go on from ``totals``."""
+        first = len(kernel.TOTALS)
+        self.words[[*kernel.TOTALS, kernel.UNTESTED, kernel.BROKEN]] = totals[: first + 2]
+        self.counts[:] = np.array(totals[first + 2 :]).reshape(self.counts.shape)
+
+
+def _path_words(words: Ints) -> int:
+    """Words of ``lookup`` that known paths take."""
+    return PATH * int(words[kernel.PATHS_SIZE])
+
+
+def _alike(pools: int) -> Worth:
+    """All runs are worth the same."""
+    ones = np.ones(pools)
+    return Worth([()] * pools, 1, (), ones, ones.copy(), np.zeros(pools), [()] * pools, spread=1e-3)
