@@ -1,0 +1,213 @@
+"""Count what a trace holds: visits, moves, completions and match maps, whole columns at a time.
+
+Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5: visits of match vectors, edges in order of visit, edges to
+bundles for direct completions, match maps. Ours are the sums of match points and of run-steps at each vertex, and the
+completions that passed each edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from bitarray import bitarray
+
+from history.bundles import Bundles, of_trace
+from history.trace import Ints, Masks, Trace
+from history.vectors import Scheme
+
+CHUNK = 1 << 25
+"""Bytes that match maps take at most while they are made."""
+
+
+@dataclass
+class Counts:
+    """Everything that a history has counted.
+
+    Parameters
+    ----------
+    visits : int64 array, shape (vertices,)
+        Visits of each vertex.
+    reached : int64 array, shape (vertices,)
+        Match points that these visits led to, each counted once for each visit.
+    led : int64 array, shape (vertices,)
+        Visits that led to at least one.
+    cost : float64 array, shape (vertices,)
+        Sum of the run-steps that they still took.
+    started : int64 array, shape (vertices,)
+        Completions whose lineage began with a first event at this vertex.
+    completed : int64 array, shape (vertices,)
+        Direct completions: the run's next event completed it.
+    source, target, moves, passed : int64 arrays, shape (edges,)
+        Edges between vertices, in order of (source, target): how often a lineage made this move, and how many
+        completions lie behind these moves.
+    ends_vertex, ends_bundle, ends : int64 arrays, shape (edges to bundles,)
+        Edges from vertices to bundles (position in ``bundles``), in this order, with direct completions.
+    bundles : Bundles
+        The ring.
+    maps : dict of int to bitarray
+        Match map of each vertex that has one: bit b: a run seen here led to bundle b. All have ``len(bundles)`` bits.
+    """
+
+    visits: Ints
+    reached: Ints
+    led: Ints
+    cost: npt.NDArray[np.float64]
+    started: Ints
+    completed: Ints
+    source: Ints
+    target: Ints
+    moves: Ints
+    passed: Ints
+    ends_vertex: Ints
+    ends_bundle: Ints
+    ends: Ints
+    bundles: Bundles
+    maps: dict[int, bitarray]
+
+    @classmethod
+    def empty(cls, vertices: int) -> Counts:
+        """Nothing counted yet."""
+        none = np.empty(0, np.int64)
+        visits, reached, led, started, completed = np.zeros((5, vertices), np.int64)
+        cost = np.zeros(vertices)
+        edges = (none, none, none, none)
+        return cls(visits, reached, led, cost, started, completed, *edges, none, none, none, Bundles(), {})
+
+
+def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
+    """What one trace holds.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        The vertices.
+    trace : Trace
+        Births, visits and match points.
+    gap, most_bundles : int
+        As for ``bundles.chain``.
+
+    Complexity: O(v log v + v·b + maps) for v visits that reach match points at most b numbers ahead.
+    """
+    vertex = vertices_of(scheme, trace)
+    bundles, position = of_trace(trace, gap, most_bundles)
+    passed = _passed(trace)
+    first = trace.parent < 0
+    end = vertex[trace.end_visit]
+
+    def total(at: Ints, weights: npt.NDArray[np.generic] | None = None) -> npt.NDArray[np.float64]:
+        return np.bincount(at, weights=weights, minlength=scheme.vertices).astype(np.float64)
+
+    source, target, moves, through = _edges(vertex, trace.parent, passed, scheme.vertices)
+    ends_vertex, ends_bundle, ends = _ends(end, position[trace.end_point], len(bundles))
+    return Counts(
+        visits=total(vertex).astype(np.int64),
+        reached=total(vertex, np.bitwise_count(trace.mask)).astype(np.int64),
+        led=total(vertex[trace.mask != 0]).astype(np.int64),
+        cost=total(vertex, trace.cost),
+        started=total(vertex[first], passed[first]).astype(np.int64),
+        completed=total(end).astype(np.int64),
+        source=source,
+        target=target,
+        moves=moves,
+        passed=through,
+        ends_vertex=ends_vertex,
+        ends_bundle=ends_bundle,
+        ends=ends,
+        bundles=bundles,
+        maps=_maps(vertex, trace.first_point, trace.mask, position, len(bundles)),
+    )
+
+
+def vertices_of(scheme: Scheme, trace: Trace) -> Ints:
+    """The vertex of every visit of a trace; int64, shape (visits,). Complexity: O(births · features + visits)."""
+    group = groups_of(scheme, trace)
+    return scheme.encode(trace.place[trace.birth], group[trace.birth], trace.remaining, trace.since)
+
+
+def groups_of(scheme: Scheme, trace: Trace) -> Ints:
+    """The group of every birth of a trace, within its place; int64, shape (births,)."""
+    group = np.zeros(len(trace.place), np.int64)
+    for number, place in enumerate(scheme.places):
+        if place.features:
+            here = np.flatnonzero(trace.place == number)
+            values = [trace.column(feature.name)[here] for feature in place.features]
+            group[here] = scheme.group(number, values, trace.texts)
+    return group
+
+
+def sums(codes: Ints, *weights: npt.NDArray[np.generic]) -> tuple[Ints, ...]:
+    """Distinct codes in rising order, and the sums of some int64 weights for each of them. O(n log n)."""
+    if not len(codes):
+        return (codes, *(np.empty(0, np.int64) for _ in weights))
+    order = np.argsort(codes, kind="stable")
+    ahead = codes[order]
+    heads = np.flatnonzero(np.r_[True, ahead[1:] != ahead[:-1]])
+    return (ahead[heads], *(np.add.reduceat(weight[order].astype(np.int64), heads) for weight in weights))
+
+
+def packed(flags: npt.NDArray[np.bool_]) -> bitarray:
+    """A match map of some flags."""
+    bits = bitarray(endian="big")
+    bits.frombytes(np.packbits(flags).tobytes())
+    del bits[len(flags) :]
+    return bits
+
+
+def _passed(trace: Trace) -> Ints:
+    """How many completions have each visit in their lineage: one step up all lineages at a time."""
+    passed = np.zeros(len(trace.birth), np.int64)
+    at, weight = sums(trace.end_visit, np.ones(len(trace.end_visit), np.int64))
+    while len(at):
+        passed[at] += weight
+        above = trace.parent[at]
+        at, weight = sums(above[above >= 0], weight[above >= 0])
+    return passed
+
+
+def _edges(vertex: Ints, parent: Ints, passed: Ints, vertices: int) -> tuple[Ints, Ints, Ints, Ints]:
+    moved = np.flatnonzero(parent >= 0)
+    code = vertex[parent[moved]] * vertices + vertex[moved]
+    code, moves, through = sums(code, np.ones(len(moved), np.int64), passed[moved])
+    return code // vertices, code % vertices, moves, through
+
+
+def _ends(vertex: Ints, bundle: Ints, bundles: int) -> tuple[Ints, Ints, Ints]:
+    kept = bundle >= 0
+    code, ends = sums(vertex[kept] * max(bundles, 1) + bundle[kept], np.ones(int(kept.sum()), np.int64))
+    return code // max(bundles, 1), code % max(bundles, 1), ends
+
+
+def _maps(vertex: Ints, first_point: Ints, mask: Masks, position: Ints, bundles: int) -> dict[int, bitarray]:
+    """Match maps, for as many vertices at a time as fit into memory."""
+    led = np.flatnonzero(mask)
+    if not len(led) or not bundles:
+        return {}
+    # visits of one vertex that count from the same match point become one
+    order = led[np.lexsort((first_point[led], vertex[led]))]
+    vertex, first_point = vertex[order], first_point[order]
+    new = np.r_[True, (vertex[1:] != vertex[:-1]) | (first_point[1:] != first_point[:-1])]
+    mask = np.bitwise_or.reduceat(mask[order], np.flatnonzero(new))
+    vertex, first_point = vertex[new], first_point[new]
+    occupied, rank = np.unique(vertex, return_inverse=True)
+    step = max(1, CHUNK // bundles)
+    maps = {}
+    for low in range(0, len(occupied), step):
+        here = slice(*np.searchsorted(rank, (low, low + step)))
+        flags = np.zeros((min(step, len(occupied) - low), bundles), np.bool_)
+        _set(flags, rank[here] - low, first_point[here], mask[here], position)
+        for number in np.flatnonzero(flags.any(axis=1)).tolist():
+            maps[int(occupied[low + number])] = packed(flags[number])
+    return maps
+
+
+def _set(flags: npt.NDArray[np.bool_], row: Ints, first_point: Ints, mask: Masks, position: Ints) -> None:
+    """Set the flag of every bundle that is reached; one pass for each bit of the masks."""
+    for bit in range(64):
+        left = mask >> np.uint64(bit)
+        if not left.any():
+            return
+        chosen = np.flatnonzero(left & np.uint64(1))
+        at = position[first_point[chosen] + bit]
+        flags[row[chosen[at >= 0]], at[at >= 0]] = True

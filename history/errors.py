@@ -1,0 +1,40 @@
+"""Every error of this package that a user can meet, with stable codes.
+
+``docs/reference/errors.md`` lists them beside those of the matcher, which this package does not know.
+"""
+
+from __future__ import annotations
+
+EXIT_DATA = 4
+
+
+class HistoryError(Exception):
+    """A learned history cannot be read, written or joined (exit code 4).
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, with the offending value.
+    code : str
+        Stable identifier, ``"ACEP-H001"`` and on.
+    hint : str, optional
+        What to do about it.
+
+    Examples
+    --------
+    >>> print(HistoryError("there is no history at 'past'", code="ACEP-H000", hint="learn one first"))
+    ACEP-H000: there is no history at 'past'
+      hint: learn one first
+    """
+
+    exit_code = EXIT_DATA
+
+    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.code}: {self.message}"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text

@@ -1,0 +1,202 @@
+"""Choose the buckets of a scheme: which of the things that a run remembers tell whether it will succeed.
+
+All of this is ours. The paper's match vectors do not look at what a run remembers.
+
+For each place, candidates are compared by the mutual information between their bucket and "reached anything". Buckets
+are made from the first half of the births and judged by the second, so that what was true once only does not count.
+A feature is kept if its information is beyond chance: the G-test, with the chi-square quantile of
+Wilson and Hilferty (1931) and Bonferroni's correction for the number of candidates. The test takes births for
+independent; runs made by one event are not quite, so it keeps a feature rather too easily, which costs little because
+values are shrunk (``history.values``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import NormalDist
+from typing import Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from history.trace import KEY, Ints, Trace
+from history.vectors import Feature, Place, Scheme
+
+Flags = npt.NDArray[np.bool_]
+
+LEAST_BIRTHS = 200
+"""Births that a place needs before it gets features."""
+BUCKETS = 8
+"""Buckets of a feature at most, with the one of NULL or of other texts: two features make 64 groups."""
+MOST_FEATURES = 2
+MOST_TEXTS = 10_000
+"""Texts of one feature that are told apart at most, the most frequent first."""
+LEVEL = 0.01
+"""Chance that one place keeps a feature that says nothing."""
+PRIOR = 10.0
+"""Births at the mean rate that are added to each text's own before texts are ordered by their rate."""
+
+
+def fit_scheme(
+    places: Iterable[tuple[str, int]],
+    window: int,
+    trace: Trace,
+    *,
+    remaining: int = 8,
+    since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4),
+) -> Scheme:
+    """Learn the buckets of every place from a trace.
+
+    Parameters
+    ----------
+    places : iterable of (str, int)
+        Name of the state and errors, in the numbering of the trace.
+    window : int
+        In ticks.
+    trace : Trace
+        Its births, with what they remember and whether they reached a match point. Candidates are its columns (where
+        a place's runs have them) and the partition key.
+    remaining, since
+        As for ``Scheme``.
+
+    Returns
+    -------
+    Scheme
+        Each place with up to 2 features of up to 8 buckets each, from at least 200 births.
+
+    Complexity: O(births · columns · log births).
+    """
+    first = trace.first_visits()
+    reached = np.zeros(len(first), np.bool_)
+    reached[first >= 0] = trace.mask[first[first >= 0]] != 0
+    fitted = []
+    for number, (state, errors) in enumerate(places):
+        births = np.flatnonzero((trace.place == number) & (first >= 0))
+        fitted.append(Place(state, errors, _features(trace, births, reached[births])))
+    return Scheme(tuple(fitted), window, remaining, since)
+
+
+def g_statistic(bucket: Ints, strata: Ints, reached: Flags) -> tuple[float, int]:
+    """How much a bucket tells of success within each stratum.
+
+    Parameters
+    ----------
+    bucket, strata : int64 array, shape (births,)
+        Not below 0.
+    reached : bool array, shape (births,)
+        Success.
+
+    Returns
+    -------
+    g : float
+        2 · births · mutual information (in nats) of bucket and success, given the stratum. Without any relation it is
+        distributed about like chi-square.
+    freedom : int
+        Its degrees of freedom: over the strata, occupied buckets less one; strata in which all or none succeed have
+        none.
+
+    Complexity: O(births + strata · buckets).
+    """
+    width = int(bucket.max(initial=0)) + 1
+    size = (int(strata.max(initial=0)) + 1) * width
+    cell = strata * width + bucket
+    table = np.stack([np.bincount(cell[~reached], minlength=size), np.bincount(cell[reached], minlength=size)])
+    table = table.reshape(2, -1, width)
+    births = table.sum(axis=0)
+    success = table.sum(axis=2, keepdims=True)
+    expected = births * success / np.maximum(births.sum(axis=1)[None, :, None], 1)
+    ratio = np.divide(table, expected, out=np.ones(table.shape), where=table > 0)
+    open_strata = (success > 0).all(axis=0)[:, 0]
+    freedom = int(((births > 0).sum(axis=1) - 1)[open_strata].sum())
+    return float(2 * (table * np.log(ratio)).sum()), freedom
+
+
+def chi_square_quantile(chance: float, freedom: int) -> float:
+    """Value that a chi-square variable is above with a given chance (Wilson and Hilferty: off by a few per cent).
+
+    Examples
+    --------
+    >>> round(chi_square_quantile(0.05, 10), 1)  # tables say 18.307
+    18.3
+    """
+    spread = 2 / (9 * freedom)
+    return float(freedom * (1 - spread + NormalDist().inv_cdf(1 - chance) * spread**0.5) ** 3)
+
+
+def _features(trace: Trace, births: Ints, reached: Flags) -> tuple[Feature, ...]:
+    if len(births) < LEAST_BIRTHS or reached.all() or not reached.any():
+        return ()
+    values = _candidates(trace, births)
+    half = len(births) // 2
+    made = {name: _bucketed(name, kind, column[:half], trace.texts, reached[:half]) for name, kind, column in values}
+    judged = {name: made[name].bucket(column[half:], trace.texts) for name, _, column in values}
+    chosen: list[str] = []
+    strata = np.zeros(len(births) - half, np.int64)
+    while len(chosen) < MOST_FEATURES:
+        best = _best(judged, chosen, strata, reached[half:])
+        if best is None:
+            break
+        chosen.append(best)
+        strata = strata * made[best].buckets + judged[best]
+    whole = {name: (kind, column) for name, kind, column in values}
+    return tuple(_bucketed(name, *whole[name], trace.texts, reached) for name in chosen)
+
+
+def _candidates(trace: Trace, births: Ints) -> list[tuple[str, str, npt.NDArray[np.generic]]]:
+    """Columns that differ among these births, and their kinds."""
+    columns = [*zip(trace.columns, trace.kinds, strict=True), (KEY, "text")]
+    found: list[tuple[str, str, npt.NDArray[np.generic]]] = []
+    for name, kind in columns:
+        column = trace.column(name)[births]
+        same = column == column[0]
+        if not (same | (np.isnan(column) & np.isnan(column[0]))).all():
+            found.append((name, kind, column))
+    return found
+
+
+def _best(judged: dict[str, Ints], chosen: Sequence[str], strata: Ints, reached: Flags) -> str | None:
+    """The candidate that tells most beyond chance, given those that are chosen."""
+    most, best = 0.0, None
+    for name, bucket in judged.items():
+        if name in chosen:
+            continue
+        g, freedom = g_statistic(bucket, strata, reached)
+        # under chance the mean of g is its degrees of freedom
+        if freedom and g > chi_square_quantile(LEVEL / len(judged), freedom) and g - freedom > most:
+            most, best = g - freedom, name
+    return best
+
+
+def _bucketed(name: str, kind: str, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Flags) -> Feature:
+    if kind == "text":
+        return Feature(name, "text", groups=_text_groups(column.astype(np.int64), texts, reached))
+    return Feature(name, cast(Literal["int", "float"], kind), edges=_edges(column.astype(np.float64)))
+
+
+def _edges(column: npt.NDArray[np.float64]) -> tuple[float, ...]:
+    """Quantiles; where a few values are so frequent that quantiles fall together, there are fewer."""
+    known = np.sort(column[~np.isnan(column)])
+    if not len(known):
+        return ()
+    values = np.unique(known)
+    if len(values) < BUCKETS:
+        return tuple(values[1:].tolist())
+    at = np.arange(1, BUCKETS - 1) * len(known) // (BUCKETS - 1)
+    edges = np.unique(known[at])
+    return tuple(edges[edges > known[0]].tolist())
+
+
+def _text_groups(codes: Ints, texts: Sequence[str], reached: Flags) -> dict[str, int]:
+    """Texts in order of their success rate, cut into groups of about equally many births."""
+    known = codes >= 0
+    births = np.bincount(codes[known], minlength=len(texts))
+    success = np.bincount(codes[known & reached], minlength=len(texts))
+    chosen = np.argsort(-births, kind="stable")[:MOST_TEXTS]
+    chosen = chosen[births[chosen] > 0]
+    rate = (success[chosen] + PRIOR * reached.mean()) / (births[chosen] + PRIOR)
+    names = np.asarray(texts, dtype=np.str_)[chosen]
+    order = np.lexsort((names, rate))
+    weight = births[chosen][order]
+    middle = np.cumsum(weight) - weight / 2
+    group = np.unique((middle * (BUCKETS - 1) // max(weight.sum(), 1)).astype(np.int64), return_inverse=True)[1]
+    return dict(sorted(zip(names[order].tolist(), group.tolist(), strict=True)))

@@ -1,0 +1,308 @@
+"""Histories on disk: a directory that people can read and processes can share.
+
+    past/LATEST               name of the version that holds
+    past/v0001/manifest.json  format, query, scheme, notes, sizes and SHA-256 of the files
+    past/v0001/vertices.parquet, edges.parquet, bundles.parquet
+    past/v0001/maps.npz       match maps of the vertices that have one, and edges to bundles
+
+A version is written beside the others, under another name, and renamed when it is whole; then LATEST is replaced. So a
+reader sees a whole version or the one before. The same history gives the same bytes. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from bitarray import bitarray
+
+from history.bundles import Bundles
+from history.errors import HistoryError
+from history.graph import Graph
+from history.vectors import Scheme
+
+FORMAT = 1
+"""Changes when the layout does."""
+MANIFEST = "manifest.json"
+LATEST = "LATEST"
+TABLES = ("vertices.parquet", "edges.parquet", "bundles.parquet", "maps.npz")
+DENSE = ("visits", "reached", "led", "cost", "started", "completed")
+EDGES = ("source", "target", "moves", "passed")
+ENDS = ("ends_vertex", "ends_bundle", "ends")
+BUNDLES = ("first", "last", "slot", "row", "points")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A history as it was saved.
+
+    Parameters
+    ----------
+    graph : Graph
+        The history.
+    fingerprint : str
+        Of the query that it is about.
+    version : int
+        From 1.
+    notes : dict
+        What the caller gave to be kept with it.
+    """
+
+    graph: Graph
+    fingerprint: str
+    version: int
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def save(
+    graph: Graph,
+    path: str | os.PathLike[str],
+    fingerprint: str,
+    *,
+    new_version: bool = False,
+    notes: dict[str, Any] | None = None,
+) -> Path:
+    """Write a history. What is there is never overwritten.
+
+    Parameters
+    ----------
+    graph : Graph
+        The history.
+    path : path
+        A directory: new, empty, or (with ``new_version``) that of a history of the same query.
+    fingerprint : str
+        Of the query that it is about.
+    new_version : bool, default False
+        Add a version where there is a history already. It is the one that is loaded from then on.
+    notes : dict, default none
+        Kept in the manifest, as JSON.
+
+    Returns
+    -------
+    Path
+        The directory of the version.
+
+    Raises
+    ------
+    HistoryError
+        There is a history already (ACEP-H005) or something else (ACEP-H006); it is of another query (ACEP-H002) or
+        damaged (ACEP-H004).
+
+    Complexity: O(history).
+    """
+    home = Path(path)
+    version = 1
+    if _versions(home) or (home / LATEST).exists():
+        if not new_version:
+            raise HistoryError(
+                f"there is a history at {str(home)!r} already",
+                code="ACEP-H005",
+                hint="choose another place, or ask for a new version of it",
+            )
+        _same_query(_manifest(home, _latest(home)), fingerprint, home)
+        version = max(_versions(home)) + 1
+    elif home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise HistoryError(
+            f"{str(home)!r} is neither a history nor an empty directory",
+            code="ACEP-H006",
+            hint="choose another place",
+        )
+    home.mkdir(parents=True, exist_ok=True)
+    return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}})
+
+
+def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, version: int | None = None) -> Stored:
+    """Read a history.
+
+    Parameters
+    ----------
+    path : path
+        Its directory.
+    fingerprint : str, optional
+        Of the query that it is wanted for.
+    version : int, optional
+        Default: the latest.
+
+    Raises
+    ------
+    HistoryError
+        None there (ACEP-H001), of another query (ACEP-H002), of another format (ACEP-H003), damaged (ACEP-H004).
+
+    Complexity: O(history).
+    """
+    home = Path(path)
+    if not (home / LATEST).exists() and not _versions(home):
+        raise HistoryError(f"there is no history at {str(home)!r}", code="ACEP-H001", hint="learn one first")
+    number = _latest(home) if version is None else version
+    if version is not None and version not in _versions(home):
+        there = ", ".join(map(str, _versions(home)))
+        raise HistoryError(f"the history at {str(home)!r} has no version {version}: it has {there}", code="ACEP-H001")
+    manifest = _manifest(home, number)
+    if fingerprint is not None:
+        _same_query(manifest, fingerprint, home)
+    folder = home / _name(number)
+    for name in TABLES:
+        if manifest["files"].get(name) != _digest(folder / name, home):
+            raise _torn(home, f"{name} is not the file that was written")
+    try:
+        graph = _read(folder, manifest)
+    except (OSError, ValueError, LookupError, TypeError, BadZipFile, pa.ArrowException) as error:
+        raise _torn(home, str(error)) from error
+    return Stored(graph, manifest["fingerprint"], number, manifest["notes"])
+
+
+# --- versions -----------------------------------------------------------------------------------------------
+
+
+def _name(version: int) -> str:
+    return f"v{version:04d}"
+
+
+def _versions(home: Path) -> list[int]:
+    if not home.is_dir():
+        return []
+    return sorted(int(entry.name[1:]) for entry in home.iterdir() if re.fullmatch(r"v\d{4,}", entry.name))
+
+
+def _latest(home: Path) -> int:
+    try:
+        text = (home / LATEST).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise _torn(home, f"{LATEST} cannot be read") from error
+    found = re.fullmatch(r"v(\d{4,})", text)
+    if not found:
+        raise _torn(home, f"{LATEST} names no version: {text[:40]!r}")
+    return int(found[1])
+
+
+def _torn(home: Path, what: str) -> HistoryError:
+    return HistoryError(
+        f"the history at {str(home)!r} is damaged: {what}",
+        code="ACEP-H004",
+        hint="load another version of it, or learn it again",
+    )
+
+
+def _manifest(home: Path, version: int) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads((home / _name(version) / MANIFEST).read_text(encoding="utf-8"))
+        found = manifest["format"]
+        if found == FORMAT:
+            _ = manifest["fingerprint"], manifest["notes"], manifest["files"], manifest["scheme"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _torn(home, f"{_name(version)}/{MANIFEST} is missing or not whole") from error
+    if found != FORMAT:
+        raise HistoryError(
+            f"the history at {str(home)!r} has format {found}, this version reads format {FORMAT}",
+            code="ACEP-H003",
+            hint="read it with the version that wrote it, or learn it again",
+        )
+    return manifest
+
+
+def _same_query(manifest: dict[str, Any], fingerprint: str, home: Path) -> None:
+    if manifest["fingerprint"] != fingerprint:
+        raise HistoryError(
+            f"the history at {str(home)!r} is of another query: fingerprint {manifest['fingerprint']}; "
+            f"this one has fingerprint {fingerprint}",
+            code="ACEP-H002",
+            hint="learn a history with this query",
+        )
+
+
+def _digest(file: Path, home: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise _torn(home, f"{file.name} cannot be read") from error
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def _write(graph: Graph, home: Path, version: int, manifest: dict[str, Any]) -> Path:
+    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=home))
+    try:
+        _write_tables(graph, draft)
+        manifest.update(
+            format=FORMAT,
+            gap=graph.gap,
+            most_bundles=graph.most_bundles,
+            scheme=graph.scheme.to_json(),
+            visits=int(graph.counts.visits.sum()),
+            bundles=len(graph.counts.bundles),
+            files={name: _digest(draft / name, home) for name in TABLES},
+        )
+        text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        (draft / MANIFEST).write_text(text, encoding="utf-8")
+        draft.chmod(0o755)
+        folder = home / _name(version)
+        draft.rename(folder)  # fails if another process has just written this version: it is not empty
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    pointer = home / f".{LATEST}-{_name(version)}"
+    pointer.write_text(_name(version) + "\n", encoding="utf-8")
+    pointer.replace(home / LATEST)
+    return folder
+
+
+def _write_tables(graph: Graph, folder: Path) -> None:
+    counts = graph.counts
+    seen = np.flatnonzero(counts.visits)
+    vertices = {"vertex": seen, **{name: getattr(counts, name)[seen] for name in DENSE}}
+    pq.write_table(pa.table(vertices), folder / "vertices.parquet")
+    pq.write_table(pa.table({name: getattr(counts, name) for name in EDGES}), folder / "edges.parquet")
+    bundles = {name: getattr(counts.bundles, name) for name in BUNDLES}
+    bundles["slot"] = pa.array(counts.bundles.slot.tolist(), pa.string())
+    pq.write_table(pa.table(bundles), folder / "bundles.parquet")
+    bits = [np.frombuffer(counts.maps[vertex].tobytes(), np.uint8) for vertex in counts.maps]
+    width = (len(counts.bundles) + 7) // 8
+    np.savez_compressed(
+        folder / "maps.npz",
+        vertices=np.array(list(counts.maps), np.int64),
+        bits=np.stack(bits) if bits else np.empty((0, width), np.uint8),
+        **{name: getattr(counts, name) for name in ENDS},
+    )
+
+
+def _read(folder: Path, manifest: dict[str, Any]) -> Graph:
+    graph = Graph(Scheme.from_json(manifest["scheme"]), manifest["gap"], manifest["most_bundles"])
+    counts = graph.counts
+    table = pq.read_table(folder / "vertices.parquet")
+    seen = table.column("vertex").to_numpy()
+    for name in DENSE:
+        getattr(counts, name)[seen] = table.column(name).to_numpy()
+    edges = pq.read_table(folder / "edges.parquet")
+    for name in EDGES:
+        setattr(counts, name, edges.column(name).to_numpy())
+    table = pq.read_table(folder / "bundles.parquet")
+    columns = {name: table.column(name).to_numpy() for name in BUNDLES if name != "slot"}
+    slots = np.array(table.column("slot").to_pylist(), np.str_)
+    counts.bundles = Bundles(slot=slots, **columns)
+    with np.load(folder / "maps.npz", allow_pickle=False) as arrays:
+        for name in ENDS:
+            setattr(counts, name, arrays[name])
+        counts.maps = _maps(arrays["vertices"].tolist(), arrays["bits"], len(counts.bundles))
+    return graph
+
+
+def _maps(vertices: list[int], bits: np.ndarray[Any, np.dtype[np.uint8]], size: int) -> dict[int, bitarray]:
+    maps = {}
+    for vertex, row in zip(vertices, bits, strict=True):
+        found = bitarray(endian="big")
+        found.frombytes(row.tobytes())
+        del found[size:]
+        maps[vertex] = found
+    return maps
