@@ -1,0 +1,169 @@
+"""Smaller pictures of the report: what was shed, recall, bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from acep_approx.report.drawing import Panel, cut, label, moment, percent, picture, short, steps
+from acep_approx.timeline import LEFT, RIGHT, WIDTH
+
+if TYPE_CHECKING:
+    from acep_approx.budget.audit import RecallEstimate
+    from acep_approx.budget.ledger import Bundle, Shed
+
+MOST_STATES, MOST_REASONS, MOST_BUNDLES = 12, 5, 400
+
+
+def by_state(shed: Sequence[Shed]) -> tuple[list[str], list[str], dict[tuple[str, str], int]]:
+    """What was shed, for a table.
+
+    Parameters
+    ----------
+    shed : sequence of Shed
+        In any order.
+
+    Returns
+    -------
+    tuple
+        States and reasons, those of most runs first, at most 12 and 5 with the rest as one; runs by (state, reason).
+    """
+    counts: dict[tuple[str, str], int] = {}
+    states = _ranked(shed, lambda one: one.state, MOST_STATES, "other states")
+    reasons = _ranked(shed, lambda one: one.reason, MOST_REASONS, "other reasons")
+    for one in shed:
+        place = (states.get(one.state, "other states"), reasons.get(one.reason, "other reasons"))
+        counts[place] = counts.get(place, 0) + one.runs
+    return list(dict.fromkeys(states.values())), list(dict.fromkeys(reasons.values())), counts
+
+
+def _ranked(shed: Sequence[Shed], name: Callable[[Shed], str], most: int, rest: str) -> dict[str, str]:
+    """Names by runs shed; from the ``most``-th on they are all called ``rest``."""
+    sums: dict[str, int] = {}
+    for one in shed:
+        sums[name(one)] = sums.get(name(one), 0) + one.runs
+    order = sorted(sums, key=lambda key: (-sums[key], key))
+    return {key: key if len(order) <= most or i < most - 1 else rest for i, key in enumerate(order)}
+
+
+def shed_bars(shed: Sequence[Shed]) -> str:
+    """How many runs of each state were shed: bars, stacked by reason.
+
+    Parameters
+    ----------
+    shed : sequence of Shed
+        Not empty.
+
+    Returns
+    -------
+    str
+    """
+    states, reasons, counts = by_state(shed)
+    sums = {state: sum(counts.get((state, reason), 0) for reason in reasons) for state in states}
+    marks = steps(max(sums.values()), 4)
+    width, left, right, top, lane = 560.0, 130.0, 60.0, 16.0 + 20 * len(reasons), 30.0
+    scale = (width - left - right) / marks[-1]
+    base = top + lane * len(states)
+    parts = []
+    for i, reason in enumerate(reasons):
+        parts.append(f'<rect class="r{i}" x="{left}" y="{4 + 20 * i}" width="12" height="12" rx="2"/>')
+        parts.append(label(left + 20, 14 + 20 * i, cut(reason, 60)))
+    for mark in marks:
+        x = left + mark * scale
+        parts.append(f'<path class="grid" d="M{x:.1f} {top:.1f}V{base:.1f}"/>')
+        parts.append(label(x, base + 18, short(mark), anchor="middle"))
+    for row, state in enumerate(states):
+        y, x = top + row * lane + 5, left
+        parts.append(label(left - 10, y + 15, cut(state, 18), kind="ink", anchor="end"))
+        for i, reason in enumerate(reasons):
+            size = counts.get((state, reason), 0) * scale
+            if size:
+                said = escape(f"{state}: {counts[state, reason]:,} {reason}")
+                parts.append(f'<rect class="r{i}" x="{x:.1f}" y="{y:.1f}" width="{size:.1f}" height="20">')
+                parts.append(f"<title>{said}</title></rect>")
+            x += size
+        parts.append(label(x + 8, y + 15, short(sums[state])))
+    return picture(
+        parts,
+        width=width,
+        height=base + 28,
+        name="shed",
+        title="What was shed",
+        description=", ".join(f"{state}: {sums[state]:,} runs" for state in states),
+    )
+
+
+def recall_bar(estimate: RecallEstimate) -> str:
+    """The estimate on a scale from 0 to 100%, with its interval.
+
+    Parameters
+    ----------
+    estimate : RecallEstimate
+        With numbers.
+
+    Returns
+    -------
+    str
+    """
+    assert estimate.recall is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
+    width, left, right, y = 560.0, 24.0, 24.0, 52.0
+    low, at, high = (left + share * (width - left - right) for share in (estimate.low, estimate.recall, estimate.high))
+    parts = [f'<rect class="room" x="{left}" y="{y - 9}" width="{width - left - right}" height="18" rx="9"/>']
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x = left + share * (width - left - right)
+        parts.append(f'<path class="axis" d="M{x:.1f} {y + 13}v6"/>')
+        parts.append(label(x, y + 34, percent(share), anchor="middle"))
+    parts.append(
+        f'<rect class="r0" fill-opacity=".35" x="{low:.1f}" y="{y - 9}" width="{high - low:.1f}" height="18"/>'
+    )
+    parts.append(f'<path class="line l0" d="M{low:.1f} {y - 13}v26M{high:.1f} {y - 13}v26"/>')
+    parts.append(f'<circle class="r0" cx="{at:.1f}" cy="{y}" r="7"/>')
+    parts.append(label(min(max(at, 50), width - 50), y - 24, percent(estimate.recall), kind="head", anchor="middle"))
+    return picture(
+        parts,
+        width=width,
+        height=98,
+        name="recall",
+        title="Estimated recall",
+        description=f"{percent(estimate.recall)}, between {percent(estimate.low)} and {percent(estimate.high)} "
+        f"with {percent(estimate.level)} confidence.",
+    )
+
+
+def bundle_bars(bundles: Sequence[Bundle], low: int, high: int, *, is_time: bool) -> str:
+    """Bundles as bars: as long as they last, as high as their number of match points.
+
+    Parameters
+    ----------
+    bundles : sequence of Bundle
+        Not empty; of more than 400 the largest are shown.
+    low, high : int
+        Ticks at the ends of the axis: those of the picture above.
+    is_time : bool
+        Whether ticks are times.
+
+    Returns
+    -------
+    str
+    """
+    shown = sorted(sorted(bundles, key=lambda b: (-b.points, b.first))[:MOST_BUNDLES], key=lambda b: b.first)
+    longest, most = max(b.last - b.first for b in bundles), max(b.points for b in bundles)
+    scale = (WIDTH - LEFT - RIGHT) / (high - low)
+    panel = Panel(30, 60, steps(most, 2))
+    name = "match points per bundle" if len(shown) == len(bundles) else f"the {len(shown)} largest bundles"
+    parts = list(panel.frame(name))
+    for bundle in shown:
+        x, width = LEFT + (bundle.first - low) * scale, max((bundle.last - bundle.first) * scale, 2.0)
+        span = " to ".join(moment(tick, is_time=is_time) for tick in dict.fromkeys((bundle.first, bundle.last)))
+        y = panel.y(bundle.points)
+        parts.append(
+            f'<rect class="r4" fill-opacity=".75" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
+            f'height="{panel.y(0) - y:.1f}"><title>{escape(span)}: {bundle.points:,} match points</title></rect>'
+        )
+    said = f"{len(bundles):,} bundles; the largest has {most:,} match points"
+    if not is_time:
+        said += f", the longest lasts {longest:,} ticks"
+    return picture(parts, width=WIDTH, height=100, name="bundles", title="Bundles over time", description=f"{said}.")

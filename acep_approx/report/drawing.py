@@ -1,0 +1,168 @@
+"""What all pictures of the report share: frames, scales, and numbers in few characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log10
+
+from acep_approx.timeline import LEFT, RIGHT, WIDTH
+from acep_approx.timeline_scale import clock_text, day_text
+
+
+def picture(parts: Iterable[str], *, width: float, height: float, name: str, title: str, description: str) -> str:
+    """An ``<svg>`` element that says in words what it shows.
+
+    Parameters
+    ----------
+    parts : iterable of str
+        What is in it; already escaped.
+    width, height : float
+        Its size; it grows and shrinks with the page.
+    name : str
+        Letters only; unlike that of any other picture of the page.
+    title, description : str
+        For those who cannot see it; plain text.
+
+    Returns
+    -------
+    str
+    """
+    head = (
+        f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-labelledby="{name}-title {name}-desc">'
+    )
+    words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(description)}</desc>'
+    return "\n".join((head, words, *parts, "</svg>"))
+
+
+def table(head: list[str], rows: list[list[str]], *, caption: str, texts: int = 1) -> str:
+    """An HTML table.
+
+    Parameters
+    ----------
+    head : list of str
+        Names of the columns; plain text.
+    rows : list of list of str
+        Plain text.
+    caption : str
+        What the table holds; plain text.
+    texts : int
+        The first so many columns are texts, to the left; the others are numbers, to the right.
+
+    Returns
+    -------
+    str
+    """
+
+    def cells(tag: str, row: list[str]) -> str:
+        kinds = ["" if i < texts else ' class="n"' for i in range(len(row))]
+        scope = ' scope="col"' if tag == "th" else ""
+        return "".join(f"<{tag}{scope}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, row, strict=True))
+
+    body = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    top = f"<caption>{escape(caption)}</caption>\n<thead><tr>{cells('th', head)}</tr></thead>"
+    return f'<div class="scroll"><table>{top}\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A strip of a picture: its place, and its scale.
+
+    Attributes
+    ----------
+    top, height : float
+        Where it lies.
+    marks : list of float
+        Values with a line, from 0 on; the last one lies at the top.
+    """
+
+    top: float
+    height: float
+    marks: list[float]
+
+    def y(self, value: float) -> float:
+        """Place of a value."""
+        return self.top + self.height * (1 - value / self.marks[-1])
+
+    def frame(self, title: str) -> Iterator[str]:
+        """Title and grid."""
+        yield label(LEFT, self.top - 10, title, kind="head")
+        for value in self.marks:
+            y = self.y(value)
+            yield f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+            yield label(LEFT - 8, y + 4, short(value), anchor="end")
+
+
+def label(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
+    """A text in a picture; plain text is escaped."""
+    kind = f' class="{kind}"' if kind else ""
+    anchor = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f'<text{kind} x="{x:.1f}" y="{y:.1f}"{anchor}>{escape(text)}</text>'
+
+
+def moment(tick: int, *, is_time: bool) -> str:
+    """A tick for people."""
+    return f"{day_text(tick)}, {clock_text(tick, 1)}" if is_time else f"{tick:,}"
+
+
+def cut(text: str, most: int) -> str:
+    """A text in at most so many characters.
+
+    Examples
+    --------
+    >>> cut("departure", 6), cut("dep", 6)
+    ('depar…', 'dep')
+    """
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def steps(top: float, most: int) -> list[float]:
+    """Round numbers from 0 to ``top`` or just above, for an axis: at most ``most`` equal steps.
+
+    Examples
+    --------
+    >>> steps(7, 4), steps(0.3, 3), steps(0, 3)
+    ([0.0, 2.0, 4.0, 6.0, 8.0], [0.0, 0.1, 0.2, 0.3], [0.0, 1.0])
+    """
+    if top <= 0:
+        return [0.0, 1.0]
+    power = floor(log10(top / most))
+    sizes = ((factor, power + up) for up in (0, 1) for factor in (1, 2, 5))
+    factor, power = next(size for size in sizes if size[0] * 10.0 ** size[1] * most >= top * (1 - 1e-9))
+    width = factor * 10.0**power
+    count = max(1, ceil(top / width - 1e-8))
+    return [round(i * width, max(0, 2 - power)) for i in range(count + 1)]
+
+
+def short(number: float) -> str:
+    """A number in few characters.
+
+    Examples
+    --------
+    >>> [short(n) for n in (0, 0.125, 12, 1_500, 24_000, 3_200_000, 7e12)]
+    ['0', '0.125', '12', '1,500', '24k', '3.2M', '7,000G']
+    """
+    if abs(number) < 10_000:
+        return f"{number:,.0f}" if number == round(number) else f"{number:.3g}"
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= size:
+            scaled = number / size
+            return f"{scaled:,.0f}{unit}" if abs(scaled) >= 100 or scaled == round(scaled) else f"{scaled:.3g}{unit}"
+    raise AssertionError(number)
+
+
+def percent(share: float) -> str:
+    """A share as people read it: never rounded to all or nothing.
+
+    Examples
+    --------
+    >>> [percent(s) for s in (0, 0.0004, 0.123, 0.98765, 0.9999, 1)]
+    ['0%', '0.04%', '12.3%', '98.8%', '99.99%', '100%']
+    """
+    for digits in (1, 2, 3):
+        text = f"{100 * share:.{digits}f}"
+        if share in (0, 1) or 0 < float(text) < 100:
+            return f"{text.rstrip('0').rstrip('.')}%"
+    return "below 0.001%" if share < 0.5 else "above 99.999%"

@@ -1,0 +1,190 @@
+"""The report of a run under a budget: one page of HTML that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.report.charts import bundle_bars, by_state, recall_bar, shed_bars
+from acep_approx.report.drawing import moment, percent, table
+from acep_approx.report.flow import MOST_PATHS, flow, words
+from acep_approx.report.load import load, thinned
+from acep_approx.report.style import STYLE
+from acep_approx.report.summary import recall_words
+from acep_approx.timeline import BINS, svg
+from acep_approx.timeline_scale import bin_edges
+
+if TYPE_CHECKING:
+    from acep_approx.budget.audit import RecallEstimate
+    from acep_approx.budget.ledger import Piece, RunRecord
+
+MOST_ROWS = 40
+
+
+def write_report(record: RunRecord, path: str | Path) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    record : RunRecord
+        What the run wrote down about itself.
+    path : str or Path
+        Where to; a file there is replaced.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    Path(path).write_text(report_html(record), encoding="utf-8")
+
+
+def report_html(record: RunRecord) -> str:
+    """The page as text.
+
+    Parameters
+    ----------
+    record : RunRecord
+        What the run wrote down about itself; may be empty.
+
+    Returns
+    -------
+    str
+        HTML with its style and its pictures; needs no network and no script. Complexity: linear in the record; the
+        size of the page is bounded, but for the query.
+    """
+    sections = (*_head(record), *_load(record), *_shed(record), *_recall(record), *_matches(record), *_paths(record))
+    title = f"Run under a budget: {record.source}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(sections)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _head(record: RunRecord) -> Iterator[str]:
+    """What ran, and the four numbers to know."""
+    yield f"<h1>{escape(record.source)} under a budget of {escape(record.budget)}</h1>"
+    yield f'<p class="soft">{escape(record.bound)}</p>'
+    recall, interval = "unknown", "not audited"
+    if record.recall and record.recall.recall is not None:
+        recall, interval = percent(record.recall.recall), _interval(record.recall)
+    used = percent(record.work / record.allowed) if record.allowed else "none"
+    points = len(record.point_ticks)
+    tiles = (
+        (recall, f"estimated recall ({interval})"),
+        (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
+        (f"{record.shed_runs:,}", "runs shed"),
+        (f"{points:,}", f"match points found in {record.events:,} events"),
+    )
+    shown = "".join(f'<div class="tile"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in tiles)
+    yield f'<div class="tiles">{shown}</div>'
+    yield f"<pre>{escape(record.query)}</pre>"
+    unmatched = f"{record.late:,} late, {record.malformed:,} malformed, {record.without_key:,} without key"
+    facts = [("policy", f"{record.policy}, seed {record.seed}"), ("events not matched", unmatched)]
+    if record.seconds is not None:
+        speed = f", {record.events / record.seconds:,.0f} events/s" if record.seconds > 0 else ""
+        facts.append(("time", f"{record.seconds:,.2f} s{speed}"))
+    yield "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts) + "</dl>"
+
+
+def _interval(estimate: RecallEstimate) -> str:
+    return f"{percent(estimate.low or 0.0)} to {percent(estimate.high or 0.0)}"
+
+
+def _load(record: RunRecord) -> Iterator[str]:
+    yield "<h2>Load and budget over time</h2>"
+    if not record.pieces:
+        yield '<p class="soft">There were no events.</p>'
+        return
+    yield (
+        '<p class="soft">A run-step is one test of a run against an event. Work never passes its bound; what is not '
+        "used in quiet times may be used later, within limits. The price rises when the budget gets short.</p>"
+    )
+    yield f"<figure>{load(record)}</figure>"
+    rows = [_row(piece, is_time=record.is_time) for piece in thinned(record.pieces, MOST_ROWS)]
+    head = ["up to", "events", "run-steps", "allowed", "live runs", "price", "shed", "match points"]
+    caption = "all but live runs and price are counted from the beginning"
+    yield f"<details><summary>as a table</summary>{table(head, rows, caption=caption)}</details>"
+
+
+def _row(piece: Piece, *, is_time: bool) -> list[str]:
+    counts = (piece.events, piece.work, piece.bound, piece.live)
+    texts = (moment(piece.tick, is_time=is_time), *map("{:,}".format, counts))
+    return [*texts, f"{piece.price:.4g}", f"{piece.shed:,}", f"{piece.points:,}"]
+
+
+def _shed(record: RunRecord) -> Iterator[str]:
+    yield "<h2>What was shed</h2>"
+    if not record.shed_runs:
+        yield "<p>Nothing: the budget was enough for all runs.</p>"
+        return
+    states, reasons, counts = by_state(record.shed)
+    rows = [[state, *(f"{counts.get((state, reason), 0):,}" for reason in reasons)] for state in states]
+    yield '<p class="soft">Runs by the state that they were in, and why they were shed.</p>'
+    beside = table(["state", *reasons], rows, caption="runs shed")
+    yield f'<div class="pair"><figure>{shed_bars(record.shed)}</figure>{beside}</div>'
+
+
+def _recall(record: RunRecord) -> Iterator[str]:
+    yield "<h2>Estimated recall</h2>"
+    estimate = record.recall
+    if estimate is None or estimate.recall is None:
+        yield f"<p>{escape(recall_words(estimate).capitalize())}.</p>"
+        return
+    yield (
+        '<p class="soft">In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would '
+        "have shed are only marked. The share of match points there that need no marked run is the estimate.</p>"
+    )
+    total = "unknown" if estimate.total is None else f"about {estimate.total:,}"
+    rows = [
+        ["estimate", percent(estimate.recall)],
+        [f"interval, {percent(estimate.level)}", _interval(estimate)],
+        ["match points audited", f"{estimate.points:,}"],
+        ["cells audited", f"{estimate.cells:,}"],
+        ["match points found elsewhere", f"{estimate.outside:,}"],
+        ["match points in the input", total],
+    ]
+    beside = table(["recall of the policy", ""], rows, caption="")
+    yield f'<div class="pair"><figure>{recall_bar(estimate)}</figure>{beside}</div>'
+
+
+def _matches(record: RunRecord) -> Iterator[str]:
+    yield "<h2>Matches over time</h2>"
+    ticks, errors = (np.asarray(values, np.int64) for values in (record.point_ticks, record.point_errors))
+    if not len(ticks):
+        yield "<p>No match point was found.</p>"
+        return
+    yield f"<figure>{svg(pa.table({'errors': errors, 'end': ticks}), is_time=record.is_time)}</figure>"
+    if len(record.bundles):
+        edges = bin_edges(int(ticks.min()), int(ticks.max()), BINS, is_time=record.is_time)
+        bars = bundle_bars(record.bundles, int(edges[0]), int(edges[-1]), is_time=record.is_time)
+        yield f"<figure>{bars}</figure>"
+    found, counts = np.unique(errors, return_counts=True)
+    rows = [[f"{e}", f"{n:,}"] for e, n in zip(found.tolist(), counts.tolist(), strict=True)]
+    caption = f"{len(ticks):,} match points in {len(record.bundles):,} bundles"
+    yield f"<details><summary>as a table</summary>{table(['errors', 'match points'], rows, caption=caption)}</details>"
+
+
+def _paths(record: RunRecord) -> Iterator[str]:
+    yield "<h2>The history's strongest paths</h2>"
+    if not record.paths:
+        yield '<p class="soft">This run had no history.</p>'
+        return
+    yield (
+        '<p class="soft">The ways that most completions of the past took from a first event to a match point; bands '
+        "are as thick as their share. A percentage left is what remained of the window.</p>"
+    )
+    yield f"<figure>{flow(record.paths)}</figure>"
+    rows = [
+        [" → ".join(map(words, p.steps)), f"{p.count:,.0f}", percent(p.share)] for p in record.paths[: 2 * MOST_PATHS]
+    ]
+    yield table(["path", "completions", "share"], rows, caption="")
