@@ -5,7 +5,8 @@ The language leaves ties in the order of report to the engine, so more than one 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -16,22 +17,17 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def may_be_reported(query: QuerySyntax, rows: Rows, matches: dict[Binding, int], reported: Collection[Binding]) -> bool:
-    """Whether ``reported`` are what NON OVERLAP can leave of ``matches``, in an order that the language allows.
-
-    True also where it is open when a match is reported: it can be read with a negation at its end, and without.
-    """
+    """Whether ``reported`` are what NON OVERLAP can leave of ``matches``, in an order that the language allows."""
     chosen = set(reported)
     if len(chosen) < len(reported) or not chosen <= matches.keys():
         return False
     return all(
-        follow_one_another(groups, chosen)
+        follow_one_another(tied_groups(PartitionSearch(query, rows, part), matches), chosen)
         for part in partitions(query, rows)
-        for groups in [list(tied_groups(PartitionSearch(query, rows, part), matches))]
-        if all(groups)
     )
 
 
-def follow_one_another(groups: list[list[Binding]], chosen: set[Binding]) -> bool:
+def follow_one_another(groups: Iterable[list[Binding]], chosen: set[Binding]) -> bool:
     """Whether the chosen ones are those that begin after the one before, for some order within each group."""
     last = -1
     for group in groups:
@@ -46,20 +42,10 @@ def follow_one_another(groups: list[list[Binding]], chosen: set[Binding]) -> boo
 
 
 def tied_groups(search: PartitionSearch, matches: dict[Binding, int]) -> Iterator[list[Binding]]:
-    """The matches of a partition in their order of report; those of one group in any order.
-
-    An empty group stands for a match of which it is open when it is reported.
-    """
-    waits: dict[Binding, set[bool]] = {}
-    for path in search.paths():
-        bound = search.identity(path)
-        if bound in matches:
-            waits.setdefault(bound, set()).add(bool(path.gaps[-1]))
-    if any(len(ways) > 1 for ways in waits.values()):
-        yield []
-        return
-    moments: dict[Binding, int] = {bound: moment(search, bound, True in ways) for bound, ways in waits.items()}
-    crowded = {moments[bound] for bound, ways in waits.items() if True in ways}
+    """The matches of a partition in their order of report; those of one group in any order."""
+    waiting = waiting_matches(search)
+    moments = {bound: moment(search, bound, bound in waiting) for bound in matches if bound[0][0] in search.number}
+    crowded = {moments[bound] for bound in moments.keys() & waiting}
 
     def order(bound: Binding) -> tuple[int, int, int]:
         when = moments[bound]
@@ -67,6 +53,19 @@ def tied_groups(search: PartitionSearch, matches: dict[Binding, int]) -> Iterato
 
     for _, tied in groupby(sorted(moments, key=order), key=order):
         yield list(tied)
+
+
+def waiting_matches(search: PartitionSearch) -> set[Binding]:
+    """The matches that wait for the end of their window: only with a negation at the end can they have so few errors.
+
+    Whatever comes after its last event plays no role: that is not known when it begins to wait.
+    """
+    least: dict[Binding, tuple[int, bool]] = {}
+    for path in search.paths():
+        if search.negations_hold(replace(path, gaps=path.gaps[:-1])):
+            bound, way = search.identity(path), (path.err, bool(path.gaps[-1]))
+            least[bound] = min(way, least.get(bound, way))
+    return {bound for bound, (_, waits) in least.items() if waits}
 
 
 def moment(search: PartitionSearch, bound: Binding, waits: bool) -> int:

@@ -335,6 +335,12 @@ def test_letters_are_no_variables() -> None:
         ("SEQ((A a, ~(N n) | B b, C c)) WITHIN 3", "A@1 B@2 C@3 X@9", ["b2 c3"], True),
         ("SEQ((A a, ~(N n) | B b, C c)) WITHIN 3", "A@1 B@2 C@3 X@9", ["a1", "b2 c3"], False),
         ("SEQ((A a, ~(N n) | B b, C c)) WITHIN 3", "B@1 A@2 C@3 X@9", ["b1 c3"], True),
+        # With 1 error a1 could be had at once, because a missing b voids the negation; with none it waits.
+        ("SEQ(A a, ~(N n), B* b[]) WITHIN 3 ERRORS 1 WEIGHTS (a = 2)", "A@1 B@2 X@9", ["a1 b2"], True),
+        ("SEQ(A a, ~(N n), B* b[]) WITHIN 3 ERRORS 1 WEIGHTS (a = 2)", "A@1 B@2 X@9", ["a1"], False),
+        # With as many errors with a negation and without it, nothing waits.
+        ("(A a[], ~(N n)){2} WITHIN 3 ERRORS 1", "A@1 A@2 B@3", ["a1", "a2"], True),
+        ("(A a[], ~(N n)){2} WITHIN 3 ERRORS 1", "A@1 A@2 B@3", ["a1 a2"], False),
     ],
 )
 def test_non_overlap(query: str, stream: str, reported: list[str], expected: bool) -> None:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from acep_approx import Query, QueryError, compile_query
 from acep_approx.errors import UnsupportedError
+from acep_approx.query.parser import parse
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
 from tests.naive import Binding, match_points
 from tests.naive_overlap import may_be_reported
-from tests.rich_worlds import RichWorld, rich_worlds
+from tests.rich_worlds import Dice, RichWorld, rich_worlds, stream
 from tests.smaller_worlds import smallest
 from tests.worlds import World, worlds
 
@@ -212,6 +213,35 @@ def test_non_overlapping_matches(world: RichWorld, merge: str) -> None:
         assert bindings(query.match(world.table(), merge="none").to_arrow(), world.query) == reported
 
     holds_for(world, check)
+
+
+READ_IN_TWO_WAYS = (
+    "SEQ(ANY a, ~(B n), A* b[])",
+    "SEQ(A a, (B b | ~(C n), A* c[]))",
+    "SEQ(A a, B? b, ~(C n), ANY* c[])",
+    "SEQ(ANY a, (ANY b[], ~(B n)){2})",
+    "SEQ(ANY a, ANY? b, ~(B n), A{0,2} c[]) WHERE n.x > a.x",
+    "SEQ(ANY a, ~(B n | C m), A* b[]) WHERE skip_till_next_match",
+)
+"""Some matches of these can be read with a negation at the end, and without, with more errors or as few."""
+
+
+@pytest.mark.parametrize("pattern", READ_IN_TWO_WAYS)
+def test_matches_read_in_two_ways_wait_only_for_fewer_errors(pattern: str) -> None:
+    """Where no two may overlap; also in any split, and restarted."""
+    for seed in range(20):
+        dice = Random(seed)
+        window, errors = dice.choice(("2", "3", "5", "2 events", "4 events")), dice.choice((1, 2))
+        text = f"PATTERN {pattern} WITHIN {window} ERRORS {errors} WEIGHTS (a = 3) NON OVERLAP"
+        world = RichWorld(parse(text), text, stream(Dice(dice)))
+        query, table, expected = compile_query(text, engine="runs"), world.table(), world.expected()
+        merge = dice.choice(MERGES)
+        listed = pushed(query, [table], "matches", merge, None)
+        reported = bindings(listed, world.query)
+        assert reported.items() <= expected.items(), (text, world.rows)
+        assert may_be_reported(world.query, world.rows, expected, reported), (text, world.rows)
+        batches = [table.slice(i, 1) for i in range(table.num_rows)]
+        assert pushed(query, batches, "matches", merge, dice).to_pylist() == listed.to_pylist(), (text, world.rows)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

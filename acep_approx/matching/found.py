@@ -101,26 +101,36 @@ class Finder:
     def closed(self, limit: Ints | int) -> Found:
         """Matches that waited and whose window has closed: it ends before ``limit`` (per slot, or for all).
 
-        Where no two may overlap, matches without a negation at their end are reported before those that wait for it.
+        Where no two may overlap, all but those that ``_at_once`` finds wait.
         """
         waiting = self.waiting
-        is_late = self._is_late[waiting.final]
         together = self.by_event and not self.non_overlap
         end_of_window = (waiting.tick if together else waiting.start) + self.window
         over = end_of_window < (limit[waiting.slot] if isinstance(limit, np.ndarray) else limit)
-        if self.non_overlap:
-            over |= ~is_late
-        ready = waiting.take(np.flatnonzero(over))
-        self.waiting = waiting.take(np.flatnonzero(~over))
+        at_once = self._at_once(waiting) if self.non_overlap else np.zeros(len(waiting), np.bool_)
+        unhindered = waiting.take(np.flatnonzero(at_once))
+        ready = waiting.take(np.flatnonzero(over & ~at_once))
+        self.waiting = waiting.take(np.flatnonzero(~over & ~at_once))
         ready = self._once(ready.take(np.flatnonzero(~self._ends_badly(ready))))
-        is_late = self._is_late[ready.final]
-        if self.non_overlap:
-            reported = np.where(is_late, ready.start + self.window, ready.tick)
-            latest = np.argsort(_latest_first(ready))
-            order = np.lexsort((latest, -ready.start, ready.errors, ready.end * ~is_late, is_late, reported))
-        else:
-            order = np.lexsort((ready.errors, ready.end, ready.start))
+        if not self.non_overlap:
+            return ready.take(np.lexsort((ready.errors, ready.end, ready.start)))
+        waited = np.arange(len(unhindered) + len(ready)) >= len(unhindered)
+        ready = Found.joined([unhindered, ready])
+        reported = np.where(waited, ready.start + self.window, ready.tick)
+        latest = np.argsort(_latest_first(ready))
+        order = np.lexsort((latest, -ready.start, ready.errors, ready.end * ~waited, waited, reported))
         return self._apart(ready.take(order))
+
+    def _at_once(self, found: Found) -> Bools:
+        """Which matches are reported without waiting: where no way with a negation at the end has fewer errors.
+
+        The other ways of one that was reported wait on: it overlaps them.
+        """
+        is_late = self._is_late[found.final]
+        if is_late.all() or not self.automaton.is_ambiguous:
+            return ~is_late
+        # of equal matches the first is the one with the fewest errors, and with as many one that need not wait
+        return ~is_late & first_of_equal(2 * found.errors + is_late, found.offset, found.row, self.labels[found.arc])
 
     def forget(self, floor: Ints | int) -> None:
         """Let go of events before ``floor`` (per slot, or for all)."""
