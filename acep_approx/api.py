@@ -21,6 +21,9 @@ from acep_approx.query.syntax import QuerySyntax
 
 if TYPE_CHECKING:
     from acep_approx.automaton.automaton import Automaton
+    from acep_approx.budget.budget import Budget
+    from acep_approx.budget.history_graph import HistoryGraph
+    from acep_approx.budget.matches import BudgetedMatches
     from acep_approx.why.result import Why
 
 
@@ -99,6 +102,8 @@ class Query:
         format: str | None = None,  # noqa: A002  (as in open_source)
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
+        on_late: str = "refuse",
+        late: str | Path | None = None,
         merge: str = ",".join(MERGING),
     ) -> Matches:
         """Find the matches in some events; lazily, nothing is read yet.
@@ -106,7 +111,7 @@ class Query:
         Parameters
         ----------
         events : path, pyarrow table or reader, pandas.DataFrame, or iterable of dicts
-            Ordered by (time, arrival), or see ``sort``.
+            Ordered by (time, arrival), or see ``sort`` and ``on_late``.
         time, key, type : str, optional
             Columns that play these roles; inferred from names and types where not given.
         unit : {"ns", "us", "ms", "s"}, optional
@@ -119,6 +124,9 @@ class Query:
             Called after each batch with the number of events done.
         format, on_malformed, rejects
             How files are read; see ``events.source.open_source``.
+        on_late, late
+            What happens to events that come late: ``"refuse"``, or ``"skip"``, and the file that gets them then; see
+            ``events.late.LateEvents``, which is ``source.late`` of the matches. Row numbers stay those of the input.
         merge : str, default "equal,pareto,chain"
             Which lossless mergings the runs engine uses; "none" for none.
 
@@ -130,11 +138,80 @@ class Query:
         ------
         DataError
             When the events are read: a missing column, a wrong type, time that runs backwards.
+        UsageError
+            Options that do not go together.
         """
         merging(merge)  # a wrong name is told before anything is read
         options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge}
-        source = open_source(events, format=format, on_malformed=on_malformed, rejects=rejects)
+        source = open_source(
+            events, format=format, on_malformed=on_malformed, rejects=rejects, on_late=on_late, late=late
+        )
         return Matches(self.plan, source, options, sort=sort, limit=limit, on_progress=on_progress)
+
+    def match_within(
+        self,
+        events: Any,
+        budget: str | Budget,
+        *,
+        history: HistoryGraph | str | Path | None = None,
+        policy: str | None = None,
+        audit: float = 0.05,
+        seed: int = 0,
+        log_shed: bool = False,
+        **options: Any,
+    ) -> BudgetedMatches:
+        """Find the matches that a load budget can buy.
+
+        Parameters
+        ----------
+        events
+            As for ``match``.
+        budget : str or Budget
+            ``"20%"`` of the full work (which a history knows), ``"5000 steps/event"``, ``"200 runs"``,
+            ``"2 ms/batch"`` or ``"100k events/s"``.
+        history : HistoryGraph or path, optional
+            What was learned from the past: it ranks which partial matches to keep.
+        policy : str, optional
+            "history" (default where there is one), "scores", "random", "oldest" (default without), "most-advanced".
+        audit : float, default 0.05
+            Share of the budget that goes to a protected cohort, from which recall is estimated; 0: no estimate.
+        seed : int, default 0
+            Of the cohort, and of coins.
+        log_shed : bool, default False
+            Whether ``shed()`` can list what was shed.
+        **options
+            As for ``match``.
+
+        Returns
+        -------
+        BudgetedMatches
+            ``Matches`` with ``record()``, ``report(path)`` and ``shed()``. Each match is one of the exact answer.
+
+        Raises
+        ------
+        UsageError, HistoryError
+            Not a budget or a policy; no history, or one of another query.
+
+        Examples
+        --------
+        >>> query = compile_query("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40")
+        >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
+        >>> some = query.match_within(events, "2 steps/event", audit=0)
+        >>> len(some.to_arrow()) < len(query.match(events).to_arrow())
+        True
+        >>> some.record().work <= 2 * 600
+        True
+        """
+        from acep_approx.budget.budget import Budget
+        from acep_approx.budget.history_graph import HistoryGraph
+        from acep_approx.budget.matches import BudgetedMatches
+        from acep_approx.budget.shedder import Load
+
+        given = Budget.parse(budget)
+        known = HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
+        load = Load(given, known, policy, audit, seed, log_shed)
+        exact = self.match(events, **options)
+        return BudgetedMatches.of(exact, load)
 
     def matcher(
         self,
@@ -173,6 +250,7 @@ class Query:
         sort: bool = False,
         format: str | None = None,  # noqa: A002  (as in open_source)
         on_malformed: str = "refuse",
+        on_late: str = "refuse",
     ) -> Why:
         """Find out why there is a match around a time, or why there is none.
 
@@ -186,7 +264,7 @@ class Query:
             The values of the equivalence attributes: of the only one, or a dict. None for a query without.
         key_column, time, type : str, optional
             Columns that play these roles (``key`` of ``match`` is ``key_column`` here).
-        unit, sort, format, on_malformed
+        unit, sort, format, on_malformed, on_late
             As for ``match``.
 
         Returns
@@ -215,7 +293,7 @@ class Query:
         from acep_approx.why.answer import explain
 
         options = {"time": time, "key": key_column, "type": type, "unit": unit}
-        source = open_source(events, format=format, on_malformed=on_malformed)
+        source = open_source(events, format=format, on_malformed=on_malformed, on_late=on_late)
         return explain(self.plan, source, around, key, options, sort=sort)
 
     def from_state(self, state: bytes) -> Matcher:

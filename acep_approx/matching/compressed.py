@@ -16,6 +16,7 @@ Source: the compressed output mode of Agrawal et al., SIGMOD 2008, section 2, wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +30,7 @@ from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK
 from acep_approx.matching.lineage import Bound, Hits, first_of_equal, listed
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.recent import Recent
+from acep_approx.matching.renumber import Numbers, renumbered
 from acep_approx.matching.tables import BindingColumns
 
 Ints = npt.NDArray[np.int64]
@@ -102,6 +104,24 @@ class Compressed:
             hits.column(name).cast(pa.int64()).to_numpy() if spelling else np.zeros(0, np.int64)
             for name in ("link", "since", "errors", "row")
         )
+
+    def renumbered(self, original: Numbers) -> Compressed:
+        """The same with other row numbers, in the same order.
+
+        Parameters
+        ----------
+        original : callable
+            Gives for row numbers the others; ``LateEvents.original``.
+        """
+        if self._spelling is None:
+            return self
+        old, known = self._spelling.links, copy(self._spelling.known)
+        known.rows = original(known.rows)
+        spelling = replace(
+            self._spelling, known=known, links=replace(old, row=np.where(old.row < 0, NONE, original(old.row)))
+        )
+        hits, links = (renumbered(table, ["row"], original) for table in (self.hits, self.links))
+        return Compressed(hits, links, spelling)
 
     def __len__(self) -> int:
         return len(self._link)

@@ -110,6 +110,7 @@ from acep_approx.matching.kernel_shed import (
     log_room,
     make_room,
     mark_of_event,
+    note_pace,
 )
 from acep_approx.matching.kernel_vm import BLOCK, run_program
 
@@ -282,7 +283,7 @@ def advance(
     slot: Ints, tick: Ints, cls: Ints, row: Ints, rank: Ints, columns: Ints, header: Ints, tables: Ints, shape: Ints,
     pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints, chosen: Ints, links: Ints, owner: Ints,
     hits: Ints, guards: Ints, stored: Ints, places: Ints, buckets: Ints, index: Ints, ranks: Ints, shed: Ints,
-    worth: Floats, lookup: Ints, log: Ints,
+    worth: Floats, lookup: Ints, log: Ints, pace: Floats,
 ) -> int:  # fmt: skip
     """Run grouped events from where ``header`` says.
 
@@ -304,22 +305,23 @@ def advance(
                     return status
                 if shape[SHEDS]:
                     find_newest(shape, pools, words, floats, shed, worth, lookup, key)
-            if shape[SHEDS]:
-                if header[LOGGED] + log_room(pools, shape, shed) > log.size:
-                    header[ASK] = log_room(pools, shape, shed)
-                    return LOG_FULL
-                make_room(
-                    header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, now,
-                    row[ix(e)], key,
-                )  # fmt: skip
-                words[ix(shape[NOW_AT])] = now
-                words[ix(shape[NOW_AT] + 1)] = mark_of_event(shed, now, key)
             # the scalars of this event
             words[0] = row[ix(e)]
             for g in range(letters):
                 words[ix(1 + g)] = guards[ix(key * letters + g)]
             for c in range(shape[EVENT_COLUMNS]):
                 words[ix(shape[COLUMNS_AT] + c)] = columns[ix(c * events + e)]
+            if shape[SHEDS]:
+                if header[LOGGED] + log_room(pools, shape, shed) > log.size:
+                    header[ASK] = log_room(pools, shape, shed)
+                    return LOG_FULL
+                note_pace(shape, worth, pace, now, key)
+                make_room(
+                    header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, now,
+                    row[ix(e)], key,
+                )  # fmt: skip
+                words[ix(shape[NOW_AT])] = now
+                words[ix(shape[NOW_AT] + 1)] = mark_of_event(shape, shed, now, key)
             words[ix(pools[ix(BASE)])] = now  # the pool of the start holds one run, which has bound nothing
             begin_event(header, tables, shape, pools, words, index, kind, rank[ix(e)], low)
         if header[PHASE] == 1:

@@ -12,6 +12,8 @@ scores, price and passes are ours.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -60,8 +62,10 @@ Ints = npt.NDArray[np.int64]
     SPREAD,
     GRANTED,
     PASSES,
+    PASS_TOKENS,
     RESERVE,
     RESERVE_SHARE,
+    PACE_NOW,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -85,20 +89,27 @@ Ints = npt.NDArray[np.int64]
     HISTOGRAM,
     BITS,
     ENTRY,
+    SEED,
+    EVENT_WORDS,
+    EVENT_AT,
     EDGE,
-) = range(35)
-"""The first eleven are floating point. ``RATE``: run-steps granted per event; ``PASSES``: those spent on passes;
+) = range(40)
+"""The first thirteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+tests, ``PASS_TOKENS`` for passes; ``PASSES``: those spent on passes; ``RESERVE``: below 0: the price stays as it is;
 ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin;
 ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
-TOTALS = (TOKENS, FACTOR, GRANTED, PASSES)
+TOTALS = (TOKENS, PASS_TOKENS, FACTOR, GRANTED, PASSES)
 
 PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 3, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
 """Words of a place: first vertex, first group, features; per feature: kind, column, buckets, where its edges (in the
 arena) or its table (in ``lookup``) begin, their number."""
-WHOLE, REAL, TABLE, KEY = range(4)
+WHOLE, REAL, TABLE, KEY, PACE, AHEAD_WHOLE, AHEAD_REAL = range(7)
+"""Kinds of features: a number, a floating point number, a text, the key; the pace of the key: how many of its events
+came of late; and by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
+the run)."""
 
 LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST = range(4)
 REASONS = 4
@@ -116,11 +127,14 @@ PASS_UNITS = 2
 """What a pass costs per run, in run-steps (measured: docs/budget.md)."""
 PASS_EVERY = 24
 """Run-steps in a pool, per run of it, between two passes."""
-MOST_ON_PASSES = 0.1
-ADAPT = 1.0 / 4096
-LOG = 12
+ON_PASSES = 0.1
+"""Share of the budget that is for passes."""
+ADAPT = 1.0 / 1024
+"""How much of the way the price goes per event."""
+LOG = 13
 """Words of a log entry before the registers (``ENTRY``: in all): reason, pool, row, tick, slot, start, tick of the last
-event, link, mark, score and price (floating point), start of the run that covers it."""
+event, link, mark, score and price (floating point), start of the run that covers it, pace of the key (floating point);
+then the registers, and behind the most registers of any pool the columns of the event."""
 
 
 @inline
@@ -134,8 +148,8 @@ def group_of(
     for f in range(shed[ix(at + 2)]):
         feature = at + PLACE_WORDS + f * FEATURE_WORDS
         kind, buckets, first = shed[ix(feature)], shed[ix(feature + 2)], shed[ix(feature + 3)]
-        many = shed[ix(feature + 4)]
-        word = base + (COLUMNS + shed[ix(feature + 1)]) * room + run
+        many, column = shed[ix(feature + 4)], shed[ix(feature + 1)]
+        word = base + (COLUMNS + (column & 0xFFFF)) * room + run
         bucket = buckets - 1
         if kind == KEY:
             if key < many:
@@ -144,8 +158,17 @@ def group_of(
             if 0 <= words[ix(word)] < many:
                 bucket = lookup[ix(first + words[ix(word)])]
         else:
-            value = floats[ix(word)] if kind == REAL else float(words[ix(word)])
-            if value == value and (kind == REAL or words[ix(word)] != NULL):
+            value, is_known = worth[PACE_NOW], True
+            if kind == REAL:
+                value = floats[ix(word)]
+            elif kind == WHOLE:
+                value, is_known = float(words[ix(word)]), words[ix(word)] != NULL
+            elif kind == AHEAD_REAL:
+                value = floats[ix(word)] - floats[ix(column >> 16)]
+            elif kind == AHEAD_WHOLE:
+                value = float(words[ix(word)]) - float(words[ix(column >> 16)])
+                is_known = words[ix(word)] != NULL and words[ix(column >> 16)] != NULL
+            if value == value and is_known:
                 bucket = 0
                 for i in range(many):
                     bucket += value >= worth[ix(first + i)]
@@ -205,7 +228,7 @@ def score_of(
     if cover + window >= now:
         other = worth[ix(shed[GAINS] + first + slice_of(shed, window, cover + window - now) * shed[SINCE])]
         gain -= worth[ix(shed[OVERLAPS] + shed[ix(at + 1)] + group)] * min(gain, other)
-    h = hash_word(hash_word(17, start), key)
+    h = hash_word(hash_word(shed[SEED] + 1, start), key)
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
@@ -239,8 +262,11 @@ def note(
     log[ix(at + 9)] = 0
     log[ix(at + 10)] = 0
     log[ix(at + 11)] = NEVER
+    log[ix(at + 12)] = shed[PACE_NOW]
     for f in range(pools[ix(p + ALIKE)] - 1):
         log[ix(at + LOG + f)] = words[ix(base + (COLUMNS + f) * room + run)]
+    for c in range(shed[EVENT_WORDS]):
+        log[ix(at + shed[ENTRY] - shed[EVENT_WORDS] + c)] = words[ix(shed[EVENT_AT] + c)]
     header[LOGGED] = at + shed[ENTRY]
     return int(at)
 
@@ -257,22 +283,44 @@ def move_run(pools: Ints, p: int, words: Ints, to: int, run: int) -> None:
 @inline
 def grant(header: Ints, shed: Ints, worth: Floats) -> None:
     """A further event: more may be done, and the price follows what is left."""
-    room = min(worth[TOKENS] + worth[RATE], worth[MOST_TOKENS])
-    worth[TOKENS] = room
+    room = worth[TOKENS]
+    worth[TOKENS] = min(room + (1.0 - ON_PASSES) * worth[RATE], worth[MOST_TOKENS])
+    worth[PASS_TOKENS] += ON_PASSES * worth[RATE]
     worth[GRANTED] += worth[RATE]
-    reserve = max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED])
+    reserve = min(max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED]), worth[MOST_TOKENS] / 4.0)
     if shed[MOST_RUNS] >= 0:
         room = float(shed[MOST_RUNS] - header[LIVE])
         reserve = shed[MOST_RUNS] / 8.0
+    elif worth[RESERVE] < 0.0:
+        worth[PRICE_NOW] = worth[PRICE]
+        return
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0)
     worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio
 
 
 @inline
-def mark_of_event(shed: Ints, now: int, key: int) -> int:
-    """Whether runs that begin here are protected: one coin for a key and an epoch."""
-    return AUDITED if hash_word(hash_word(29, key), now // shed[EPOCH]) < shed[AUDIT] else NORMAL
+def note_pace(shape: Ints, worth: Floats, pace: Floats, now: int, key: int) -> None:
+    """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
+    before = float(now) - pace[ix(2 * key)]
+    value = pace[ix(2 * key + 1)] * math.exp(-before / (shape[WINDOW] + 1.0)) + 1.0
+    pace[ix(2 * key)] = float(now)
+    pace[ix(2 * key + 1)] = value
+    worth[PACE_NOW] = value
+
+
+@inline
+def mark_of_event(shape: Ints, shed: Ints, now: int, key: int) -> int:
+    """Whether runs that begin here are protected: a match point of theirs can lie in a chosen cell of key and epoch.
+
+    ``budget.audit.Cohort`` chooses the same cells.
+    """
+    if shed[AUDIT] == 0:
+        return NORMAL
+    h = hash_word(shed[SEED], key)
+    first = hash_word(hash_word(h, now // shed[EPOCH]), key)
+    last = hash_word(hash_word(h, (now + shape[WINDOW]) // shed[EPOCH]), key)
+    return AUDITED if min(first, last) < shed[AUDIT] else NORMAL
 
 
 @inline
@@ -453,7 +501,7 @@ def pass_over(
 @inline
 def pay(shed: Ints, worth: Floats, runs: int) -> None:
     """Charge a pass to the budget, and empty the histogram for it."""
-    worth[TOKENS] -= PASS_UNITS * runs
+    worth[PASS_TOKENS] -= PASS_UNITS * runs
     worth[PASSES] += PASS_UNITS * runs
     for i in range(BINS):
         shed[ix(shed[HISTOGRAM] + i)] = 0
@@ -466,8 +514,7 @@ def make_fit(
 ) -> None:  # fmt: skip
     """Shed runs until the tests of an event fit into what may be done."""
     first, last = tables[ix(shape[CLASS_FIRST] + kind)], tables[ix(shape[CLASS_FIRST] + kind + 1)]
-    cost = PASS_UNITS * needed
-    is_affordable = cost <= MOST_ON_PASSES * worth[GRANTED] - worth[PASSES] and 2 * cost <= worth[TOKENS]
+    is_affordable = PASS_UNITS * needed <= worth[PASS_TOKENS]
     if is_affordable:
         pay(shed, worth, needed)
         for s in range(first, last):
@@ -539,7 +586,8 @@ def make_room(
         at = shape[SOURCES] + SOURCE_WORDS * s
         p = tables[ix(at)] * POOL
         if p > 0 and pools[ix(p + RUNS)] > 0:
-            if pools[ix(p + TESTED)] >= PASS_EVERY * pools[ix(p + RUNS)]:
+            is_due = pools[ix(p + TESTED)] >= PASS_EVERY * pools[ix(p + RUNS)]
+            if is_due and PASS_UNITS * pools[ix(p + RUNS)] <= worth[PASS_TOKENS]:
                 pass_over(
                     header, shape, pools, words, floats, links, index, shed, worth, lookup, log, tables[ix(at)], now,
                     row, key,

@@ -27,9 +27,9 @@ class Matcher:
     Parameters
     ----------
     plan : Plan
-    output : {"matches", "points", "counts", "partial"}, default "matches"
-        List every match; only the events that complete one; how many each of these completes; or the events that
-        began a run and no match, with how far it came.
+    output : {"matches", "points", "counts", "partial", "compressed"}, default "matches"
+        List every match; only the events that complete one; how many each of these completes; the events that began a
+        run and no match, with how far it came; or what ``Matches.compressed`` is made of (not for pushing).
     time, key, type : str, optional
         Columns that play these roles; inferred from the first batch where not given.
     unit : str, optional
@@ -67,7 +67,7 @@ class Matcher:
         merge: str = ",".join(MERGING),
         shedding: Shedding | None = None,
     ) -> None:
-        if output not in ("matches", "points", "counts", "partial"):
+        if output not in ("matches", "points", "counts", "partial", "compressed"):
             raise UsageError(
                 f"there is no output {output!r}", code="ACEP-U001", hint="choose matches, points, counts or partial"
             )

@@ -18,6 +18,7 @@ from acep_approx.matching.compressed import Compressed
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import Plan
+from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.shared_runs import compressed_plan
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Matches:
     ) -> None:
         if limit is not None and limit < 0:
             raise UsageError(f"limit is {limit}", code="ACEP-U002", hint="it cannot be negative")
+        source.late.check(sort=sort)
         self.plan = plan
         self.source = source
         self.limit = limit
@@ -102,17 +104,29 @@ class Matches:
 
     def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
         """Run a fresh matcher over the input; the first table is empty and shows the columns."""
-        matcher = Matcher(self.plan, output=kind, **self._options)
+        matcher = self._matcher(self.plan, kind)
         if len(self.source.schema):
             yield from self._through(matcher, matcher.bind(self.source.schema))
 
+    def _matcher(self, plan: Plan, kind: OutputKind) -> Matcher:
+        """A fresh matcher for one pass over the events."""
+        return Matcher(plan, output=kind, **self._options)
+
     def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+        late, columns = self.source.late, row_columns(self.plan, matcher.output)
+        for table in self._found(matcher, pipeline):
+            # of compressed output the links must change their numbers with the hits
+            is_changed = late.count and table.num_rows and matcher.output != "compressed"
+            yield renumbered(table, columns, late.original) if is_changed else table
+
+    def _found(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+        """The results, with rows numbered as if there were no late events."""
         self.progress = matcher.progress
         yield pipeline.nothing()
         for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
             yield from matcher.run(batch)
             if self._on_progress:
-                self._on_progress(matcher.progress.events)
+                self._on_progress(matcher.progress.events + self.source.late.count)
         yield from pipeline.finish()
 
     @property
@@ -258,12 +272,12 @@ class Matches:
 
         Complexity: memory for what the matches share; never for the matches themselves.
         """
-        matcher = Matcher(compressed_plan(self.plan), **self._options)
-        matcher.output = "compressed"  # not for pushing: it gives more than a table
+        matcher = self._matcher(compressed_plan(self.plan), "compressed")
         if not len(self.source.schema):
             return Compressed(pa.table({}), pa.table({}), None)
         pipeline = matcher.bind(self.source.schema)
-        return pipeline.compressed(_joined(self._through(matcher, pipeline)))
+        found = pipeline.compressed(_joined(self._through(matcher, pipeline)))
+        return found.renumbered(self.source.late.original) if self.source.late.count else found
 
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``matching.bundles``."""

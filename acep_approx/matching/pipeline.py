@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,13 +34,14 @@ from acep_approx.matching.runs import Runs
 from acep_approx.matching.shared_runs import RunShared, SharedRuns, compressed_plan
 from acep_approx.matching.shedding import Shedding
 from acep_approx.matching.tables import BindingColumns
+from acep_approx.matching.traced import Hindsight, RunTrace, Traced, traced_plan
 from acep_approx.matching.verify import Verifier
 from acep_approx.query.shape import kleene_variables, walk
 from acep_approx.query.syntax import Attribute
 from acep_approx.query.types import check_types, kinds
 
 Ints = npt.NDArray[np.int64]
-OutputKind = Literal["matches", "points", "counts", "partial", "compressed"]
+OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
 
 PIECE, LEAST_PIECE = 1 << 14, 64
 """Most and fewest events that the runs engine takes at a time."""
@@ -56,7 +58,7 @@ class Progress:
 
     ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), and the ``keys``
     that have state. Of the runs engine: ``steps`` (a run tested against an event), runs ``made``, of these ``merged``
-    with others, and the most that lived at once (``peak``).
+    with others, the most that lived at once (``peak``), those that ``live`` now, and those ``shed``.
     """
 
     events: int = 0
@@ -67,6 +69,12 @@ class Progress:
     made: int = 0
     merged: int = 0
     peak: int = 0
+    live: int = 0
+    shed: int = 0
+
+    def take(self, work: tuple[int, ...]) -> None:
+        """Take over the numbers of ``Runs.work``."""
+        self.steps, self.made, self.merged, self.peak, self.live, self.shed = work
 
 
 class Pipeline:
@@ -75,7 +83,7 @@ class Pipeline:
     Parameters
     ----------
     plan : Plan
-    output : {"matches", "points", "counts", "partial", "compressed"}
+    output : {"matches", "points", "counts", "partial", "compressed", "trace"}
     schema : pyarrow.Schema
         Of the events.
     roles : Roles
@@ -115,6 +123,8 @@ class Pipeline:
             plan = partial_plan(plan)
         elif output == "compressed":
             plan = compressed_plan(plan)
+        elif output == "trace":
+            plan = traced_plan(plan)
         unit = tick_unit(schema.field(roles.time).type, roles.unit)
         self.plan = plan
         self.schema = schema
@@ -158,7 +168,7 @@ class Pipeline:
             merging = frozenset()
         if shedding is not None:
             shedding.keys_now = lambda: self.preparer.keys
-        kind = {"partial": TracedRuns, "compressed": SharedRuns}.get(output, Runs)
+        kind = {"partial": TracedRuns, "compressed": SharedRuns, "trace": Traced}.get(output, Runs)
         engine = kind(
             registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count, shedding=shedding
         )
@@ -172,6 +182,8 @@ class Pipeline:
             return engine, RunPartial(engine, finder, stamps, self.recent, bindings)
         if bindings is not None and isinstance(engine, SharedRuns):
             return engine, RunShared(engine, finder, stamps, self.recent, bindings)
+        if isinstance(engine, Traced):
+            return engine, RunTrace(engine, finder, stamps, self.recent)
         if bindings is not None:
             return engine, RunListing(engine, finder, stamps, self.recent, bindings)
         return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
@@ -222,6 +234,11 @@ class Pipeline:
         assert isinstance(self._output, RunShared), "another output was asked for"
         return self._output.compressed(hits)
 
+    def hindsight(self) -> list[Hindsight]:
+        """With the output "trace": what became known since the last call."""
+        assert isinstance(self._output, RunTrace), "another output was asked for"
+        return self._output.take()
+
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
         return self._output.arrays() if isinstance(self._output, RunOutput) else {}
@@ -237,10 +254,12 @@ class Pipeline:
             yield from self._run(batch, progress)
             return
         first = 0
+        self.engine.shedding.begin_batch(len(batch))
         while first < len(batch):
-            piece, made = batch.slice(first, self._piece), progress.made
+            piece, made, begun = batch.slice(first, self._piece), progress.made, time.perf_counter()
             yield from self._run(piece, progress)
             first += len(piece)
+            self.engine.shedding.end_piece(piece, progress, time.perf_counter() - begun)
             per_event = max((progress.made - made) / len(piece), 1.0)
             self._piece = int(min(PIECE, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
 
@@ -260,7 +279,7 @@ class Pipeline:
         progress.without_key = self.preparer.without_key
         yield from self._output.run(events, batch, self._floors(batch))
         if isinstance(self.engine, Runs):
-            progress.steps, progress.made, progress.merged, progress.peak = self.engine.work()
+            progress.take(self.engine.work())
         self._sweep(int(batch.ticks[-1]))
         progress.keys = max(len(self.preparer.keys), 1)
 

@@ -86,7 +86,9 @@ class RunOutput:
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
-        return self.engine.hits(run_events)
+        hits = self.engine.hits(run_events)
+        self.engine.shedding.note_hits(run_events, hits)
+        return hits
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         for found in self.finder.found(events, hits):

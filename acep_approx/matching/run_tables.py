@@ -70,6 +70,18 @@ class _Code:
     length: int
 
 
+def places(automaton: RegisterAutomaton) -> list[tuple[int, int]]:
+    """States and errors that can be reached, in order of the pools; the start comes first."""
+    arcs, k = automaton.automaton.arcs, automaton.automaton.errors
+    order = [(0, 0)]
+    for state, errors in order:  # grows while it runs
+        for step in automaton.steps:
+            target = step.target, errors + arcs[step.arc].cost
+            if step.source == state and target[1] <= k and target not in order:
+                order.append(target)
+    return order
+
+
 class RunTables:
     """Everything about a query that the kernel reads and never writes.
 
@@ -159,16 +171,8 @@ class RunTables:
     # --- pools ----------------------------------------------------------------------------------------------
 
     def _pools(self) -> list[Pool]:
-        """The pools that can be reached; the start comes first."""
-        arcs, k = self.automaton.automaton.arcs, self.automaton.automaton.errors
         better = preferences(self.automaton)
-        order = [(0, 0)]
-        for state, errors in order:  # grows while it runs
-            for step in self.automaton.steps:
-                target = step.target, errors + arcs[step.arc].cost
-                if step.source == state and target[1] <= k and target not in order:
-                    order.append(target)
-        return [self._pool(state, errors, better[state]) for state, errors in order]
+        return [self._pool(state, errors, better[state]) for state, errors in places(self.automaton)]
 
     def _pool(self, state: int, errors: int, better: tuple[Better, ...]) -> Pool:
         automaton = self.automaton.automaton

@@ -29,6 +29,7 @@ from acep_approx.matching.shedding import Allowance, Shedding
 
 Ints = npt.NDArray[np.int64]
 FIRST_ROOM = 64
+WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
 SLICE = 1 << 14
 """Run-steps between two looks at the clock: about 50 us."""
 
@@ -104,6 +105,7 @@ class Runs:
         self.stored = np.zeros(1024, np.int64)
         self.places = np.zeros(0, np.int64)
         self.guards = np.zeros(0, np.int64)
+        self.pace = np.zeros(0)
         self.index = np.zeros(0, np.int64)
         self._is_compact = False  # whether what left the window before this batch has been dropped
         self._number = np.zeros(0, np.int64)
@@ -177,6 +179,7 @@ class Runs:
             self.places = extended(self.places, grown * saved.PLACE, 0)
             self.places.reshape(-1, saved.PLACE)[self.slots :, 2] = kp.NEVER
             self.guards = extended(self.guards, grown * letters, -1)
+            self.pace = np.concatenate((self.pace, np.zeros(2 * grown - self.pace.size)))
             self.slots = grown
 
     def set_classes(self, classes: list[int]) -> None:
@@ -215,6 +218,7 @@ class Runs:
         self.put_away()
         self.places.reshape(-1, saved.PLACE)[slots] = 0, 0, kp.NEVER
         self.guards.reshape(self.slots, len(self.tables.guard_letters))[slots] = -1
+        self.pace.reshape(-1, 2)[slots] = 0
 
     def newest(self) -> Ints:
         """Per key slot the latest start of any run; below every tick where there is none."""
@@ -257,7 +261,7 @@ class Runs:
                 self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
                 self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
                 self.places, self._buckets, self.index, self.columns.texts.ranks, shedding.words, shedding.floats,
-                shedding.lookup, shedding.log,
+                shedding.lookup, shedding.log, self.pace,
             )  # fmt: skip
             if status == layout.DONE:
                 return True
@@ -296,10 +300,9 @@ class Runs:
         self.control[layout.LOGGED] = 0
         return self.shedding.take_log(used)
 
-    def work(self) -> tuple[int, int, int, int]:
-        """Run-steps, runs made, runs merged, and the most runs that lived at once, so far."""
-        steps, made, merged, peak = self.control[[layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK]].tolist()
-        return steps, made, merged, peak
+    def work(self) -> tuple[int, ...]:
+        """Run-steps, runs made, runs merged, the most that lived at once, those that live now, and those shed."""
+        return tuple(self.control[list(WORK)].tolist())
 
     def begin(self) -> None:
         """Get ready for the next batch, before its columns are made: its hits are other ones."""
@@ -389,6 +392,7 @@ class Runs:
             "stored": self.stored[: int(self.control[layout.STORED])],
             "places": self.places,
             "guards": self.guards,
+            "pace": self.pace.view(np.int64),
         }
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
@@ -398,6 +402,7 @@ class Runs:
         self.control = np.array(header["control"], np.int64)
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
+        self.pace = arrays["pace"].view(np.float64)
         if self.sheds:
             self.shedding.restore(header["shed"])
         self.set_classes(classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,24 @@ from acep_approx.matching import kernel_shed as kernel
 from acep_approx.matching.kernel_pools import NEVER, hash_word
 from acep_approx.matching.run_tables import RunTables
 
+if TYPE_CHECKING:
+    from acep_approx.events.stream import EventBatch
+    from acep_approx.matching.lineage import Hits
+    from acep_approx.matching.pipeline import Progress
+    from acep_approx.matching.runs import RunEvents
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-FeatureKind = Literal["int", "float", "text", "key"]
-KINDS = {"int": kernel.WHOLE, "float": kernel.REAL, "text": kernel.TABLE, "key": kernel.KEY}
+FeatureKind = Literal["int", "float", "text", "key", "pace", "int ahead", "float ahead"]
+KINDS = {
+    "int": kernel.WHOLE,
+    "float": kernel.REAL,
+    "text": kernel.TABLE,
+    "key": kernel.KEY,
+    "pace": kernel.PACE,
+    "int ahead": kernel.AHEAD_WHOLE,
+    "float ahead": kernel.AHEAD_REAL,
+}
 REASONS = ("born below the price", "fell below the price", "bound on run-steps", "bound on runs")
 PATH = 4
 """Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
@@ -31,7 +45,9 @@ class Feature:
     """One number of a run that its group depends on.
 
     ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
-    that of ``groups``; NULL and unknown ones are in the last of the ``buckets``.
+    that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
+    how many of its events came of late; "ahead" by how much the register is above ``event_column`` of the event at
+    hand.
     """
 
     kind: FeatureKind
@@ -39,6 +55,7 @@ class Feature:
     buckets: int
     edges: tuple[float, ...] = ()
     groups: dict[str, int] = field(default_factory=dict)
+    event_column: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,11 +97,14 @@ class Allowance:
     price : float
         Least score of a run that is kept while the budget is used as it should be; 0: nothing is ever shed.
     reserve, reserve_share : float
-        Run-steps that should be left: so many, and this share of what was granted so far.
+        Run-steps that should be left: so many, and this share of what was granted so far. The price rises above
+        ``price`` when fewer are. Below 0: it stays as it is.
     audit : float
         Share of (key, epoch) whose runs are protected.
     epoch : int
         Ticks.
+    seed : int
+        Of all coins.
     """
 
     rate: float = WITHOUT_END
@@ -95,6 +115,7 @@ class Allowance:
     reserve_share: float = 0.0
     audit: float = 0.0
     epoch: int = 1
+    seed: int = 0
 
 
 class Shedding:
@@ -131,6 +152,7 @@ class Shedding:
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.entry = kernel.LOG
         self._logged: list[Ints] = []
+        self.tables: RunTables
         self._tables: list[tuple[int, Feature]] = []  # features with a table, and where their words are
         self._known = (-1, -1)
 
@@ -139,7 +161,9 @@ class Shedding:
     def bind(self, tables: RunTables) -> None:
         """Lay the arena out for the pools of a query."""
         pools = tables.pools
-        self.entry = kernel.LOG + max(pool.alike for pool in pools)
+        self.tables = tables
+        columns = len(tables.scalars.columns.expressions)
+        self.entry = kernel.LOG + max(pool.alike for pool in pools) - 1 + columns
         worth = self.worth or _alike(len(pools))
         groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
         parts: dict[int, Ints] = {
@@ -158,6 +182,8 @@ class Shedding:
         self.words = np.concatenate([np.zeros(kernel.SHED_HEADER, np.int64), *parts.values(), *edges])
         for word, start in zip(parts, starts.tolist(), strict=False):
             self.words[word] = start
+        self._event_at = 1 + len(tables.guard_letters)
+        self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
         self._write_places(worth, groups, int(starts[-1]))
         self.words[[kernel.REMAINING, kernel.SINCE, kernel.GROUPS]] = worth.remaining, len(worth.since) + 1, sum(groups)
         self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
@@ -175,7 +201,10 @@ class Shedding:
             for number, feature in enumerate(features):
                 word = at + kernel.PLACE_WORDS + number * kernel.FEATURE_WORDS
                 kind = KINDS[feature.kind]
-                self.words[word : word + 5] = kind, feature.column, feature.buckets, edges_at, len(feature.edges)
+                column = max(feature.column, 0)
+                if feature.kind.endswith("ahead"):
+                    column += (self._event_at + feature.event_column) << 16
+                self.words[word : word + 5] = kind, column, feature.buckets, edges_at, len(feature.edges)
                 edges_at += len(feature.edges)
                 if feature.kind in ("text", "key"):
                     self._tables.append((word, feature))
@@ -205,6 +234,15 @@ class Shedding:
 
     # --- while it runs --------------------------------------------------------------------------------------
 
+    def begin_batch(self, events: int) -> None:
+        """A batch of so many events comes."""
+
+    def note_hits(self, events: RunEvents, hits: Hits) -> None:
+        """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
+
+    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+        """A piece of the stream is done."""
+
     def allow(self, allowance: Allowance) -> None:
         """Change how much may be done from here on; what is left of before stays."""
         self.allowance = allowance
@@ -214,11 +252,13 @@ class Shedding:
         floats[kernel.RESERVE], floats[kernel.RESERVE_SHARE] = allowance.reserve, allowance.reserve_share
         self.words[kernel.MOST_RUNS] = allowance.runs
         self.words[[kernel.AUDIT, kernel.EPOCH]] = int(allowance.audit * 2**31), allowance.epoch
+        self.words[kernel.SEED] = seed_word(allowance.seed)
 
     def grant(self, steps: float) -> None:
         """Allow so many more run-steps at once."""
         floats = self.floats
-        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + steps, self.allowance.most)
+        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + (1 - kernel.ON_PASSES) * steps, self.allowance.most)
+        floats[kernel.PASS_TOKENS] += kernel.ON_PASSES * steps
         floats[kernel.GRANTED] += steps
 
     @property
@@ -305,6 +345,11 @@ class Shedding:
         first = len(kernel.TOTALS)
         self.words[[*kernel.TOTALS, kernel.UNTESTED, kernel.BROKEN]] = totals[: first + 2]
         self.counts[:] = np.array(totals[first + 2 :]).reshape(self.counts.shape)
+
+
+def seed_word(seed: int) -> int:
+    """What the hashes of all coins begin with: 31 bits."""
+    return (seed * 2654435761 + 0x3C6EF372) & 0x7FFFFFFF
 
 
 def _path_words(words: Ints) -> int:

@@ -1,0 +1,314 @@
+"""What was learned from the past of one query: the history graph with the prices of budgets, as users hold it.
+
+Source: Li and Ge, PVLDB 2016, Definition 4 (the graph). The values, prices and the hold-out are ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from acep_approx.budget.policies import history as by_history
+from acep_approx.budget.pricing import Prices, Replay, learn_prices
+from acep_approx.budget.trace import Tracer
+from acep_approx.errors import UsageError
+from acep_approx.events.roles import Roles
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.planner import Plan
+from history import store
+from history.fitting import fit_scheme
+from history.graph import MOST_BUNDLES, Graph
+from history.trace import Trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.api import Query
+
+HELD_OUT = 0.3
+"""Share of the past, its end, that prices are learned from; the graph learns from it afterwards."""
+Progress = Callable[[str, float], None]
+"""Called with what is being done and how much of it, from 0 to 1."""
+
+
+class HistoryGraph:
+    """Learns from past events which partial matches of a query are worth keeping.
+
+    Parameters
+    ----------
+    query : Query
+        A compiled query. For one that the cells engine answers, compile it with ``engine="runs"``; without a need to
+        shed there is nothing to learn.
+    gap : int or "window", default -1
+        Match points at most so many ticks apart are one bundle; "window" is the paper's Definition 3. -1: each is
+        one of its own (bundles of a dense stream run together, and one bundle tells nothing).
+    most_bundles : int, default 65,536
+        The latest ones that match maps are about.
+
+    Attributes
+    ----------
+    graph_ : history.graph.Graph
+        Vertices, edges, bundles and match maps.
+    prices_ : Prices
+        What replays of the end of the past did at several prices: work, match points.
+    steps_per_event_ : float
+        Run-steps per event of the exact run, after lossless merging.
+    events_, points_ : int
+        Events and match points seen.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20")
+    >>> events = [{"ts": t, "type": "ABC"[t % 3], "x": t * 7 % 10} for t in range(300)]
+    >>> known = HistoryGraph(query).fit(events)
+    >>> known.events_, known.points_ > 0, known.steps_per_event_ > 1
+    (300, True, True)
+    """
+
+    def __init__(self, query: Query, *, gap: int | str = -1, most_bundles: int = MOST_BUNDLES) -> None:
+        if query.plan.registers is None:
+            raise UsageError(
+                "the cells engine answers this query exactly, and sheds nothing",
+                code="ACEP-U035",
+                hint='compile it with engine="runs" (--engine runs) to learn a history all the same',
+            )
+        self.query = query
+        self.gap = gap
+        self.most_bundles = most_bundles
+        self.events_ = self.points_ = 0
+        self.steps_per_event_ = 0.0
+        self.prices_ = Prices()
+        self.version_ = 0
+        self._steps = 0
+        self._window = -1
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the query."""
+        return self.query.plan
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether anything was learned yet."""
+        return hasattr(self, "graph_")
+
+    # --- learning -------------------------------------------------------------------------------------------
+
+    def fit(self, events: Any, *, on_progress: Progress | None = None, **roles: Any) -> Self:
+        """Learn from past events, and forget what was learned before.
+
+        Parameters
+        ----------
+        events : what ``Query.match`` takes
+            In order of time.
+        on_progress : callable, optional
+        **roles : str
+            ``time``, ``key``, ``type``, ``unit``: as for ``Query.match``.
+
+        Returns
+        -------
+        HistoryGraph
+            Itself.
+
+        Notes
+        -----
+        The past is cut in time: the graph of its first seven tenths sets prices on the rest, and then learns the rest.
+        Complexity: about 3 exact runs over the past with lineage, and 14 cheaper ones over its end.
+        """
+        self.__dict__.pop("graph_", None)
+        self.events_ = self.points_ = self._steps = 0
+        past = Past(self.plan, events, roles)
+        cut = past.cut(1 - HELD_OUT)
+        if on_progress:
+            on_progress("learning", 0.0)
+        self._learn(past, past.batches[:cut])
+        if on_progress:
+            on_progress("setting prices", 0.5)
+        replays = 0
+
+        def done(_: Replay) -> None:
+            nonlocal replays
+            replays += 1
+            if on_progress:
+                on_progress("setting prices", 0.5 + 0.03 * replays)
+
+        worth = by_history(past.registers, self.graph_, self._window)
+        held_out = past.batches[cut:] or past.batches
+        self.prices_ = learn_prices(self.plan, worth, held_out, past.bind, on_replay=done)
+        self._learn(past, past.batches[cut:])
+        if on_progress:
+            on_progress("learned", 1.0)
+        return self
+
+    def partial_fit(self, events: Any, **roles: Any) -> Self:
+        """Learn from more past events, which follow those learned from before; buckets and prices stay.
+
+        Complexity: one exact run with lineage.
+        """
+        if not self.is_fitted:
+            return self.fit(events, **roles)
+        past = Past(self.plan, events, roles)
+        self._same_window(past.window)
+        self._learn(past, past.batches)
+        return self
+
+    def _learn(self, past: Past, batches: Sequence[EventBatch]) -> None:
+        self._window = past.window
+        tracer = Tracer(self.plan, past.schema, past.roles)
+        for trace in _traces(tracer, batches):
+            if not self.is_fitted:
+                gap = past.window if self.gap == "window" else int(self.gap)
+                scheme = fit_scheme(tracer.remembered.places, past.window, trace)
+                self.graph_ = Graph(scheme, gap, self.most_bundles)
+            self.graph_.observe(trace)
+            self.points_ += len(trace.point_row)
+        self.events_ += tracer.progress.events
+        self._steps += tracer.progress.steps
+        self.steps_per_event_ = self._steps / max(self.events_, 1)
+
+
+    # --- keeping --------------------------------------------------------------------------------------------
+
+    def fingerprint(self, window: int) -> str:
+        """What must be the same for a history to be of use: the query without its output, and the window in ticks."""
+        return f"{self.plan.fingerprint()}-{window}"
+
+    def check(self, plan: Plan, window: int) -> None:
+        """Refuse to rank the runs of another query.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U036``: nothing was learned yet; ``ACEP-U037``: of another query or window.
+        """
+        if not self.is_fitted:
+            raise UsageError("this history has not learned anything yet", code="ACEP-U036", hint="call fit(events)")
+        mine, wanted = self.fingerprint(self._window), f"{plan.fingerprint()}-{window}"
+        if mine != wanted:
+            raise UsageError(
+                f"the history is of query {mine}, and this is query {wanted} (fingerprint and window in ticks)",
+                code="ACEP-U037",
+                hint="learn a history of this query with acep train",
+            )
+
+    def _same_window(self, window: int) -> None:
+        if window != self._window:
+            raise UsageError(
+                f"the history is of a window of {self._window} ticks, and these events give one of {window}",
+                code="ACEP-U037",
+                hint="give all events times of one unit",
+            )
+
+    def save(self, path: str | os.PathLike[str], *, new_version: bool = False) -> Path:
+        """Write the history to a directory: a readable manifest, Parquet and npz; nothing is ever overwritten.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty directory, or with ``new_version`` that of a history of the same query.
+        new_version : bool, default False
+            Add a version to the history that is there; it is the one that is loaded from then on.
+
+        Returns
+        -------
+        Path
+            The directory of the version.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U036``: nothing was learned yet.
+        HistoryError
+            Something is there already (ACEP-H005, ACEP-H006), or a history of another query (ACEP-H002).
+        """
+        self.check(self.plan, self._window)
+        notes = {
+            "query": str(self.query),
+            "events": self.events_,
+            "points": self.points_,
+            "steps_per_event": self.steps_per_event_,
+            "gap": self.gap,
+            "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
+        }
+        return store.save(self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], query: Query, *, version: int | None = None) -> Self:
+        """Read the history of a query.
+
+        Parameters
+        ----------
+        path : path
+            Where ``save`` wrote it.
+        query : Query
+        version : int, optional
+            Default: the latest.
+
+        Raises
+        ------
+        HistoryError
+            There is none (ACEP-H001), of another query (ACEP-H002, with both fingerprints), of a format that this
+            version cannot read (ACEP-H003), damaged (ACEP-H004).
+        """
+        stored = store.load(path, version=version)
+        window = stored.graph.scheme.window
+        known = cls(query, gap=stored.notes["gap"], most_bundles=stored.graph.most_bundles)
+        if stored.fingerprint != known.fingerprint(window):
+            store.load(path, known.fingerprint(window))  # refuses, and says why
+        known.graph_, known.version_, known._window = stored.graph, stored.version, window
+        known.events_, known.points_ = stored.notes["events"], stored.notes["points"]
+        known.steps_per_event_ = stored.notes["steps_per_event"]
+        known.prices_ = Prices(tuple(Replay(price, steps, points) for price, steps, points in stored.notes["prices"]))
+        return known
+
+
+def _traces(tracer: Tracer, batches: Sequence[EventBatch]) -> Iterator[Trace]:
+    for batch in batches:
+        yield from tracer.push(batch)
+    yield from tracer.finish()
+
+
+class Past:
+    """Past events, read once: batches in memory, of the columns that the query asks for.
+
+    Parameters
+    ----------
+    plan : Plan
+    events : what ``Query.match`` takes
+    roles : dict
+        ``time``, ``key``, ``type``, ``unit``, and how files are read: as for ``Query.match``.
+    """
+
+    def __init__(self, plan: Plan, events: Any, roles: dict[str, Any]) -> None:
+        assert plan.registers is not None
+        self.registers = plan.registers
+        self._matcher_roles = {name: roles.pop(name) for name in ("time", "key", "type", "unit") if name in roles}
+        sort = roles.pop("sort", False)
+        source = open_source(events, **roles)
+        self.schema: pa.Schema = source.schema
+        pipeline = Matcher(plan, output="points", **self._matcher_roles).bind(source.schema)
+        self.roles: Roles = pipeline.roles
+        self.window = pipeline.window
+        self.batches = list(read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort))
+
+    def bind(self, matcher: Matcher) -> None:
+        """Bind a matcher to the columns of these events."""
+        matcher.bind(self.schema, self.roles)
+
+    def cut(self, share: float) -> int:
+        """Cut the batches in two at a share of the events; returns the number of batches in front."""
+        total = sum(map(len, self.batches))
+        front = 0
+        for number, batch in enumerate(self.batches):
+            if front + len(batch) > share * total:
+                at = int(share * total) - front
+                parts = [part for part in (batch.slice(0, at), batch.slice(at, len(batch) - at)) if len(part)]
+                self.batches[number : number + 1] = parts
+                return number + (at > 0)
+            front += len(batch)
+        return len(self.batches)

@@ -1,0 +1,164 @@
+"""Matches found inside a load budget, with the books of the run: work against the bound, what was shed, recall."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.budget.ledger import Bundle, RunRecord, Step
+from acep_approx.budget.ledger import Path as HistoryPath
+from acep_approx.budget.policies import LEARNED, no_history
+from acep_approx.budget.shed_runs import shed_table
+from acep_approx.budget.shedder import Load, Shedder, full_work_unknown, shedder
+from acep_approx.errors import UsageError
+from acep_approx.events.source import Source
+from acep_approx.events.time import tick_unit
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.matches import Matches
+from acep_approx.matching.pipeline import OutputKind, Pipeline
+from acep_approx.matching.planner import Plan
+from acep_approx.matching.runs import Runs
+
+SHOWN_PATHS = 6
+"""Paths of the history that a report shows."""
+
+
+class BudgetedMatches(Matches):
+    """The matches that a load budget can buy; see ``Matches``, and ``record`` for what it cost.
+
+    Parameters
+    ----------
+    plan, source, options, **more
+        As for ``Matches``.
+    load : Load
+        The budget, and how it is spent.
+
+    Notes
+    -----
+    Every match is one of the exact answer; some may be missing. Where the cells engine answers, nothing is shed: its
+    work does not depend on how many partial matches there are.
+    """
+
+    def __init__(self, plan: Plan, source: Source, options: dict[str, Any], load: Load, **more: Any) -> None:
+        super().__init__(plan, source, options, **more)
+        self.load = load
+        if load.budget.unit == "%" and load.history is None and not load.budget.is_unlimited:
+            raise full_work_unknown(load.budget)
+        if load.policy_name in LEARNED and load.history is None:
+            raise no_history(load.policy_name)
+        self.shedder: Shedder | None = None
+        self._pipeline: Pipeline | None = None
+        self._seconds = 0.0
+        self._logged: list[pa.Table] = []
+
+    @classmethod
+    def of(cls, exact: Matches, load: Load) -> Self:
+        """The same question, inside a budget."""
+        more = {"sort": exact._sort, "limit": exact.limit, "on_progress": exact._on_progress}
+        return cls(exact.plan, exact.source, exact._options, load, **more)
+
+    def _matcher(self, plan: Plan, kind: OutputKind) -> Matcher:
+        if kind in ("partial", "compressed"):
+            raise UsageError(
+                f"the output {kind!r} is about all partial matches, and a budget sheds some",
+                code="ACEP-U038",
+                hint="leave the budget out, or ask for matches, points or counts",
+            )
+        self.shedder = shedder(plan, self.load)
+        return Matcher(plan, output=kind, shedding=self.shedder, **self._options)
+
+    def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+        self._pipeline, self._logged = pipeline, []
+        begun = time.perf_counter()
+        for table in super()._through(matcher, pipeline):
+            self._take_log()
+            yield table
+        self._take_log()
+        self._seconds = time.perf_counter() - begun
+
+    def _take_log(self) -> None:
+        """Tables of what was shed; the keys of its slots are still known now."""
+        if self.load.logs_shed and self._pipeline is not None and isinstance(self._pipeline.engine, Runs):
+            log = self._pipeline.engine.logged()
+            if len(log):
+                self._logged.append(shed_table(log, self._pipeline))
+
+    def shed(self) -> pa.Table:
+        """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U039``: it was not asked for when the matches were.
+        """
+        if not self.load.logs_shed:
+            raise UsageError(
+                "the runs that are shed were not written down", code="ACEP-U039", hint="ask for them with log_shed=True"
+            )
+        return pa.concat_tables(self._logged) if self._logged else pa.table({})
+
+    def record(self, source: str = "") -> RunRecord:
+        """The books of the last call that found matches.
+
+        Parameters
+        ----------
+        source : str
+            Name of the input, for people.
+        """
+        known, done, pipeline = self.load.history, self.shedder, self._pipeline
+        empty = np.zeros(0, np.int64)
+        ticks = done.points.joined("tick") if done else empty
+        order = np.argsort(ticks, kind="stable")
+        is_time = False
+        if pipeline is not None:
+            is_time = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit) is not None
+        return RunRecord(
+            query=str(self.plan.query.text).strip(),
+            source=source,
+            budget=str(self.load.budget),
+            bound=done.bound_in_words() if done else "the cells engine answers exactly, and sheds nothing",
+            policy=self.load.policy_name,
+            seed=self.load.seed,
+            is_time=is_time and not self.plan.is_count_window,
+            begin=done.begin if done else None,
+            pieces=done.pieces if done else (),
+            shed=done.shed() if done and pipeline else (),
+            recall=done.recall() if done else None,
+            point_ticks=ticks[order],
+            point_errors=done.points.joined("errors")[order] if done else empty,
+            bundles=_bundles(ticks[order], pipeline.window if pipeline else 0),
+            paths=_paths(known) if known else (),
+            malformed=self.source.malformed.count,
+            without_key=self.progress.without_key,
+            seconds=self._seconds,
+        )
+
+    def report(self, path: str | Path, source: str = "") -> None:
+        """Write the books as one self-contained HTML page."""
+        from acep_approx.report.page import write_report
+
+        write_report(self.record(source), path)
+
+
+def _paths(known: HistoryGraph) -> list[HistoryPath]:
+    """The strongest paths of a history, in words."""
+    scheme = known.graph_.scheme
+    return [
+        HistoryPath([Step.of(scheme.describe(v), scheme.window) for v in path.vertices], path.count, path.share)
+        for path in known.graph_.strongest_paths(SHOWN_PATHS)
+    ]
+
+
+def _bundles(ticks: np.ndarray[Any, np.dtype[np.int64]], window: int) -> list[Bundle]:
+    """Chains of match points at most a window apart (of all keys together, for a picture)."""
+    if not len(ticks):
+        return []
+    first = np.flatnonzero(np.diff(ticks, prepend=ticks[0] - window - 1) > window)
+    ends = np.append(first[1:], len(ticks))
+    return [Bundle(int(ticks[a]), int(ticks[b - 1]), int(b - a)) for a, b in zip(first, ends, strict=True)]

@@ -1,0 +1,149 @@
+"""The runs that were shed, one by one: what they were, and the terms of their score against the price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.automaton.words import register_text, state_name
+from acep_approx.budget.audit import mixed
+from acep_approx.events.time import tick_unit, to_datetime
+from acep_approx.matching import kernel_shed as kernel
+from acep_approx.matching.kernel_vm import NULL
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.programs import register_kind
+from acep_approx.matching.runs import Runs
+from acep_approx.matching.shedding import REASONS, Feature, Shedding, seed_word
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+REASON, POOL, ROW, TICK, SLOT, START, LAST, LINK, MARK, SCORE, PRICE, COVER = range(kernel.LOG)
+
+
+def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
+    """What was logged, in words.
+
+    Parameters
+    ----------
+    log : int64 array, shape (runs, words)
+        See ``kernel_shed.LOG``.
+    pipeline : Pipeline
+        The one that logged it, with the same keys still.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``key`` (where there are keys), ``state`` and ``errors``, ``start`` and ``last`` (times of its first and its
+        last event; numbers within the partition in a count window), ``at`` and ``row``, the event before or at which it
+        was shed; ``reason``; ``remembers``, its registers in words; the terms of its score: ``gain``, match points that
+        it may still lead to; ``covered``, those of them that a run which is kept reaches as well; ``cost``, run-steps
+        to come; ``score`` and ``price``. Those shed for the bound by the dozen have no score. Complexity: linear.
+    """
+    engine = pipeline.engine
+    assert isinstance(engine, Runs)
+    shedding, tables = engine.shedding, engine.tables
+    gain, covered, cost = terms(log, shedding, engine)
+    score, price = (np.ascontiguousarray(log[:, column]).view(np.float64) for column in (SCORE, PRICE))
+    is_weighed = score > 0
+    names = [state_name(tables.automaton, pool.state) for pool in tables.pools]
+    keys = pipeline.preparer.keys.texts()
+    columns: dict[str, Any] = {}
+    if pipeline.preparer.key_columns:
+        columns["key"] = [keys[slot] if slot < len(keys) else "" for slot in log[:, SLOT].tolist()]
+    columns["state"] = pa.array(names).take(pa.array(log[:, POOL]))
+    columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, POOL]))
+    columns |= {name: _times(log[:, at], pipeline) for name, at in (("start", START), ("last", LAST), ("at", TICK))}
+    columns["row"] = log[:, ROW]
+    columns["reason"] = pa.array(REASONS).take(pa.array(log[:, REASON]))
+    columns["remembers"] = _registers(log, engine)
+    columns |= {"gain": gain, "covered": covered, "cost": cost}
+    columns |= {"score": pa.array(score, mask=~is_weighed), "price": pa.array(price, mask=~is_weighed)}
+    return pa.table(columns)
+
+
+def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats]:
+    """Gain, covered gain and cost of each run as the kernel looked them up; of known paths 0, 0 and 1."""
+    gain, covered, cost = np.zeros(len(log)), np.zeros(len(log)), np.ones(len(log))
+    worth = shedding.worth
+    if worth is None or worth.paths is not None:
+        return gain, covered, cost
+    parts, times, window = worth.remaining, len(worth.since) + 1, engine.window
+    late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
+    first_group = 0
+    for pool, features in enumerate(worth.features):
+        groups = int(np.prod([feature.buckets for feature in features]))
+        mine = np.flatnonzero(log[:, POOL] == pool)
+        group = first_group + _groups(log[mine], features, engine)
+        first = group * parts * times + late[mine]
+        left = np.maximum(log[mine, START] + window - log[mine, TICK], 0) * parts // (window + 1)
+        cover = log[mine, COVER] + window - log[mine, TICK]
+        vertex = first + left * times
+        other = worth.gain[first + np.maximum(cover, 0) * parts // (window + 1) * times]
+        gain[mine], cost[mine] = worth.gain[vertex], worth.cost[vertex]
+        covered[mine] = np.where(cover >= 0, worth.overlap[group] * np.minimum(gain[mine], other), 0.0)
+        first_group += groups
+    return gain, covered, cost
+
+
+def coins(log: Ints, shedding: Shedding) -> Floats:
+    """The coin of each run, from 0 to 1: it breaks ties."""
+    hashed = mixed(mixed(np.int64(seed_word(shedding.allowance.seed) + 1), log[:, START]), log[:, SLOT])
+    if shedding.worth is not None and shedding.worth.coin_per_run:
+        hashed = mixed(hashed, log[:, LAST])
+    return (hashed & 0xFFFF) / 65536.0
+
+
+def _groups(log: Ints, features: Any, engine: Runs) -> Ints:
+    """Group of each run within its pool."""
+    group = np.zeros(len(log), np.int64)
+    for feature in features:
+        group = group * feature.buckets + _buckets(log, feature, engine)
+    return group
+
+
+def _buckets(log: Ints, feature: Feature, engine: Runs) -> Ints:
+    unknown = feature.buckets - 1
+    if feature.kind in ("key", "text"):
+        is_key = feature.kind == "key"
+        texts = engine.shedding.keys_now().texts() if is_key else engine.columns.texts.values
+        table = np.array([*(feature.groups.get(text, unknown) for text in texts), unknown], np.int64)
+        codes = log[:, SLOT] if is_key else log[:, kernel.LOG + feature.column]
+        return table[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))]
+    words = np.ascontiguousarray(log[:, kernel.LOG + feature.column])
+    numbers = words.view(np.float64) if feature.kind == "float" else words.astype(np.float64)
+    is_null = np.isnan(numbers) if feature.kind == "float" else words == NULL
+    return np.where(is_null, unknown, np.searchsorted(np.array(feature.edges), numbers, side="right")).astype(np.int64)
+
+
+def _times(ticks: Ints, pipeline: Pipeline) -> Any:
+    unit = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit)
+    if unit is None or pipeline.preparer.is_count:
+        return pa.array(ticks)
+    return to_datetime(ticks)
+
+
+def _registers(log: Ints, engine: Runs) -> list[str]:
+    """What each run remembers, in words."""
+    names: list[list[tuple[str, str]]] = []
+    for pool in engine.tables.pools:
+        live = engine.automaton.live[pool.state]
+        names.append([(register_text(register), register_kind(register, engine.columns)) for register in live])
+    texts = engine.columns.texts.values
+    words = []
+    for row in log.tolist():
+        some = []
+        for number, (name, kind) in enumerate(names[row[POOL]]):
+            some.append(f"{name} {_value(row[kernel.LOG + number], kind, texts)}")
+        words.append(", ".join(some))
+    return words
+
+
+def _value(word: int, kind: str, texts: list[str]) -> str:
+    if kind == "float":
+        return f"{np.array([word]).view(np.float64)[0]:.6g}"
+    if word == NULL:
+        return "NULL"
+    return texts[word] if kind == "text" and 0 <= word < len(texts) else str(word)

@@ -1,0 +1,63 @@
+"""Row numbers of the whole input in results that were found without the late events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.events.columns import to_numpy
+from acep_approx.matching.planner import Plan
+
+Ints = npt.NDArray[np.int64]
+Numbers = Callable[[Ints], Ints]
+
+
+def row_columns(plan: Plan, output: str) -> tuple[str, ...]:
+    """Which columns of an output hold row numbers.
+
+    Parameters
+    ----------
+    plan : Plan
+    output : str
+        As for ``Matcher``.
+    """
+    if output not in ("matches", "partial"):
+        return ("row",)
+    if plan.query.outputs:
+        return ()
+    return ("events",) if plan.query.is_regex else tuple(plan.automaton.variables)
+
+
+def renumbered(table: pa.Table, columns: Sequence[str], original: Numbers) -> pa.Table:
+    """A table with other row numbers in some columns: int64, with nulls, or lists of int64.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    columns : sequence of str
+    original : callable
+        Gives for row numbers the others; ``LateEvents.original``.
+
+    Examples
+    --------
+    >>> table = pa.table({"a": [0, None], "b": [[2, 3], []]})
+    >>> renumbered(table, ["a", "b"], lambda rows: 10 * rows).to_pylist()
+    [{'a': 0, 'b': [20, 30]}, {'a': None, 'b': []}]
+    """
+    for name in columns:
+        column = table.column(name).combine_chunks()
+        table = table.set_column(table.column_names.index(name), name, _column(column, original))
+    return table
+
+
+def _column(column: pa.Array, original: Numbers) -> pa.Array:
+    if not pa.types.is_list(column.type):
+        rows = original(to_numpy(pc.fill_null(column, 0)))
+        return pa.array(rows, mask=to_numpy(pc.is_null(column)))
+    ends = np.cumsum(to_numpy(column.value_lengths()), dtype=np.int32)
+    rows = original(to_numpy(column.flatten()))
+    return pa.ListArray.from_arrays(pa.array(np.insert(ends, 0, 0)), pa.array(rows))
