@@ -1,8 +1,8 @@
 """Count what a trace holds: visits, moves, completions and match maps, whole columns at a time.
 
 Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5: visits of match vectors, edges in order of visit, edges to
-bundles for direct completions, match maps. Ours are the sums of match points and of run-steps at each vertex, and the
-completions that passed each edge.
+bundles for direct completions, match maps. Ours are the sums of match points and of run-steps at each vertex, the
+completions that passed each edge, and what runs share.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bitarray import bitarray
 
 from history.bundles import Bundles, of_trace
+from history.overlap import overlaps
 from history.trace import Ints, Masks, Trace
 from history.vectors import Scheme
 
@@ -44,6 +45,9 @@ class Counts:
         completions lie behind these moves.
     ends_vertex, ends_bundle, ends : int64 arrays, shape (edges to bundles,)
         Edges from vertices to bundles (position in ``bundles``), in this order, with direct completions.
+    covered, cover, shareable, shared : int64 arrays, shape (pairs of groups,)
+        In order of (covered, cover): match points that births of one group could share with the run of another (or the
+        same) that covers them, and those that they did; see ``overlap.overlaps``.
     bundles : Bundles
         The ring.
     maps : dict of int to bitarray
@@ -63,6 +67,10 @@ class Counts:
     ends_vertex: Ints
     ends_bundle: Ints
     ends: Ints
+    covered: Ints
+    cover: Ints
+    shareable: Ints
+    shared: Ints
     bundles: Bundles
     maps: dict[int, bitarray]
 
@@ -72,8 +80,8 @@ class Counts:
         none = np.empty(0, np.int64)
         visits, reached, led, started, completed = np.zeros((5, vertices), np.int64)
         cost = np.zeros(vertices)
-        edges = (none, none, none, none)
-        return cls(visits, reached, led, cost, started, completed, *edges, none, none, none, Bundles(), {})
+        edges = pairs = (none, none, none, none)
+        return cls(visits, reached, led, cost, started, completed, *edges, none, none, none, *pairs, Bundles(), {})
 
 
 def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
@@ -88,7 +96,7 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
     gap, most_bundles : int
         As for ``bundles.chain``.
 
-    Complexity: O(v log v + v·b + maps) for v visits that reach match points at most b numbers ahead.
+    Complexity: O(v log v + v·b + maps) for v visits that reach match points at most b numbers ahead, and ``overlaps``.
     """
     vertex = vertices_of(scheme, trace)
     bundles, position = of_trace(trace, gap, most_bundles)
@@ -101,6 +109,8 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
 
     source, target, moves, through = _edges(vertex, trace.parent, passed, scheme.vertices)
     ends_vertex, ends_bundle, ends = _ends(end, position[trace.end_point], len(bundles))
+    maps = _maps(vertex, trace.first_point, trace.mask, position, len(bundles))
+    covered, cover, shareable, shared = overlaps(scheme, trace, groups_of(scheme, trace), maps)
     return Counts(
         visits=total(vertex).astype(np.int64),
         reached=total(vertex, np.bitwise_count(trace.mask)).astype(np.int64),
@@ -115,8 +125,12 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
         ends_vertex=ends_vertex,
         ends_bundle=ends_bundle,
         ends=ends,
+        covered=covered,
+        cover=cover,
+        shareable=shareable,
+        shared=shared,
         bundles=bundles,
-        maps=_maps(vertex, trace.first_point, trace.mask, position, len(bundles)),
+        maps=maps,
     )
 
 

@@ -40,6 +40,11 @@ def join(left: Counts, right: Counts, gap: int, most_bundles: int) -> Counts:
     ends_bundle = np.concatenate([places[left.ends_bundle], places[split:][right.ends_bundle]])
     kept = ends_bundle >= 0
     ends_vertex = np.concatenate([left.ends_vertex, right.ends_vertex])[kept]
+    pairs, shareable, shared = sums(
+        np.concatenate([left.covered * vertices + left.cover, right.covered * vertices + right.cover]),
+        np.concatenate([left.shareable, right.shareable]),
+        np.concatenate([left.shared, right.shared]),
+    )
     size = max(len(bundles), 1)
     ends, times = sums(ends_vertex * size + ends_bundle[kept], np.concatenate([left.ends, right.ends])[kept])
     return Counts(
@@ -56,6 +61,10 @@ def join(left: Counts, right: Counts, gap: int, most_bundles: int) -> Counts:
         ends_vertex=ends // size,
         ends_bundle=ends % size,
         ends=times,
+        covered=pairs // vertices,
+        cover=pairs % vertices,
+        shareable=shareable,
+        shared=shared,
         bundles=bundles,
         maps=_union(_moved(left.maps, places[:split], len(bundles)), _moved(right.maps, places[split:], len(bundles))),
     )

@@ -2,7 +2,7 @@
 
     past/LATEST               name of the version that holds
     past/v0001/manifest.json  format, query, scheme, notes, sizes and SHA-256 of the files
-    past/v0001/vertices.parquet, edges.parquet, bundles.parquet
+    past/v0001/vertices.parquet, edges.parquet, overlaps.parquet, bundles.parquet
     past/v0001/maps.npz       match maps of the vertices that have one, and edges to bundles
 
 A version is written beside the others, under another name, and renamed when it is whole; then LATEST is replaced. So a
@@ -32,13 +32,14 @@ from history.errors import HistoryError
 from history.graph import Graph
 from history.vectors import Scheme
 
-FORMAT = 1
+FORMAT = 2
 """Changes when the layout does."""
 MANIFEST = "manifest.json"
 LATEST = "LATEST"
-TABLES = ("vertices.parquet", "edges.parquet", "bundles.parquet", "maps.npz")
+TABLES = ("vertices.parquet", "edges.parquet", "overlaps.parquet", "bundles.parquet", "maps.npz")
 DENSE = ("visits", "reached", "led", "cost", "started", "completed")
 EDGES = ("source", "target", "moves", "passed")
+OVERLAPS = ("covered", "cover", "shareable", "shared")
 ENDS = ("ends_vertex", "ends_bundle", "ends")
 BUNDLES = ("first", "last", "slot", "row", "points")
 
@@ -103,23 +104,42 @@ def save(
     """
     home = Path(path)
     version = 1
-    if _versions(home) or (home / LATEST).exists():
-        if not new_version:
-            raise HistoryError(
-                f"there is a history at {str(home)!r} already",
-                code="ACEP-H005",
-                hint="choose another place, or ask for a new version of it",
-            )
+    if new_version and is_history(home):
         _same_query(_manifest(home, _latest(home)), fingerprint, home)
         version = max(_versions(home)) + 1
-    elif home.exists() and (not home.is_dir() or any(home.iterdir())):
+    else:
+        check_free(home)
+    home.mkdir(parents=True, exist_ok=True)
+    return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}})
+
+
+def is_history(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a history, whole or damaged."""
+    home = Path(path)
+    return bool(_versions(home)) or (home / LATEST).exists()
+
+
+def check_free(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where a new history cannot be written: before it is learned, rather than after.
+
+    Raises
+    ------
+    HistoryError
+        There is a history already (ACEP-H005) or something else (ACEP-H006).
+    """
+    home = Path(path)
+    if is_history(home):
+        raise HistoryError(
+            f"there is a history at {str(home)!r} already",
+            code="ACEP-H005",
+            hint="choose another place, or ask for a new version of it",
+        )
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise HistoryError(
             f"{str(home)!r} is neither a history nor an empty directory",
             code="ACEP-H006",
             hint="choose another place",
         )
-    home.mkdir(parents=True, exist_ok=True)
-    return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}})
 
 
 def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, version: int | None = None) -> Stored:
@@ -142,7 +162,7 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     Complexity: O(history).
     """
     home = Path(path)
-    if not (home / LATEST).exists() and not _versions(home):
+    if not is_history(home):
         raise HistoryError(f"there is no history at {str(home)!r}", code="ACEP-H001", hint="learn one first")
     number = _latest(home) if version is None else version
     if version is not None and version not in _versions(home):
@@ -263,7 +283,8 @@ def _write_tables(graph: Graph, folder: Path) -> None:
     seen = np.flatnonzero(counts.visits)
     vertices = {"vertex": seen, **{name: getattr(counts, name)[seen] for name in DENSE}}
     pq.write_table(pa.table(vertices), folder / "vertices.parquet")
-    pq.write_table(pa.table({name: getattr(counts, name) for name in EDGES}), folder / "edges.parquet")
+    for file, columns in (("edges.parquet", EDGES), ("overlaps.parquet", OVERLAPS)):
+        pq.write_table(pa.table({name: getattr(counts, name) for name in columns}), folder / file)
     bundles = {name: getattr(counts.bundles, name) for name in BUNDLES}
     bundles["slot"] = pa.array(counts.bundles.slot.tolist(), pa.string())
     pq.write_table(pa.table(bundles), folder / "bundles.parquet")
@@ -284,9 +305,10 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Graph:
     seen = table.column("vertex").to_numpy()
     for name in DENSE:
         getattr(counts, name)[seen] = table.column(name).to_numpy()
-    edges = pq.read_table(folder / "edges.parquet")
-    for name in EDGES:
-        setattr(counts, name, edges.column(name).to_numpy())
+    for file, names in (("edges.parquet", EDGES), ("overlaps.parquet", OVERLAPS)):
+        table = pq.read_table(folder / file)
+        for name in names:
+            setattr(counts, name, table.column(name).to_numpy())
     table = pq.read_table(folder / "bundles.parquet")
     columns = {name: table.column(name).to_numpy() for name in BUNDLES if name != "slot"}
     slots = np.array(table.column("slot").to_pylist(), np.str_)

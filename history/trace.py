@@ -61,7 +61,7 @@ class Trace:
         Run-steps on the way on: its own tests until its first child and then the child's; else until its window ends.
         Whole numbers: only these add up to the same in any order.
     point_row, point_tick, point_slot : int64 arrays, shape (points,)
-        Match points, sorted by row: row of the event in the stream, its tick, its partition.
+        Match points, sorted by slot, then by row: row of the event in the stream, its tick, its partition.
     end_visit, end_point : int64 arrays, shape (ends,), default none
         Direct completions: the visit in which a run was when its next event completed it, and the match point.
         Without them the history knows no edges from vertices to bundles, and no strongest paths.

@@ -358,30 +358,6 @@ def test_an_empty_history_is_worth_nothing():
     assert (values.cost == 0.05).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_covers_hold_enough_and_are_far_enough(seed):
-    trace = random_trace(seed, births=60, points=6)
-    graph = learned([trace], -1, 100)
-    order = [2, 0, 1]
-    values = fit_values(graph, order, theta=0.8, overlap=0.9)
-    share = graph.containment(range(SCHEME.groups))
-    assert (values.overlap == 0.9).all()
-    found = 0
-    for group, covers in enumerate(values.covers.tolist()):
-        assert covers[0] == group
-        others = [other for other in covers[1:] if other >= 0]
-        depth = order[SCHEME.place_of_group[group]]
-        able = [
-            other
-            for other in range(SCHEME.groups)
-            if other != group and share[group, other] >= 0.8 and order[SCHEME.place_of_group[other]] >= depth
-        ]
-        able.sort(key=lambda other: (-share[group, other], other))
-        assert others == able[:7]
-        found += len(others)
-    assert found
-
-
 def test_greedy_order_of_a_place_adds_most_first():
     graph = learned([random_trace(4, births=60, points=30)], -1, 100)
     vertices = range(SCHEME.cells * int(SCHEME.first_group[1]), SCHEME.cells * int(SCHEME.first_group[2]))

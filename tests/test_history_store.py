@@ -14,7 +14,7 @@ from history.errors import EXIT_DATA
 from tests.naive_history import SCHEME, random_trace
 from tests.test_history_graph import assert_same, learned
 
-FILES = ("manifest.json", "vertices.parquet", "edges.parquet", "bundles.parquet", "maps.npz")
+FILES = ("manifest.json", "vertices.parquet", "edges.parquet", "overlaps.parquet", "bundles.parquet", "maps.npz")
 
 
 def some_graph(gap: int = -1, most: int = 9) -> Graph:
@@ -61,7 +61,7 @@ def test_a_loaded_history_goes_on_learning(tmp_path):
 def test_the_manifest_can_be_read_by_people(tmp_path):
     folder = save(some_graph(), tmp_path, "q1")
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    assert (manifest["format"], manifest["fingerprint"], manifest["visits"]) == (1, "q1", 270)
+    assert (manifest["format"], manifest["fingerprint"], manifest["visits"]) == (2, "q1", 270)
     assert manifest["scheme"]["places"][0]["features"][0]["name"] == "x"
 
 
@@ -116,8 +116,8 @@ def test_a_history_of_another_query_is_refused_with_both_fingerprints(tmp_path):
 
 def test_another_format_is_refused(tmp_path):
     file = save(some_graph(), tmp_path, "q") / "manifest.json"
-    file.write_text(file.read_text("utf-8").replace('"format": 1', '"format": 99'), "utf-8")
-    refused("ACEP-H003", lambda: load(tmp_path), "99", "format 1")
+    file.write_text(file.read_text("utf-8").replace('"format": 2', '"format": 99'), "utf-8")
+    refused("ACEP-H003", lambda: load(tmp_path), "99", "format 2")
 
 
 @pytest.mark.parametrize("file", FILES)

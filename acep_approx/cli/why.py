@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.cli import options
-from acep_approx.cli.options import OnMalformed
+from acep_approx.cli.options import OnLate, OnMalformed
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ def why(
     on_malformed: Annotated[
         OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")
     ] = OnMalformed.REFUSE,
+    on_late: Annotated[
+        OnLate, typer.Option(help="Stop at an event that comes late, or leave such events out.")
+    ] = OnLate.REFUSE,
 ) -> None:
     """Say why QUERY has a match in INPUT around a time, or has none.
 
@@ -81,6 +84,7 @@ def why(
         sort=sort,
         format=input_format,
         on_malformed=on_malformed,
+        on_late=on_late,
     )
     if format is Answer.JSON:
         typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False, default=str))

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.cli.options import COMPRESSED_FILES, Format
-from acep_approx.cli.text import csv_header, csv_lines, json_lines
 from acep_approx.errors import UsageError
+from acep_approx.events.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.plain import plain_text
 
 if TYPE_CHECKING:

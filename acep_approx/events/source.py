@@ -12,6 +12,7 @@ import pyarrow as pa
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.files import FileEvents, check_format, find_files, open_file, open_stdin
+from acep_approx.events.late import LateEvents
 from acep_approx.events.malformed import MalformedRows
 from acep_approx.events.memory import DictEvents, FrameEvents, ReaderEvents, TableEvents
 
@@ -39,6 +40,8 @@ class Source:
         Where the events come from.
     malformed : MalformedRows, optional
         What happens to rows that cannot be read.
+    late : LateEvents, optional
+        What happens to events that come late; ``read_events`` finds them.
 
     Attributes
     ----------
@@ -51,14 +54,19 @@ class Source:
         Whether :meth:`batches` can be called again.
     malformed : MalformedRows
         Rows skipped so far in this pass.
+    late : LateEvents
+        Events left out so far in this pass.
     """
 
-    def __init__(self, reader: Reader, malformed: MalformedRows | None = None) -> None:
+    def __init__(
+        self, reader: Reader, malformed: MalformedRows | None = None, late: LateEvents | None = None
+    ) -> None:
         self._reader = reader
         self.schema: pa.Schema = reader.schema
         self.rows = reader.rows
         self.reusable = reader.reusable
         self.malformed = MalformedRows() if malformed is None else malformed
+        self.late = LateEvents() if late is None else late
         self._used = False
 
     def batches(
@@ -100,10 +108,12 @@ class Source:
 
     def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         self.malformed.restart()
+        self.late.restart(self.schema)
         try:
             yield from self._reader.read(names, batch_rows)
         finally:
             self.malformed.close()
+            self.late.close()
 
 
 def open_source(
@@ -112,6 +122,8 @@ def open_source(
     format: str | None = None,  # noqa: A002  (the option's name)
     on_malformed: str = "refuse",
     rejects: str | Path | None = None,
+    on_late: str = "refuse",
+    late: str | Path | None = None,
 ) -> Source:
     """Open events of any kind.
 
@@ -129,6 +141,12 @@ def open_source(
         counted in ``Source.malformed`` and left out.
     rejects : str or Path, optional
         With ``"skip"``: file that gets the rows left out, as JSON lines.
+    on_late : str
+        ``"refuse"`` (default): where events are read in order of time, one that comes late is an error. ``"skip"``: it
+        is counted in ``Source.late`` and left out.
+    late : str or Path, optional
+        With ``"skip"``: file that gets the events left out; see ``LateEvents``. All columns are read then, not only
+        those asked for.
 
     Returns
     -------
@@ -140,7 +158,7 @@ def open_source(
     DataError
         ``ACEP-D010`` to ``ACEP-D023``: see ``docs/data.md``.
     UsageError
-        ``ACEP-U104`` to ``ACEP-U108``: see ``docs/data.md``.
+        ``ACEP-U018``, ``ACEP-U104`` to ``ACEP-U108``, ``ACEP-U113``, ``ACEP-U114``: see ``docs/data.md``.
 
     Examples
     --------
@@ -151,15 +169,26 @@ def open_source(
     [2]
     """
     check_format(format)
-    malformed = MalformedRows(on_malformed, rejects)
+    malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
+    _refuse_same(malformed.rejects, left_out.file)
     if isinstance(events, str | Path):
         events = [events]
     if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
-        return Source(_open_paths(events, format, malformed), malformed)
-    return Source(_open_object(events), malformed)
+        return Source(_open_paths(events, format, malformed, left_out), malformed, left_out)
+    return Source(_open_object(events), malformed, left_out)
 
 
-def _open_paths(paths: Sequence[str | Path], format_: str | None, malformed: MalformedRows) -> Reader:
+def _refuse_same(rejects: Path | None, late: Path | None) -> None:
+    if rejects is None or late is None or rejects.resolve() != late.resolve() or rejects.is_char_device():
+        return
+    raise UsageError(
+        f"rejected rows and late events cannot both go to {rejects}", code="ACEP-U114", hint="name another file"
+    )
+
+
+def _open_paths(
+    paths: Sequence[str | Path], format_: str | None, malformed: MalformedRows, late: LateEvents
+) -> Reader:
     if "-" in paths:
         if len(paths) > 1:
             raise UsageError(
@@ -169,11 +198,13 @@ def _open_paths(paths: Sequence[str | Path], format_: str | None, malformed: Mal
             )
         return FileEvents([open_stdin(format_, malformed)], reusable=False)
     files = find_files(paths, format_)
-    rejects = malformed.rejects
-    if rejects is not None and rejects.resolve() in {file.path.resolve() for file in files}:
-        raise UsageError(
-            f"rejected rows would overwrite the input {rejects}", code="ACEP-U106", hint="name another file"
-        )
+    inputs = {file.path.resolve() for file in files}
+    for output, what, code in (
+        (malformed.rejects, "rejected rows", "ACEP-U106"),
+        (late.file, "late events", "ACEP-U114"),
+    ):
+        if output is not None and output.resolve() in inputs:
+            raise UsageError(f"{what} would overwrite the input {output}", code=code, hint="name another file")
     return FileEvents([open_file(file, malformed) for file in files], reusable=True)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import encode_text, to_arrow
+from acep_approx.events.late import SHOWN
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.time import tick_unit, ticks, to_datetime
@@ -23,7 +24,7 @@ class EventBatch:
     Parameters
     ----------
     first_row : int
-        Row number of the first event over the whole stream, from 0.
+        Row number of the first event over the whole stream, from 0; late events that were left out are not counted.
     ticks : numpy.ndarray of int64
         Time of each event, not decreasing. ``len(batch)`` is their number.
     data : pyarrow.RecordBatch
@@ -56,14 +57,15 @@ def read_events(
     Parameters
     ----------
     source : Source
-        Where they come from.
+        Where they come from. As ``source.late`` says, an event that comes late is an error, or is left out; then the
+        others are numbered without gaps, and ``source.late.original`` knows their numbers in the whole input.
     roles : Roles
         Which column is the time, and its unit.
     columns : sequence of str, optional
         Columns wanted in ``EventBatch.data`` (the time is read in any case). Default: all.
     sort : bool
         Sort the whole input first. Needs memory for all of its columns asked for; events of one time keep
-        their order, and rows are numbered in the sorted order. Default: input must be sorted.
+        their order, and rows are numbered in the sorted order; none is late. Default: input must be sorted.
     batch_rows : int
         At most so many events per batch. Default 131,072.
     first_row : int
@@ -79,18 +81,43 @@ def read_events(
     DataError
         ``ACEP-D007`` time runs backwards; the errors of :func:`ticks` and of the source.
     """
-    if columns is None:
-        columns = source.schema.names
-    batches = _with_ticks(source, roles, list(columns), batch_rows, first_row)
+    names = source.schema.names if columns is None else list(columns)
     if sort:
-        yield from _sorted(batches, batch_rows)
+        yield from _sorted(_with_ticks(source, roles, names, batch_rows, first_row), batch_rows)
         return
     unit = tick_unit(source.schema.field(roles.time).type, roles.unit)
+    if source.late.policy == "skip":
+        yield from _without_late(source, roles, names, batch_rows, first_row, unit)
+        return
     latest: int | None = None
-    for batch in batches:
+    for batch in _with_ticks(source, roles, names, batch_rows, first_row):
         _check_order(batch, latest, unit)
         latest = int(batch.ticks[-1])
         yield batch
+
+
+def _without_late(
+    source: Source, roles: Roles, columns: list[str], batch_rows: int, first_row: int, unit: str | None
+) -> Iterator[EventBatch]:
+    """The events that are not late, numbered without gaps; ``source.late`` is told of the others."""
+    is_kept_whole = source.late.file is not None
+    read = list(dict.fromkeys([*columns, *source.schema.names])) if is_kept_whole else columns
+    latest, row = None, first_row
+    for batch in _with_ticks(source, roles, read, batch_rows, first_row):
+        values = batch.ticks
+        before = np.maximum.accumulate(np.insert(values[:-1], 0, values[0] if latest is None else latest))
+        latest = max(int(before[-1]), int(values[-1]))
+        late, kept = np.flatnonzero(values < before), np.flatnonzero(values >= before)
+        data = batch.data.select(columns)
+        if len(late):
+            rows, places = batch.first_row + late, row + late - np.arange(len(late))
+            reasons = [_backwards(int(batch.first_row + i), int(before[i]), int(values[i]), unit) for i in late[:SHOWN]]
+            whole = batch.data.select(source.schema.names).take(to_arrow(late)) if is_kept_whole else None
+            source.late.add(rows, places, reasons, whole)
+            data = data.take(to_arrow(kept)) if columns else data
+        if len(kept):
+            yield EventBatch(row, values[kept], data)
+            row += len(kept)
 
 
 def _with_ticks(
@@ -117,13 +144,17 @@ def _check_order(batch: EventBatch, latest: int | None, unit: str | None) -> Non
         place = int(backwards.argmax()) + 1
         before = int(values[place - 1])
     row = batch.first_row + place
-    shown = [_show(int(values[place]), unit), _show(before, unit)]
     raise DataError(
-        f"row {row}: time runs backwards, from {shown[1]} to {shown[0]}",
+        _backwards(row, before, int(values[place]), unit),
         code="ACEP-D007",
-        hint="sort the input, or let it be sorted here: --sort (sort=True); that needs memory for all of it",
+        hint="sort the input, or let it be sorted here: --sort (sort=True); that needs memory for all of it. "
+        "Or leave out what comes late: --on-late skip (on_late='skip')",
         row=row,
     )
+
+
+def _backwards(row: int, before: int, after: int, unit: str | None) -> str:
+    return f"row {row}: time runs backwards, from {_show(before, unit)} to {_show(after, unit)}"
 
 
 def _show(tick: int, unit: str | None) -> str:

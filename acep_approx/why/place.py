@@ -113,12 +113,14 @@ def find_place(
     Raises
     ------
     UsageError
-        ``ACEP-U111``: a key is missing, or the query has none; ``ACEP-U112``: the time cannot be read.
+        ``ACEP-U111``: a key is missing, or the query has none; ``ACEP-U112``: the time cannot be read; ``ACEP-U115``:
+        late events are to be skipped, and all are to be sorted.
     DataError
         ``ACEP-D050``: no event has this key; ``ACEP-D051``: the time lies outside the events.
 
     Complexity: reads until two windows after the time; memory for the events kept.
     """
+    source.late.check(sort=sort)
     pipeline = Matcher(plan, **options).bind(source.schema)
     roles = pipeline.roles
     time_type = source.schema.field(roles.time).type
@@ -135,6 +137,7 @@ def find_place(
     is_time = tick_unit(time_type, roles.unit) is not None
     table, rows, found_ticks, is_part = reader.result(source.schema, columns, is_time=is_time)
     key_values = {name: value.as_py() for name, value in wanted.items()}
+    rows = source.late.original(rows)
     return Place(plan, roles, at, pipeline.window, is_time, key_values, table, rows, found_ticks, is_part, reader.last)
 
 

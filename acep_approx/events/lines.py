@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +16,8 @@ from acep_approx.events.plain import plain_text
 def json_lines(table: pa.Table) -> pa.Buffer:
     r"""The rows of a table as JSON lines.
 
-    Times are ISO-8601 strings, lists are arrays; NULL, and what JSON has no number for (NaN), is ``null``.
+    Times are ISO-8601 strings, lists are arrays; NULL, and what JSON has no number for (NaN), is ``null``. Bytes and
+    durations are the text that Python has for them.
 
     Examples
     --------
@@ -30,6 +33,8 @@ def json_lines(table: pa.Table) -> pa.Buffer:
 def csv_lines(table: pa.Table) -> pa.Buffer:
     r"""The rows of a table as CSV: times as in ISO-8601, lists joined with ``;``, NULL as an empty value.
 
+    Objects, and lists of anything but strings and whole numbers, are JSON.
+
     Examples
     --------
     >>> bytes(csv_lines(pa.table({"errors": [1, 0], "missing": [["b", "c"], []], "a": [None, 5]})))
@@ -37,7 +42,8 @@ def csv_lines(table: pa.Table) -> pa.Buffer:
     """
     pieces: list[pa.Array | pa.Scalar] = []
     for _, column in _columns(table):
-        pieces += [*([pa.scalar(",")] if pieces else []), _csv(plain_text(column, ";"))]
+        text = plain_text(column, ";") if _is_plain(column.type) else _values_as_json(column, is_inside=False)
+        pieces += [*([pa.scalar(",")] if pieces else []), _csv(text)]
     return _joined([*pieces, pa.scalar("\n")], table.num_rows, null="")
 
 
@@ -62,6 +68,8 @@ def _json(column: pa.Array) -> pa.Array:
         return pc.if_else(pc.is_finite(column), column, None).cast(pa.string())
     if pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_decimal(type_):
         return column.cast(pa.string())
+    if not _is_plain(type_) or (pa.types.is_list(type_) and _needs_escapes(column)):
+        return _values_as_json(column, is_inside=True)
     if pa.types.is_list(type_):
         return _json_list(column)
     distinct = plain_text(column, ";").dictionary_encode()
@@ -69,8 +77,44 @@ def _json(column: pa.Array) -> pa.Array:
     return pa.array(quoted, pa.string()).take(distinct.indices)
 
 
+def _is_plain(type_: pa.DataType) -> bool:
+    """Whether whole columns of a type can be turned into text at once."""
+    if pa.types.is_list(type_):
+        return bool(pa.types.is_integer(type_.value_type) or pa.types.is_string(type_.value_type))
+    is_other = pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_)
+    return not (is_other or pa.types.is_nested(type_) or pa.types.is_duration(type_) or pa.types.is_interval(type_))
+
+
+def _needs_escapes(column: pa.ListArray) -> bool:
+    """Whether the items of lists (or that one is missing) make more of them than text between quotes."""
+    items = column.flatten()
+    if items.null_count or not pa.types.is_string(items.type):
+        return bool(items.null_count)
+    return bool(pc.any(pc.match_substring_regex(items, r'["\\\x00-\x1f]')).as_py())
+
+
+def _values_as_json(column: pa.Array, *, is_inside: bool) -> pa.Array:
+    """Values one by one: slow, for what has no faster way. Where they stand alone, texts have no quotes."""
+    texts = []
+    for value in map(_plain, column.to_pylist()):
+        is_bare = value is None or (isinstance(value, str) and not is_inside)
+        texts.append(value if is_bare else json.dumps(value, ensure_ascii=False))
+    return pa.array(texts, pa.string())
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
 def _json_list(column: pa.Array) -> pa.Array:
-    """Lists of row numbers or of variables; the names of variables hold nothing that must be escaped."""
+    """Lists of whole numbers, or of strings in which nothing must be escaped."""
     quote = '"' if pa.types.is_string(column.type.value_type) else ""
     inside = pc.binary_join(column.cast(pa.list_(pa.string())), f"{quote}, {quote}")
     full = pc.binary_join_element_wise(f"[{quote}", inside, f"{quote}]", "")

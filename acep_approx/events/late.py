@@ -1,0 +1,253 @@
+"""Events that come late: refused at once, or left out, counted and written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.errors import UsageError
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.files import SUFFIXES
+from acep_approx.events.lines import csv_header, csv_lines, json_lines
+
+Ints = npt.NDArray[np.int64]
+POLICIES = ("refuse", "skip")
+SHOWN = 5
+"""Late events of which is kept what was wrong."""
+ROWS = 65_536
+"""Events that are gathered for one row group of a Parquet file."""
+
+
+class LateEvents:
+    """What happens to events that come late, and how many there were.
+
+    An event is late if its time is before that of an event that came before it.
+
+    Parameters
+    ----------
+    policy : str
+        ``"refuse"`` (default): the first such event is an error (``read_events``). ``"skip"``: it is left out and
+        counted.
+    file : str or Path, optional
+        File that gets the events left out: JSON lines, CSV or Parquet, as its name says (JSON lines where it has no
+        suffix). Their columns are ``row``, the number of the event in the whole input, then all columns of the input.
+
+    Attributes
+    ----------
+    count : int
+        Events left out in the current pass over the events.
+    reasons : list of str
+        Of the first few, what is wrong: "row: time runs backwards, from, to".
+
+    Notes
+    -----
+    Matching goes on with the other events as if there were no late ones: they are numbered without gaps there, so that
+    neighbours stay neighbours, and ``original`` gives the numbers in the whole input back. This takes 8 bytes per late
+    event.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U113`` no such policy; ``ACEP-U114`` a file without ``"skip"``; ``ACEP-U018`` no format has this name.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> events = [{"ts": t, "type": name} for t, name in ((1, "A"), (5, "B"), (2, "B"), (6, "A"), (7, "B"))]
+    >>> matches = compile_query("PATTERN SEQ(A a, B b) WITHIN 3").match(events, on_late="skip")
+    >>> [match.values for match in matches]
+    [{'a': 3, 'b': 4}]
+    >>> matches.source.late.count, matches.source.late.reasons
+    (1, ['row 2: time runs backwards, from 5 to 2'])
+    """
+
+    def __init__(self, policy: str = "refuse", file: str | Path | None = None) -> None:
+        if policy not in POLICIES:
+            raise UsageError(f"on_late is {policy!r}", code="ACEP-U113", hint="it is 'refuse' (the default) or 'skip'")
+        if file is not None and policy != "skip":
+            raise UsageError(
+                "a file for late events is given, but late events are refused, not skipped",
+                code="ACEP-U114",
+                hint="add on_late='skip' (--on-late skip)",
+            )
+        self.policy = policy
+        self.file = None if file is None else Path(file)
+        self._format = None if self.file is None else _format_of(self.file)
+        self._sink: _Sink | None = None
+        self.forget()
+
+    def check(self, *, sort: bool) -> None:
+        """Refuse to leave out late events where the events are sorted.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U115``.
+        """
+        if sort and self.policy == "skip":
+            raise UsageError(
+                "the events are to be sorted, so that none is late, and late events are to be skipped",
+                code="ACEP-U115",
+                hint="choose one of them: sort=True (--sort) or on_late='skip' (--on-late skip)",
+            )
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.count = 0
+        self.reasons: list[str] = []
+        self._places: list[Ints] = []
+
+    def restart(self, schema: pa.Schema) -> None:
+        """Begin a new pass over events with these columns: forget the count, empty the file.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U114``: the file cannot be written.
+        """
+        self.close()
+        self.forget()
+        if self.file is None:
+            return
+        fields = [pa.field(_name_of_rows(schema.names), pa.int64()), *schema]
+        try:
+            sink = self.file.open("wb")
+        except OSError as error:
+            raise UsageError(
+                f"cannot write late events to {self.file}: {error.strerror}",
+                code="ACEP-U114",
+                hint="name a file in a folder that exists and that you may write to",
+            ) from error
+        columns = pa.schema(fields)
+        if self._format == "parquet":
+            self._sink = _ParquetSink(sink, columns)
+        else:
+            self._sink = _TextSink(sink, columns, is_csv=self._format == "csv")
+
+    def add(self, rows: Ints, places: Ints, reasons: list[str], data: pa.RecordBatch | None) -> None:
+        """Take in events that were left out.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray of int64, shape (n,)
+            Their numbers in the whole input, ascending, above those of all calls before.
+        places : numpy.ndarray of int64, shape (n,)
+            For each the number, without late events, of the next event that is not late.
+        reasons : list of str
+            What is wrong with them; of the first few.
+        data : pyarrow.RecordBatch or None
+            All their columns, where they are written to a file.
+        """
+        self.count += len(rows)
+        self.reasons += reasons[: SHOWN - len(self.reasons)]
+        self._places.append(places)
+        if self._sink is not None and data is not None:
+            columns = [to_arrow(rows), *data.columns]
+            self._sink.write(pa.table(columns, names=self._sink.schema.names).cast(self._sink.schema))
+
+    def original(self, rows: Ints) -> Ints:
+        """Numbers in the whole input of events that are numbered without the late ones.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray of int64
+            Of events that are not late.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+
+        Complexity: O(log(late events)) for each.
+        """
+        if not self.count:
+            return rows
+        if len(self._places) > 1:
+            self._places = [np.concatenate(self._places)]
+        return rows + np.searchsorted(self._places[0], rows, side="right")
+
+    def close(self) -> None:
+        """Close the file, if one is open."""
+        if self._sink is not None:
+            self._sink.close()
+            self._sink = None
+
+
+def _format_of(path: Path) -> str:
+    if not path.suffix:
+        return "jsonl"  # e.g. /dev/null
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(
+            f"the format of {str(path)!r} cannot be told from its name",
+            code="ACEP-U018",
+            hint="name it .jsonl, .csv or .parquet",
+        )
+    return SUFFIXES[path.suffix.lower()]
+
+
+def _name_of_rows(taken: list[str]) -> str:
+    """``row``, with underscores where the events have such columns: late events may be read, and be late, again."""
+    name = "row"
+    while name in taken:
+        name += "_"
+    return name
+
+
+class _Sink(Protocol):
+    """Where late events are written to."""
+
+    schema: pa.Schema
+
+    def write(self, table: pa.Table) -> None:
+        """Write events; in plain types, as the schema says."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+class _TextSink:
+    """A file of JSON lines or CSV."""
+
+    def __init__(self, sink: BinaryIO, schema: pa.Schema, *, is_csv: bool) -> None:
+        self.schema = schema
+        self._sink = sink
+        self._lines = csv_lines if is_csv else json_lines
+        if is_csv:
+            sink.write(csv_header(schema.names))
+
+    def write(self, table: pa.Table) -> None:
+        self._sink.write(self._lines(table))
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class _ParquetSink:
+    """A Parquet file; few events are gathered, for each table written is a row group of its own."""
+
+    def __init__(self, sink: BinaryIO, schema: pa.Schema) -> None:
+        import pyarrow.parquet as pq
+
+        self.schema = schema
+        self._sink = sink
+        self._writer = pq.ParquetWriter(sink, schema)
+        self._gathered = [schema.empty_table()]
+        self._rows = 0
+
+    def write(self, table: pa.Table) -> None:
+        self._gathered.append(table)
+        self._rows += table.num_rows
+        if self._rows >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.concat_tables(self._gathered))
+        self._gathered, self._rows = [self.schema.empty_table()], 0
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+        self._sink.close()
