@@ -208,6 +208,8 @@ class Query:
         from acep_approx.budget.shedder import Load
 
         given = Budget.parse(budget)
+        if self.plan.registers is None:  # nothing is shed, so nothing is asked of a history
+            history, policy = None, None
         known = HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
         load = Load(given, known, policy, audit, seed, log_shed)
         exact = self.match(events, **options)

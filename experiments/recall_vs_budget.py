@@ -18,15 +18,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from acep_approx.budget.trace import Tracer
 from rich.console import Console
 from rich.table import Table
 
-from acep_approx import compile_query
-from acep_approx.budget.history_graph import HELD_OUT, Past
-from acep_approx.budget.policies import depths, worth_of
+from acep_approx import Query, compile_query
+from acep_approx.budget.history_graph import HELD_OUT, HistoryGraph, Past
+from acep_approx.budget.policies import POLICIES, worth_of
 from acep_approx.budget.pricing import Prices, learn_prices
 from acep_approx.budget.shedder import RESERVE_EVENTS, RESERVE_SHARE
+from acep_approx.budget.trace import Tracer
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.run_tables import places
@@ -34,8 +34,6 @@ from acep_approx.matching.shedding import Allowance, Shedding, Worth
 from experiments import shed_clairvoyant, shed_comparators, shed_future, shed_metrics
 from experiments.shed_workloads import QUERIES, REAL, Workload, load, workloads
 from history.fitting import fit_scheme
-from history.graph import Graph
-from history.values import Values, fit_values
 
 BUDGETS = (0.02, 0.05, 0.10, 0.20, 0.50)
 SEEDS = 5
@@ -66,51 +64,52 @@ class Learned:
     Parameters
     ----------
     workload : Workload
-    plan : Plan
+    query : Query
     """
 
-    def __init__(self, workload: Workload, plan: Plan) -> None:
+    def __init__(self, workload: Workload, query: Query) -> None:
+        plan = query.plan
         assert plan.registers is not None
         self.plan, self.automaton = plan, plan.registers
-        self.past = Past(plan, workload.train, {"unit": workload.unit} if workload.unit else {})
+        unit = {"unit": workload.unit} if workload.unit else {}
+        self.past = Past(plan, workload.train, dict(unit))
         cut = self.past.cut(1 - HELD_OUT)
+        self.known = HistoryGraph(query).fit(workload.train, **unit)
         tracer = Tracer(plan, self.past.schema, self.past.roles)
         traces = [trace for batch in self.past.batches[:cut] for trace in tracer.push(batch)] + list(tracer.finish())
         self.held_out = self.past.batches[cut:]
         self.trace = max(traces, key=lambda trace: len(trace.place))  # the comparators learn from one
-        self.graph = Graph(fit_scheme(tracer.remembered.places, self.past.window, self.trace))
-        for trace in traces:
-            self.graph.observe(trace)
+        self.scheme = fit_scheme(tracer.remembered.places, self.past.window, self.trace)
 
     def worth(self, policy: str) -> Worth:
         """What runs are worth by a policy."""
-        scheme = self.graph.scheme
         if policy in OURS:
-            values = fit_values(self.graph, depths(self.automaton), coverage=policy == "history")
-            return worth_of(self.automaton, scheme, values)
-        gain, cost = shed_comparators.POLICIES[policy](self.trace, scheme)
-        alone = np.full((scheme.groups, 1), -1)
-        found = worth_of(self.automaton, scheme, Values(gain, cost, np.zeros(scheme.groups), alone))
+            return POLICIES[policy](self.automaton, self.known.graph_, self.known.overlap_)
+        gain, cost = shed_comparators.POLICIES[policy](self.trace, self.scheme)
+        found = worth_of(self.automaton, self.scheme, gain, cost)
         return replace(found, spread=BY_LOT, coin_per_run=True) if policy == "random" else found
 
     def prices(self, worth: Worth) -> Prices:
         """What budgets cost with it."""
-        return learn_prices(self.plan, worth, self.held_out, self.past.bind, output="matches")
+        return learn_prices(self.plan, worth, self.held_out, self.past.bind)
 
 
 def measure(workload: Workload, policies: Sequence[str], seeds: Sequence[int]) -> Iterator[Result]:
     """Run all policies on the second half of a stream at all budgets."""
-    plan = compile_query(workload.query, engine="runs").plan
+    query = compile_query(workload.query, engine="runs")
+    plan = query.plan
     begun = time.perf_counter()
     exact = shed_metrics.exact(Matcher(plan, unit=workload.unit), workload.test)
     exact_seconds = time.perf_counter() - begun
     counted = Matcher(plan, unit=workload.unit)
     counted.push(workload.test)
     relevant = counted.progress.relevant
-    learned = Learned(workload, plan)
+    learned = Learned(workload, query)
     for policy in policies:
         worth = _knowing(workload, plan, exact) if policy == CLAIRVOYANT else learned.worth(policy)
-        prices = None if policy == CLAIRVOYANT else learned.prices(worth)
+        prices = None
+        if policy != CLAIRVOYANT:
+            prices = learned.known.prices_ if policy == "history" else learned.prices(worth)
         for budget in BUDGETS:
             rate = budget * exact.steps / relevant
             price = prices.price(budget) if prices else 1e-6

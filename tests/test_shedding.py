@@ -50,9 +50,10 @@ def random_worth(query: Query, table: pa.Table, seed: int) -> Worth:
             some.append(Feature("key", -1, 3, groups={"p": 0, "q": 1, "1": 1}))
         features.append(some)
     groups = [int(np.prod([f.buckets for f in some])) for some in features]
-    vertices, total = sum(groups) * 4 * 3, sum(groups)
+    vertices = sum(groups) * 4 * 3
     rng = np.random.default_rng(seed)
-    covers = [sorted({g, *rng.integers(0, total, random.randrange(3)).tolist()}) for g in range(total)]
+    pools = len(features)
+    covers = [[p, *rng.integers(0, pools, random.randrange(3)).tolist()] for p in range(pools)]
     window = max(query.plan.query.window.amount, 1)
     return Worth(
         features=features,
@@ -60,7 +61,7 @@ def random_worth(query: Query, table: pa.Table, seed: int) -> Worth:
         since=(0, int(window // 4)),
         gain=rng.exponential(size=vertices),
         cost=rng.uniform(0.1, 3, vertices),
-        overlap=rng.uniform(0, 1, total),
+        overlap=rng.uniform(0, 1, pools),
         covers=covers,
         coin_per_run=random.random() < 0.5,
     )
@@ -225,13 +226,13 @@ def test_shed_runs_are_logged_with_their_scores() -> None:
     table = stream(1500)
     features = [(), (Feature("int", 0, 3, (10.0,)),), (), (), ()]
     gain, ones = np.linspace(0.1, 1, 7 * 8), np.ones(7 * 8)
-    worth = Worth(features, 4, (0,), gain, ones, np.full(7, 0.5), [(g,) for g in range(7)])
+    worth = Worth(features, 4, (0,), gain, ones, np.full(5, 0.5), [(p,) for p in range(5)])
     allowance = Allowance(rate=4.0, price=0.2, reserve=100.0)
     shedding = Shedding(worth, allowance, logs_shed=True)
     _, matcher = run(EXPLODING, table, shedding)
     log = engine_of(matcher).logged()
     assert len(log) == shedding.counts.sum() > 100
-    reasons = np.bincount(log[:, 0], minlength=4)
+    reasons = np.bincount(log[:, 0], minlength=5)
     assert reasons.tolist() == shedding.counts.sum(axis=0).tolist()
     born = log[log[:, 0] == kernel_shed.LOW_PRICE]
     scores, prices = np.ascontiguousarray(born[:, 9]).view(float), np.ascontiguousarray(born[:, 10]).view(float)
@@ -260,7 +261,7 @@ def test_the_richest_of_two_kinds_is_kept() -> None:
     query = "PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> a.x WITHIN 60"
     gain = np.array([1.0, 1e-4, 1.0, 1e-4, 1.0, 1.0])
     features = [(), (Feature("int", 0, 3, (25.0,)),), (), ()]
-    worth = Worth(features, 1, (), gain, np.ones(6), np.zeros(6), [()] * 6)
+    worth = Worth(features, 1, (), gain, np.ones(6), np.zeros(4), [()] * 4)
     shedding = Shedding(worth, Allowance(rate=12.0, price=0.5, reserve=-1.0))
     matcher = Matcher(compile_query(query, engine="runs").plan, shedding=shedding)
     found = matcher.push(table)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from acep_approx.budget.choosing import choose
 from acep_approx.budget.policies import history as by_history
 from acep_approx.budget.pricing import Prices, Replay, learn_prices
 from acep_approx.budget.trace import Tracer
@@ -23,14 +24,15 @@ from history import store
 from history.fitting import fit_scheme
 from history.graph import MOST_BUNDLES, Graph
 from history.trace import Trace
+from history.vectors import Place, Scheme
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.api import Query
 
-HELD_OUT = 0.3
-"""Share of the past, its end, that prices are learned from; the graph learns from it afterwards."""
+HELD_OUT = 0.4
+"""Share of the past, its end, that readings are judged on; the graph learns from it afterwards."""
 Progress = Callable[[str, float], None]
 """Called with what is being done and how much of it, from 0 to 1."""
 
@@ -53,6 +55,8 @@ class HistoryGraph:
     ----------
     graph_ : history.graph.Graph
         Vertices, edges, bundles and match maps.
+    overlap_ : float
+        Share of its match points that a run is taken to lose beside a later one; found by replays.
     prices_ : Prices
         What replays of the end of the past did at several prices: work, match points.
     steps_per_event_ : float
@@ -81,7 +85,7 @@ class HistoryGraph:
         self.gap = gap
         self.most_bundles = most_bundles
         self.events_ = self.points_ = 0
-        self.steps_per_event_ = 0.0
+        self.steps_per_event_ = self.overlap_ = 0.0
         self.prices_ = Prices()
         self.version_ = 0
         self._steps = 0
@@ -117,32 +121,35 @@ class HistoryGraph:
 
         Notes
         -----
-        The past is cut in time: the graph of its first seven tenths sets prices on the rest, and then learns the rest.
-        Complexity: about 3 exact runs over the past with lineage, and 14 cheaper ones over its end.
+        The past is cut in time: of what its first six tenths teach, the reading is kept that finds most of the rest,
+        and its recall there is what ``prices_`` says. Then all of the past is learned from, and prices are set anew.
+        Complexity: two exact runs over the past with lineage, and about 80 cheaper ones over its end.
         """
         self.__dict__.pop("graph_", None)
         self.events_ = self.points_ = self._steps = 0
         past = Past(self.plan, events, roles)
         cut = past.cut(1 - HELD_OUT)
-        if on_progress:
-            on_progress("learning", 0.0)
-        self._learn(past, past.batches[:cut])
-        if on_progress:
-            on_progress("setting prices", 0.5)
-        replays = 0
-
-        def done(_: Replay) -> None:
-            nonlocal replays
-            replays += 1
-            if on_progress:
-                on_progress("setting prices", 0.5 + 0.03 * replays)
-
-        worth = by_history(past.registers, self.graph_, self._window)
+        tell = on_progress or (lambda _what, _share: None)
+        tell("learning", 0.0)
+        graphs: dict[str, Graph] = {}
+        for trace in self._traces(past, past.batches[:cut]):
+            for name, features in (("with features", True), ("without features", False)):
+                if name not in graphs:
+                    graphs[name] = self._graph(past, trace, with_features=features)
+                graphs[name].observe(trace)
         held_out = past.batches[cut:] or past.batches
-        self.prices_ = learn_prices(self.plan, worth, held_out, past.bind, on_replay=done)
-        self._learn(past, past.batches[cut:])
-        if on_progress:
-            on_progress("learned", 1.0)
+        found = choose(self.plan, graphs, held_out, past.bind, lambda done: tell("choosing", 0.2 + 0.5 * done))
+        self.overlap_ = found.overlap
+        tell("learning", 0.7)
+        self.events_ = self.points_ = self._steps = 0
+        for trace in self._traces(past, past.batches):
+            if not self.is_fitted:
+                self.graph_ = self._graph(past, trace, with_features=found.name == "with features")
+            self.graph_.observe(trace)
+        tell("setting prices", 0.9)
+        worth = by_history(past.registers, self.graph_, self.overlap_)
+        self.prices_ = found.prices.at(learn_prices(self.plan, worth, held_out, past.bind))
+        tell("learned", 1.0)
         return self
 
     def partial_fit(self, events: Any, **roles: Any) -> Self:
@@ -154,22 +161,29 @@ class HistoryGraph:
             return self.fit(events, **roles)
         past = Past(self.plan, events, roles)
         self._same_window(past.window)
-        self._learn(past, past.batches)
+        for trace in self._traces(past, past.batches):
+            self.graph_.observe(trace)
         return self
 
-    def _learn(self, past: Past, batches: Sequence[EventBatch]) -> None:
+    def _traces(self, past: Past, batches: Sequence[EventBatch]) -> Iterator[Trace]:
+        """Run over the past, and count what it took."""
         self._window = past.window
         tracer = Tracer(self.plan, past.schema, past.roles)
+        self._places = tracer.remembered.places
         for trace in _traces(tracer, batches):
-            if not self.is_fitted:
-                gap = past.window if self.gap == "window" else int(self.gap)
-                scheme = fit_scheme(tracer.remembered.places, past.window, trace)
-                self.graph_ = Graph(scheme, gap, self.most_bundles)
-            self.graph_.observe(trace)
             self.points_ += len(trace.point_row)
+            yield trace
         self.events_ += tracer.progress.events
         self._steps += tracer.progress.steps
         self.steps_per_event_ = self._steps / max(self.events_, 1)
+
+    def _graph(self, past: Past, trace: Trace, *, with_features: bool) -> Graph:
+        """An empty graph, its vertices learned from a first trace."""
+        gap = past.window if self.gap == "window" else int(self.gap)
+        if with_features:
+            return Graph(fit_scheme(self._places, past.window, trace), gap, self.most_bundles)
+        bare = tuple(Place(state, errors) for state, errors in self._places)
+        return Graph(Scheme(bare, past.window), gap, self.most_bundles)
 
 
     # --- keeping --------------------------------------------------------------------------------------------
@@ -233,6 +247,7 @@ class HistoryGraph:
             "points": self.points_,
             "steps_per_event": self.steps_per_event_,
             "gap": self.gap,
+            "overlap": self.overlap_,
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
         }
         return store.save(self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes)
@@ -262,7 +277,8 @@ class HistoryGraph:
             store.load(path, known.fingerprint(window))  # refuses, and says why
         known.graph_, known.version_, known._window = stored.graph, stored.version, window
         known.events_, known.points_ = stored.notes["events"], stored.notes["points"]
-        known.steps_per_event_ = stored.notes["steps_per_event"]
+        known.steps_per_event_, known.overlap_ = stored.notes["steps_per_event"], stored.notes["overlap"]
+        known._steps = round(known.steps_per_event_ * known.events_)
         known.prices_ = Prices(tuple(Replay(price, steps, points) for price, steps, points in stored.notes["prices"]))
         return known
 

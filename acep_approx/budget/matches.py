@@ -23,6 +23,7 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.matches import Matches
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.planner import Plan
+from acep_approx.matching.renumber import renumbered
 from acep_approx.matching.runs import Runs
 
 SHOWN_PATHS = 6
@@ -48,10 +49,11 @@ class BudgetedMatches(Matches):
     def __init__(self, plan: Plan, source: Source, options: dict[str, Any], load: Load, **more: Any) -> None:
         super().__init__(plan, source, options, **more)
         self.load = load
-        if load.budget.unit == "%" and load.history is None and not load.budget.is_unlimited:
-            raise full_work_unknown(load.budget)
-        if load.policy_name in LEARNED and load.history is None:
-            raise no_history(load.policy_name)
+        if load.history is None and plan.registers is not None:
+            if load.budget.unit == "%" and not load.budget.is_unlimited:
+                raise full_work_unknown(load.budget)
+            if load.policy_name in LEARNED:
+                raise no_history(load.policy_name)
         self.shedder: Shedder | None = None
         self._pipeline: Pipeline | None = None
         self._seconds = 0.0
@@ -89,6 +91,11 @@ class BudgetedMatches(Matches):
             if len(log):
                 self._logged.append(shed_table(log, self._pipeline))
 
+    @property
+    def window(self) -> int:
+        """The window of the last call that found matches: in ticks, or in events; 0 before."""
+        return self._pipeline.window if self._pipeline is not None else 0
+
     def shed(self) -> pa.Table:
         """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
 
@@ -101,7 +108,9 @@ class BudgetedMatches(Matches):
             raise UsageError(
                 "the runs that are shed were not written down", code="ACEP-U039", hint="ask for them with log_shed=True"
             )
-        return pa.concat_tables(self._logged) if self._logged else pa.table({})
+        if not self._logged:
+            return pa.table({})
+        return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
 
     def record(self, source: str = "") -> RunRecord:
         """The books of the last call that found matches.
@@ -132,8 +141,9 @@ class BudgetedMatches(Matches):
             recall=done.recall() if done else None,
             point_ticks=ticks[order],
             point_errors=done.points.joined("errors")[order] if done else empty,
-            bundles=_bundles(ticks[order], pipeline.window if pipeline else 0),
+            bundles=_bundles(ticks[order], self.window),
             paths=_paths(known) if known else (),
+            late=self.source.late.count,
             malformed=self.source.malformed.count,
             without_key=self.progress.without_key,
             seconds=self._seconds,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.automaton.words import register_text
+from acep_approx.budget.trace import AHEAD, PACE_NAME, register_names
 from acep_approx.errors import UsageError
 from acep_approx.matching.run_tables import places
 from acep_approx.matching.shedding import Feature, Worth
-from history.values import Values, fit_values
+from history.trace import KEY
+from history.values import fit_values
+from history.vectors import Feature as Known
 
 if TYPE_CHECKING:
     from history.graph import Graph
@@ -22,38 +25,45 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 PARTS = 16
 """Parts of the window where no history says how many there are."""
+MEASURED = -1.0
+FEW = 20
+"""Match points that the mean of all places counts for where one place has seen few."""
 BY_LOT = 1e-3
 """Spread of the coin where it alone decides: scores lie between this and 1."""
 
 
-def history(automaton: RegisterAutomaton, graph: Graph | None, window: int) -> Worth:  # noqa: ARG001
-    """Gain per run-step as the history has it, less what runs that are kept reach as well."""
+def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:
+    """Gain per run-step as the history has it, less what runs that are kept reach as well.
+
+    ``overlap`` as in ``worth_of``; ``MEASURED``: each place has that of its runs in the past.
+    """
     known = _known(graph)
-    return worth_of(automaton, known.scheme, fit_values(known, depths(automaton)))
+    values = fit_values(known, coverage=False)
+    worth = worth_of(automaton, known.scheme, values.gain, values.cost, abs(overlap))
+    return replace(worth, overlap=measured_overlaps(known)) if overlap == MEASURED else worth
 
 
-def scores(automaton: RegisterAutomaton, graph: Graph | None, window: int) -> Worth:  # noqa: ARG001
+def scores(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """As ``history``, each run by itself: no run takes away from what another is worth."""
-    known = _known(graph)
-    return worth_of(automaton, known.scheme, fit_values(known, depths(automaton), coverage=False))
+    return history(automaton, graph, 0.0)
 
 
-def random(automaton: RegisterAutomaton, graph: Graph | None, window: int) -> Worth:  # noqa: ARG001
+def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """By lot: a coin per run, tossed once."""
     return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT, coin_per_run=True)
 
 
-def oldest(automaton: RegisterAutomaton, graph: Graph | None, window: int) -> Worth:  # noqa: ARG001
+def oldest(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """The runs that started first are shed first."""
     return _plain(automaton, lambda depth, part: 1.0 + part + 0.0 * depth)
 
 
-def most_advanced(automaton: RegisterAutomaton, graph: Graph | None, window: int) -> Worth:  # noqa: ARG001
+def most_advanced(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """The runs stay that have come the furthest."""
     return _plain(automaton, lambda depth, part: 1.0 + depth + 0.0 * part)
 
 
-Policy = Callable[[RegisterAutomaton, "Graph | None", int], Worth]
+Policy = Callable[[RegisterAutomaton, "Graph | None", float], Worth]
 POLICIES: dict[str, Policy] = {
     "history": history,
     "scores": scores,
@@ -61,7 +71,7 @@ POLICIES: dict[str, Policy] = {
     "oldest": oldest,
     "most-advanced": most_advanced,
 }
-"""By name; each gets the automaton, the history (None: there is none) and the window in ticks."""
+"""By name; each gets the automaton, the history graph (None: there is none) and the overlap to read it with."""
 LEARNED = frozenset({"history", "scores"})
 """Those that need a history."""
 
@@ -79,7 +89,7 @@ def policy_named(name: str) -> Policy:
     return POLICIES[name]
 
 
-def worth_of(automaton: RegisterAutomaton, scheme: Scheme, values: Values) -> Worth:
+def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: Floats, overlap: float = 0.0) -> Worth:
     """What a history knows, for the kernel.
 
     Parameters
@@ -87,26 +97,73 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, values: Values) -> Wo
     automaton : RegisterAutomaton
     scheme : Scheme
         Its places are the pools of the automaton, in their order.
-    values : Values
+    gain, cost : float64 arrays, shape (vertices,)
+        Match points to come, and run-steps.
+    overlap : float, default 0
+        Share of its match points that a run loses beside a later one of its place, or of one further on; 0: coverage
+        is off.
     """
+    names = register_names(automaton)
     features = []
     for (state, _), place in zip(places(automaton), scheme.places, strict=True):
-        columns = {register_text(register): number for number, register in enumerate(automaton.live[state])}
-        features.append(
-            [
-                Feature("key" if f.name == "key" else f.kind, columns.get(f.name, -1), f.buckets, f.edges, f.groups)
-                for f in place.features
-            ]
-        )
+        columns = {names[r]: number for number, r in enumerate(automaton.live[state]) if r in names}
+        features.append([_feature(feature, columns, automaton, state) for feature in place.features])
     return Worth(
         features=features,
         remaining=scheme.remaining,
         since=tuple(scheme.since_limits.tolist()),
-        gain=values.gain,
-        cost=values.cost,
-        overlap=values.overlap,
-        covers=[row[row >= 0].tolist() for row in values.covers],
+        gain=gain,
+        cost=cost,
+        overlap=np.full(len(scheme.places), overlap),
+        covers=covering(automaton) if overlap > 0 else [()] * len(scheme.places),
     )
+
+
+def covering(automaton: RegisterAutomaton) -> list[list[int]]:
+    """Per place those whose runs can stand for its own: itself, and all that its runs can get to."""
+    pools = places(automaton)
+    arcs = automaton.automaton.arcs
+    number = {pool: n for n, pool in enumerate(pools)}
+    after = [
+        {
+            number[step.target, errors + arcs[step.arc].cost]
+            for step in automaton.steps
+            if step.source == state and (step.target, errors + arcs[step.arc].cost) in number
+        }
+        for state, errors in pools
+    ]
+    found = []
+    for place in range(len(pools)):
+        reached = [place]
+        for other in reached:  # grows while it runs
+            reached += sorted(after[other] - set(reached))
+        found.append(reached)
+    return found
+
+
+def _feature(known: Known, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> Feature:
+    """A feature as the kernel looks it up."""
+    rest = known.buckets, known.edges, known.groups
+    if known.name == KEY:
+        return Feature("key", -1, *rest)
+    if known.name == PACE_NAME:
+        return Feature("pace", -1, *rest)
+    if known.name.endswith(AHEAD):
+        column = columns[known.name.removesuffix(AHEAD)]
+        return Feature("ahead", column, *rest, of=automaton.live[state][column].of)
+    return Feature(known.kind, columns[known.name], *rest)
+
+
+def measured_overlaps(graph: Graph) -> Floats:
+    """Per place, which share of the points that a run could still reach one with a later start reached as well."""
+    counts, place = graph.counts, graph.scheme.place_of_group
+    shares = np.zeros(len(graph.scheme.places))
+    ours = place[counts.covered] == place[counts.cover]
+    everything = counts.shared[ours].sum() / max(counts.shareable[ours].sum(), 1)
+    for number in range(len(shares)):
+        mine = ours & (place[counts.covered] == number)
+        shares[number] = (counts.shared[mine].sum() + FEW * everything) / (counts.shareable[mine].sum() + FEW)
+    return shares
 
 
 def depths(automaton: RegisterAutomaton) -> npt.NDArray[np.int64]:

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.pipeline import OutputKind
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.runs import RunEvents
 from acep_approx.matching.shedding import Allowance, Shedding, Worth
 
-MOST_RUNS_OVER = 14
+MERGE = "equal,chain"
+"""Points are found with the work that listing matches takes: without dropping runs that another dominates."""
 LEAST_SHARE = 0.01
 FACTOR = 8.0
 """By how much the price is raised or lowered while its range is looked for."""
@@ -81,6 +81,16 @@ class Prices:
         order = np.argsort(shares, kind="stable")
         return float(np.exp(np.interp(np.log(share), shares[order], logs[order])))
 
+    def at(self, others: Prices) -> Prices:
+        """The same work and points, at the prices that others have for that work."""
+        exact = self.replays[0]
+        moved = [
+            Replay(others.price(replay.steps / exact.steps), replay.steps, replay.points)
+            for replay in self.replays[1:]
+            if replay.steps > 0
+        ]
+        return Prices((exact, *sorted(moved, key=lambda replay: replay.price)))
+
     def recall(self, share: float) -> float:
         """The recall that a share of the work gave."""
         order = np.argsort(self.shares, kind="stable")
@@ -94,8 +104,8 @@ def learn_prices(
     past: Sequence[EventBatch],
     bind: Callable[[Matcher], None],
     *,
-    output: OutputKind = "points",
-    on_replay: Callable[[Replay], None] | None = None,
+    known: Sequence[Replay] = (),
+    most: int = 14,
 ) -> Prices:
     """Run over the past at several prices.
 
@@ -108,49 +118,47 @@ def learn_prices(
         Events that ``worth`` was not learned from.
     bind : callable
         Binds a matcher to the columns of these events.
-    output : {"points", "matches"}
-        What will be asked for: merging, and so the work, depends on it.
-    on_replay : callable, optional
-        Called after each run.
+    known : sequence of Replay
+        Runs that need not be done again: the exact one first.
+    most : int, default 14
+        Runs in all.
 
-    Complexity: at most 14 runs, of which the dear ones do little.
+    Complexity: so many runs, of which the dear ones do little.
     """
 
     def run(price: float) -> Replay:
         counting = _Counting(worth, Allowance(price=price, reserve=-1.0))
-        matcher = Matcher(plan, output=output, shedding=counting)
+        matcher = Matcher(plan, output="points", merge=MERGE, shedding=counting)
         bind(matcher)
         for batch in past:
             for _ in matcher.run(batch):
                 pass
-        replay = Replay(price, matcher.progress.steps + int(counting.on_passes), counting.points)
-        if on_replay:
-            on_replay(replay)
-        return replay
+        return Replay(price, matcher.progress.steps + int(counting.on_passes), counting.points)
 
-    exact = run(0.0)
-    found = [exact, run(START)] if exact.steps else [exact]
-    if exact.steps:
-        _bracket(found, run)
-        _fill(found, run)
+    found = list(known) or [run(0.0)]
+    if found[0].steps:
+        if len(found) == 1:
+            found.append(run(START))
+            _bracket(found, run, most * 2 // 3)
+        _fill(found, run, most)
     return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
 
 
-def _bracket(found: list[Replay], run: Callable[[float], Replay]) -> None:
+def _bracket(found: list[Replay], run: Callable[[float], Replay], most: int) -> None:
     """Raise the price until hardly any work is left, and lower it until most is."""
     exact, price = found[0], START
-    while len(found) < MOST_RUNS_OVER // 2 and found[-1].steps > LEAST_SHARE * exact.steps:
+    while len(found) < most - 2 and found[-1].steps > LEAST_SHARE * exact.steps:
         price *= FACTOR
         found.append(run(price))
     price = START
-    while len(found) < MOST_RUNS_OVER * 2 // 3 and max(replay.steps for replay in found[1:]) < exact.steps / 2:
+    while len(found) < most and max(replay.steps for replay in found[1:]) < exact.steps / 2:
         price /= FACTOR
         found.append(run(price))
 
 
-def _fill(found: list[Replay], run: Callable[[float], Replay]) -> None:
+def _fill(found: list[Replay], run: Callable[[float], Replay], most: int) -> None:
     """Halve the widest gap between shares until all are close."""
-    while len(found) < MOST_RUNS_OVER:
+    while len(found) < most:
         some = sorted(found[1:], key=lambda replay: replay.price)
         gaps = [
             (np.log(max(low.steps, 1) / max(high.steps, 1)), (low.price * high.price) ** 0.5)

@@ -20,7 +20,7 @@ from acep_approx.matching.shedding import REASONS, Feature, Shedding, seed_word
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-REASON, POOL, ROW, TICK, SLOT, START, LAST, LINK, MARK, SCORE, PRICE, COVER = range(kernel.LOG)
+REASON, POOL, ROW, TICK, SLOT, START, LAST, LINK, MARK, SCORE, PRICE, COVER, PACE = range(kernel.LOG)
 
 
 def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
@@ -40,12 +40,14 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         last event; numbers within the partition in a count window), ``at`` and ``row``, the event before or at which it
         was shed; ``reason``; ``remembers``, its registers in words; the terms of its score: ``gain``, match points that
         it may still lead to; ``covered``, those of them that a run which is kept reaches as well; ``cost``, run-steps
-        to come; ``score`` and ``price``. Those shed for the bound by the dozen have no score. Complexity: linear.
+        to come; ``coin``, 1 or a little less, which breaks ties; ``score``, (gain - covered) / cost * coin; ``price``;
+        and ``vertex``, its match vector in the history. Those shed for the bound by the dozen have no score.
+        Complexity: linear.
     """
     engine = pipeline.engine
     assert isinstance(engine, Runs)
     shedding, tables = engine.shedding, engine.tables
-    gain, covered, cost = terms(log, shedding, engine)
+    gain, covered, cost, vertex = terms(log, shedding, engine)
     score, price = (np.ascontiguousarray(log[:, column]).view(np.float64) for column in (SCORE, PRICE))
     is_weighed = score > 0
     names = [state_name(tables.automaton, pool.state) for pool in tables.pools]
@@ -59,17 +61,19 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     columns["row"] = log[:, ROW]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, REASON]))
     columns["remembers"] = _registers(log, engine)
-    columns |= {"gain": gain, "covered": covered, "cost": cost}
+    columns |= {"gain": gain, "covered": covered, "cost": cost, "coin": coins(log, shedding)}
     columns |= {"score": pa.array(score, mask=~is_weighed), "price": pa.array(price, mask=~is_weighed)}
+    columns["vertex"] = vertex
     return pa.table(columns)
 
 
-def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats]:
-    """Gain, covered gain and cost of each run as the kernel looked them up; of known paths 0, 0 and 1."""
+def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats, Ints]:
+    """Gain, covered gain, cost and vertex of each run as the kernel looked them up; of known paths 0, 0, 1 and -1."""
     gain, covered, cost = np.zeros(len(log)), np.zeros(len(log)), np.ones(len(log))
+    vertex = np.full(len(log), -1, np.int64)
     worth = shedding.worth
     if worth is None or worth.paths is not None:
-        return gain, covered, cost
+        return gain, covered, cost, vertex
     parts, times, window = worth.remaining, len(worth.since) + 1, engine.window
     late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
     first_group = 0
@@ -80,20 +84,23 @@ def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, 
         first = group * parts * times + late[mine]
         left = np.maximum(log[mine, START] + window - log[mine, TICK], 0) * parts // (window + 1)
         cover = log[mine, COVER] + window - log[mine, TICK]
-        vertex = first + left * times
+        vertex[mine] = first + left * times
         other = worth.gain[first + np.maximum(cover, 0) * parts // (window + 1) * times]
-        gain[mine], cost[mine] = worth.gain[vertex], worth.cost[vertex]
-        covered[mine] = np.where(cover >= 0, worth.overlap[group] * np.minimum(gain[mine], other), 0.0)
+        gain[mine], cost[mine] = worth.gain[vertex[mine]], worth.cost[vertex[mine]]
+        covered[mine] = np.where(cover >= 0, worth.overlap[pool] * np.minimum(gain[mine], other), 0.0)
         first_group += groups
-    return gain, covered, cost
+    return gain, covered, cost, vertex
 
 
 def coins(log: Ints, shedding: Shedding) -> Floats:
-    """The coin of each run, from 0 to 1: it breaks ties."""
+    """What the coin of each run leaves of its score; without a worth, 1."""
+    worth = shedding.worth
+    if worth is None or worth.paths is not None:
+        return np.ones(len(log))
     hashed = mixed(mixed(np.int64(seed_word(shedding.allowance.seed) + 1), log[:, START]), log[:, SLOT])
-    if shedding.worth is not None and shedding.worth.coin_per_run:
+    if worth.coin_per_run:
         hashed = mixed(hashed, log[:, LAST])
-    return (hashed & 0xFFFF) / 65536.0
+    return worth.spread / (worth.spread + (hashed & 0xFFFF) / 65536.0)
 
 
 def _groups(log: Ints, features: Any, engine: Runs) -> Ints:
@@ -112,10 +119,25 @@ def _buckets(log: Ints, feature: Feature, engine: Runs) -> Ints:
         table = np.array([*(feature.groups.get(text, unknown) for text in texts), unknown], np.int64)
         codes = log[:, SLOT] if is_key else log[:, kernel.LOG + feature.column]
         return table[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))]
-    words = np.ascontiguousarray(log[:, kernel.LOG + feature.column])
-    numbers = words.view(np.float64) if feature.kind == "float" else words.astype(np.float64)
-    is_null = np.isnan(numbers) if feature.kind == "float" else words == NULL
-    return np.where(is_null, unknown, np.searchsorted(np.array(feature.edges), numbers, side="right")).astype(np.int64)
+    numbers = _numbers(log, feature, engine)
+    found = np.searchsorted(np.array(feature.edges), numbers, side="right")
+    return np.where(np.isnan(numbers), unknown, found).astype(np.int64)
+
+
+def _numbers(log: Ints, feature: Feature, engine: Runs) -> Floats:
+    """What a feature of numbers is of each run; NaN for NULL."""
+    if feature.kind == "pace":
+        return np.ascontiguousarray(log[:, PACE]).view(np.float64)
+    if feature.of is None:
+        return _floats(log[:, kernel.LOG + feature.column], is_real=feature.kind == "float")
+    events = engine.columns
+    is_real = events.kind(feature.of) == "float"
+    column = log.shape[1] - len(events.expressions) + events.place(feature.of)
+    return _floats(log[:, kernel.LOG + feature.column], is_real=is_real) - _floats(log[:, column], is_real=is_real)
+
+
+def _floats(words: Ints, *, is_real: bool) -> Floats:
+    return np.ascontiguousarray(words).view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
 
 
 def _times(ticks: Ints, pipeline: Pipeline) -> Any:

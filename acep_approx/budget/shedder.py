@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from acep_approx.matching.runs import RunEvents
 
 Ints = npt.NDArray[np.int64]
-RESERVE_SHARE = 0.05
+RESERVE_SHARE = 0.03
 """Share of what was granted so far that is held back for times of higher load."""
 RESERVE_EVENTS = 1024
 EPOCH_WINDOWS = 4
@@ -133,7 +133,9 @@ class Shedder(Shedding):
             known.check(self.plan, tables.window)
         policy = policy_named(self.load.policy_name)
         if not self.load.budget.is_unlimited:
-            self.worth = policy(tables.automaton, known.graph_ if known else None, tables.window)
+            self.worth = policy(
+                tables.automaton, known.graph_ if known else None, known.overlap_ if known else 0.0
+            )
         self.allowance = self._first_allowance(tables.window)
         super().bind(tables)
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
-from acep_approx.automaton.registers import ROW
+from acep_approx.automaton.registers import ROW, RegisterAutomaton
+from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.words import register_text, state_name
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
@@ -24,12 +25,29 @@ from acep_approx.matching.kernel_vm import NULL
 from acep_approx.matching.pipeline import Pipeline, Progress
 from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.programs import register_kind
+from acep_approx.matching.run_tables import places
 from acep_approx.matching.runs import Runs
-from acep_approx.matching.traced import POOL, REGISTERS, SLOT, START, TICK, Hindsight
+from acep_approx.matching.traced import PACE, POOL, REGISTERS, SLOT, START, TICK, Hindsight
 from history.trace import Trace
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+PACE_NAME, AHEAD = "pace", " ahead of now"
+"""The column of how many events of the key came of late, and what follows the name of a register that is compared with
+the event at hand."""
+
+
+def register_names(automaton: RegisterAutomaton) -> dict[Register, str]:
+    """A name for each register that a past can tell anything about, all different."""
+    distinct = list(dict.fromkeys(register for some in reachable(automaton) for register in some if register != ROW))
+    return dict(zip(distinct, _apart([register_text(register) for register in distinct]), strict=True))
+
+
+def reachable(automaton: RegisterAutomaton) -> list[tuple[Register, ...]]:
+    """The live registers of each place."""
+    return [automaton.live[state] for state, _ in places(automaton)]
 
 
 def _apart(names: list[str]) -> tuple[str, ...]:
@@ -60,12 +78,19 @@ class Remembered:
         ``"int"``, ``"float"`` or ``"text"``, one for each column; truth values and times are ``"int"``.
     registers : tuple of tuple of int
         Per place: to which of the columns each register of its runs belongs, -1: to none.
+    ahead : tuple of (int, int)
+        Columns of numbers that events have as well, and which column of an event that is: by how much the run was above
+        the event at hand is another column, behind those of the registers; the last one is the pace of the key.
+    event_columns : int
+        Columns of an event.
     """
 
     places: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
     kinds: tuple[str, ...]
     registers: tuple[tuple[int, ...], ...]
+    ahead: tuple[tuple[int, int], ...]
+    event_columns: int
 
     @classmethod
     def by(cls, engine: Runs) -> Remembered:
@@ -74,11 +99,18 @@ class Remembered:
         live = [automaton.live[pool.state] for pool in pools]
         distinct = list(dict.fromkeys(register for some in live for register in some if register != ROW))
         kinds = [register_kind(register, engine.columns) for register in distinct]
+        ahead = []
+        for number, register in enumerate(distinct):
+            if kinds[number] in ("int", "float") and register.of in engine.columns.expressions:
+                ahead.append((number, engine.columns.place(register.of)))
+        names = register_names(automaton)
         return cls(
             places=tuple((state_name(automaton, pool.state), pool.errors) for pool in pools),
-            columns=_apart([register_text(register) for register in distinct]),
-            kinds=tuple(kind if kind in ("float", "text") else "int" for kind in kinds),
+            columns=(*names.values(), *(f"{names[distinct[number]]}{AHEAD}" for number, _ in ahead), PACE_NAME),
+            kinds=(*(kind if kind in ("float", "text") else "int" for kind in kinds), *["float"] * (len(ahead) + 1)),
             registers=tuple(tuple(distinct.index(r) if r != ROW else -1 for r in some) for some in live),
+            ahead=tuple(ahead),
+            event_columns=len(engine.columns.expressions),
         )
 
     def values(self, births: Ints) -> list[Floats]:
@@ -103,6 +135,12 @@ class Remembered:
                 else:
                     nothing = -1.0 if self.kinds[column] == "text" else np.nan
                     found[column][mine] = np.where(words == NULL, nothing, words)
+        for number, (column, event_column) in enumerate(self.ahead):
+            words = births[:, births.shape[1] - self.event_columns + event_column]
+            is_real = self.kinds[column] == "float"
+            now = words.view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
+            found[len(self.kinds) - 1 - len(self.ahead) + number] = found[column] - now
+        found[-1] = births[:, PACE].copy().view(np.float64)
         return found
 
 

@@ -103,9 +103,11 @@ from acep_approx.matching.kernel_pools import (
 from acep_approx.matching.kernel_saved import load_runs, save_runs, save_words
 from acep_approx.matching.kernel_shed import (
     ENTRY,
+    LOGS,
     TOKENS,
     UNTESTED,
     admit,
+    end_shedding,
     find_newest,
     log_room,
     make_room,
@@ -304,7 +306,7 @@ def advance(
                 if status != DONE:
                     return status
                 if shape[SHEDS]:
-                    find_newest(shape, pools, words, floats, shed, worth, lookup, key)
+                    find_newest(shape, pools, words, shed)
             # the scalars of this event
             words[0] = row[ix(e)]
             for g in range(letters):
@@ -385,9 +387,10 @@ def advance(
                 if shape[KEEPS_LINEAGE] != NO_LINEAGE and (header[LINKS] + runs - children) * LINK > links.size:
                     header[ASK] = runs - children
                     return GROW_LINKS
-                if shape[SHEDS] and header[LOGGED] + 2 * (runs - children) * shed[ENTRY] > log.size:
-                    header[ASK] = 2 * (runs - children) * shed[ENTRY]
-                    return LOG_FULL
+                if shape[SHEDS] and shed[LOGS]:
+                    header[ASK] = 2 * (runs - children) * shed[ENTRY] + log_room(pools, shape, shed)
+                    if header[LOGGED] + header[ASK] > log.size:
+                        return LOG_FULL
                 ends = tables[ix(shape[STATES] + pool * STATE + 2)]
                 if (header[HITS] + (runs - children) * ends) * HIT > hits.size:
                     header[ASK] = (runs - children) * ends
@@ -412,6 +415,11 @@ def advance(
             for pool in range(1, pool_count):
                 if pools[ix(pool * POOL + RUNS)] > 0:
                     header[LIVE] -= drop_expired(pool * POOL, pools, words, index, now + 1)
+        if shape[SHEDS]:
+            end_shedding(
+                header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, now,
+                row[ix(e)], key,
+            )  # fmt: skip
         header[EXPIRED] = low
         at = shape[GUARDS_FIRST] + kind
         for i in range(tables[ix(at)], tables[ix(at + 1)]):

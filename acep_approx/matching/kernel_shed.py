@@ -1,7 +1,7 @@
 """Shedding: which runs a load budget lets live; worked in beside the steps of the runs engine.
 
 A run's *score* is what it may still lead to, by its run-steps to come; both are looked up by its vertex (place, group,
-remaining window, time since its last event). What a younger run of the same group, or of one further on, reaches as
+remaining window, time since its last event). What a younger run of the same place, or of one further on, reaches as
 well is no gain. Runs whose score is below the *price* are shed, at birth and in passes over pools that have been tested
 for a while; the price rises as the budget runs short. Before an event whose tests the budget does not cover, the runs
 of the lowest scores go until it does: so the bound holds at every event.
@@ -78,7 +78,6 @@ Ints = npt.NDArray[np.int64]
     COSTS,
     OVERLAPS,
     NEWEST,
-    GROUPS,
     COVERS,
     COVERING,
     COUNTS,
@@ -92,6 +91,7 @@ Ints = npt.NDArray[np.int64]
     SEED,
     EVENT_WORDS,
     EVENT_AT,
+    ADMITTED,
     EDGE,
 ) = range(40)
 """The first thirteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
@@ -102,19 +102,20 @@ MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, FACTOR, GRANTED, PASSES)
 
-PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 3, 5, 2
+PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
-"""Words of a place: first vertex, first group, features; per feature: kind, column, buckets, where its edges (in the
+"""Words of a place: first vertex, features; per feature: kind, column, buckets, where its edges (in the
 arena) or its table (in ``lookup``) begin, their number."""
 WHOLE, REAL, TABLE, KEY, PACE, AHEAD_WHOLE, AHEAD_REAL = range(7)
 """Kinds of features: a number, a floating point number, a text, the key; the pace of the key: how many of its events
 came of late; and by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
 the run)."""
 
-LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST = range(4)
-REASONS = 4
-"""Why runs are shed: the score at birth, or later, was below the price; the bound on run-steps, or on runs."""
-BORN = 4
+LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED = range(5)
+REASONS = 5
+"""Why runs are shed: the score at birth, or later, was below the price; the bound on run-steps, or on runs; a run that
+has just been made stands for them."""
+BORN = 5
 """Log entries that are births, not runs shed."""
 LOG_BIRTHS, LOG_SHED = 1, 2
 
@@ -127,8 +128,8 @@ PASS_UNITS = 2
 """What a pass costs per run, in run-steps (measured: docs/budget.md)."""
 PASS_EVERY = 24
 """Run-steps in a pool, per run of it, between two passes."""
-ON_PASSES = 0.1
-"""Share of the budget that is for passes."""
+ON_PASSES, SAVED_FOR_PASSES = 0.1, 0.01
+"""Share of the budget that is for passes, and what may be saved up of it."""
 ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
 LOG = 13
@@ -145,7 +146,7 @@ def group_of(
     """The group of a run: a number made of the buckets of its features."""
     group = 0
     base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-    for f in range(shed[ix(at + 2)]):
+    for f in range(shed[ix(at + 1)]):
         feature = at + PLACE_WORDS + f * FEATURE_WORDS
         kind, buckets, first = shed[ix(feature)], shed[ix(feature + 2)], shed[ix(feature + 3)]
         many, column = shed[ix(feature + 4)], shed[ix(feature + 1)]
@@ -183,10 +184,13 @@ def slice_of(shed: Ints, window: int, left: int) -> int:
 
 
 @inline
-def cover_of(shed: Ints, group: int) -> int:
-    """The latest start of a run that reaches what a run of this group does."""
+def cover_of(shed: Ints, pool: int, least: int) -> int:
+    """The latest start of a run that reaches what a run of this pool does.
+
+    The first of the pools that cover it is itself; ``least`` is 1 to leave that out.
+    """
     cover = NEVER
-    for i in range(shed[ix(shed[COVERS] + group)], shed[ix(shed[COVERS] + group + 1)]):
+    for i in range(shed[ix(shed[COVERS] + pool)] + least, shed[ix(shed[COVERS] + pool + 1)]):
         cover = max(cover, shed[ix(shed[NEWEST] + shed[ix(shed[COVERING] + i)])])
     return cover
 
@@ -227,7 +231,7 @@ def score_of(
     gain = worth[ix(shed[GAINS] + vertex)]
     if cover + window >= now:
         other = worth[ix(shed[GAINS] + first + slice_of(shed, window, cover + window - now) * shed[SINCE])]
-        gain -= worth[ix(shed[OVERLAPS] + shed[ix(at + 1)] + group)] * min(gain, other)
+        gain -= worth[ix(shed[OVERLAPS] + (at - shed[PLACES]) // PLACE)] * min(gain, other)
     h = hash_word(hash_word(shed[SEED] + 1, start), key)
     if shed[COIN]:
         h = hash_word(h, last)
@@ -287,6 +291,11 @@ def grant(header: Ints, shed: Ints, worth: Floats) -> None:
     worth[TOKENS] = min(room + (1.0 - ON_PASSES) * worth[RATE], worth[MOST_TOKENS])
     worth[PASS_TOKENS] += ON_PASSES * worth[RATE]
     worth[GRANTED] += worth[RATE]
+    spare = worth[PASS_TOKENS] - SAVED_FOR_PASSES * worth[GRANTED]
+    if spare > 0.0:  # few passes were needed
+        spare = min(spare, worth[MOST_TOKENS] - worth[TOKENS])
+        worth[PASS_TOKENS] -= spare
+        worth[TOKENS] += spare
     reserve = min(max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED]), worth[MOST_TOKENS] / 4.0)
     if shed[MOST_RUNS] >= 0:
         room = float(shed[MOST_RUNS] - header[LIVE])
@@ -342,7 +351,7 @@ def admit(
             continue
         start, mark = words[ix(base + child)], words[ix(marks + child)]
         group = group_of(at, pools, p, words, floats, shed, worth, lookup, child, key)
-        cover = cover_of(shed, shed[ix(at + 1)] + group)
+        cover = cover_of(shed, pool, 0)
         score = score_of(
             at, group, cover, start, now, words[ix(base + room + child)], now, row, key, shape, shed, worth, lookup,
             links,
@@ -361,69 +370,59 @@ def admit(
             continue
         if score < price and mark == AUDITED:
             words[ix(marks + child)] = WOULD_GO
-        newest = shed[NEWEST] + shed[ix(at + 1)] + group
+        newest = shed[NEWEST] + pool
         if words[ix(marks + child)] != WOULD_GO:  # what the policy would have shed covers nothing
             shed[ix(newest)] = max(shed[ix(newest)], start)
+            shed[ADMITTED] = max(shed[ADMITTED], start)
         move_run(pools, p, words, end, child)
         end += 1
     return end
 
 
 @inline
-def find_newest(
-    shape: Ints, pools: Ints, words: Ints, floats: Floats, shed: Ints, worth: Floats, lookup: Ints, key: int,
-) -> None:  # fmt: skip
-    """Look for the latest start in each group, after the runs of another key were brought in."""
-    if worth[PRICE] <= 0.0:
-        return
-    for group in range(shed[GROUPS]):
-        shed[ix(shed[NEWEST] + group)] = NEVER
+def find_newest(shape: Ints, pools: Ints, words: Ints, shed: Ints) -> None:
+    """Look for the latest start in each pool, after the runs of another key were brought in."""
     for pool in range(1, shape[POOLS]):
-        p, at = pool * POOL, shed[PLACES] + pool * PLACE
+        p, newest = pool * POOL, NEVER
         for run in range(pools[ix(p + RUNS)]):
-            group = group_of(at, pools, p, words, floats, shed, worth, lookup, run, key)
-            newest = shed[NEWEST] + shed[ix(at + 1)] + group
-            shed[ix(newest)] = max(shed[ix(newest)], words[ix(pools[ix(p + BASE)] + run)])
+            newest = max(newest, words[ix(pools[ix(p + BASE)] + run)])
+        shed[ix(shed[NEWEST] + pool)] = newest
 
 
 @called
 def weigh(
     shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, shed: Ints, worth: Floats, lookup: Ints,
-    pool: int, now: int, row: int, key: int, is_bound: bool,
+    pool: int, now: int, row: int, key: int, threshold: int,
 ) -> None:  # fmt: skip
     """Note the bin of the score of each run of a pool beside its mark, and count them.
 
-    The youngest are seen first: those behind them are weighed beside those in front. Protected runs are in the highest
-    bin where the bound asks (``is_bound``); those too old in none (bin 0 of the marks, the others begin at 1).
+    The youngest are seen first: those behind them are weighed beside those in front that stay, which are in the bin
+    ``threshold`` or above. -1: the bound asks; then all may stay, and protected runs are in the highest bin. Those too
+    old are in none (0 beside the mark; the others begin at 1).
     """
     p, at = pool * POOL, shed[PLACES] + pool * PLACE
     base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
     marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
     low = now - shape[WINDOW]
-    first = shed[NEWEST] + shed[ix(at + 1)]
-    if pool + 1 < shape[POOLS]:
-        last_group = shed[ix(at + PLACE + 1)] - shed[ix(at + 1)]
-    else:
-        last_group = shed[GROUPS] - shed[ix(at + 1)]
-    for group in range(last_group):
-        shed[ix(first + group)] = NEVER
+    newest = shed[NEWEST] + pool
+    shed[ix(newest)] = NEVER
     for back in range(pools[ix(p + RUNS)] - pools[ix(p + HEAD)]):
         run = pools[ix(p + RUNS)] - 1 - back
         start, mark = words[ix(base + run)], words[ix(marks + run)]
         if start < low:
             continue
         group = group_of(at, pools, p, words, floats, shed, worth, lookup, run, key)
-        cover = cover_of(shed, shed[ix(at + 1)] + group)
+        cover = cover_of(shed, pool, 0)
         link = words[ix(base + room + run)]
         score = score_of(
             at, group, cover, start, words[ix(marks + room + run)], link, now, row, key, shape, shed, worth, lookup,
             links,
         )  # fmt: skip
-        place = BINS - 1 if is_bound and mark != NORMAL else bin_of(shed, worth, score)
+        place = BINS - 1 if threshold < 0 and mark != NORMAL else bin_of(shed, worth, score)
         shed[ix(shed[HISTOGRAM] + place)] += 1
         words[ix(marks + run)] = mark | (place + 1) << 2
-        if mark != WOULD_GO:
-            shed[ix(first + group)] = max(shed[ix(first + group)], start)
+        if mark != WOULD_GO and place >= threshold:
+            shed[ix(newest)] = max(shed[ix(newest)], start)
 
 
 @inline
@@ -493,8 +492,8 @@ def pass_over(
     """Shed the runs of a pool that are no longer worth the price."""
     runs = pools[ix(pool * POOL + RUNS)]
     pay(shed, worth, runs)
-    weigh(shape, pools, words, floats, links, shed, worth, lookup, pool, now, row, key, False)
     threshold = bin_of(shed, worth, worth[PRICE_NOW])
+    weigh(shape, pools, words, floats, links, shed, worth, lookup, pool, now, row, key, threshold)
     cut(header, shape, pools, words, index, shed, log, pool, threshold, 0, now, row, key, TOO_OLD_PRICE)
 
 
@@ -520,7 +519,7 @@ def make_fit(
         for s in range(first, last):
             at = shape[SOURCES] + SOURCE_WORDS * s
             if tables[ix(at)] > 0 and tables[ix(at + 3)] < 0:
-                weigh(shape, pools, words, floats, links, shed, worth, lookup, tables[ix(at)], now, row, key, True)
+                weigh(shape, pools, words, floats, links, shed, worth, lookup, tables[ix(at)], now, row, key, -1)
     spare, threshold = int(max(worth[TOKENS], 0.0)), BINS
     if is_affordable:
         while threshold > 0 and shed[ix(shed[HISTOGRAM] + threshold - 1)] <= spare:
@@ -599,6 +598,71 @@ def make_room(
             header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, needed, now, row,
             key,
         )  # fmt: skip
+
+
+@called
+def let_proxies_stand(
+    header: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, index: Ints, shed: Ints,
+    worth: Floats, lookup: Ints, log: Ints, pool: int, now: int, row: int, key: int,
+) -> None:  # fmt: skip
+    """Shed the runs of a pool for which the children of this event stand, where the rest is not worth the price.
+
+    Looking at a run is a run-step of the budget: it has just been tested, and most often has made that child.
+    """
+    p, at = pool * POOL, shed[PLACES] + pool * PLACE
+    base, room, runs = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + RUNS)]
+    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
+    low, head = now - shape[WINDOW], pools[ix(p + HEAD)]
+    kept, cover = head, cover_of(shed, pool, 1)
+    for run in range(head, runs):
+        start, mark = words[ix(base + run)], words[ix(marks + run)]
+        goes = False
+        last = words[ix(marks + room + run)]
+        if low <= start <= cover and start <= shed[ADMITTED] and last < now and mark != WOULD_GO:
+            worth[TOKENS] -= 1.0
+            worth[PASSES] += 1.0
+            group = group_of(at, pools, p, words, floats, shed, worth, lookup, run, key)
+            link = words[ix(base + room + run)]
+            score = score_of(
+                at, group, cover, start, last, link, now, row, key, shape, shed, worth, lookup, links
+            )  # fmt: skip
+            goes = score < worth[PRICE_NOW]
+            if goes and mark != NORMAL:
+                words[ix(marks + run)] = WOULD_GO
+                goes = False
+            if goes and shed[LOGS] & LOG_SHED:
+                entry = note(PROXIED, header, pools, p, words, shed, log, run, now, row, key)
+                log[ix(entry + 9)] = bits_of(shed, worth, score)
+                log[ix(entry + 10)] = bits_of(shed, worth, worth[PRICE_NOW])
+                log[ix(entry + 11)] = cover
+        if not goes:
+            move_run(pools, p, words, kept, run)
+            kept += 1
+    if kept < runs:
+        gone = runs - kept
+        shed[ix(shed[COUNTS] + pool * REASONS + PROXIED)] += gone
+        header[SHED] += gone
+        header[LIVE] -= gone
+        pools[ix(p + COUNTED)] -= gone
+        pools[ix(p + RUNS)] = kept
+        index_runs(p, pools, words, index)
+
+
+@inline
+def end_shedding(
+    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, index: Ints,
+    shed: Ints, worth: Floats, lookup: Ints, log: Ints, kind: int, now: int, row: int, key: int,
+) -> None:  # fmt: skip
+    """After an event: where children were admitted, see for whom they stand."""
+    if shed[ADMITTED] > NEVER and worth[PRICE] > 0.0 and shed[PATHS_SIZE] == 0:
+        for s in range(tables[ix(shape[CLASS_FIRST] + kind)], tables[ix(shape[CLASS_FIRST] + kind + 1)]):
+            pool = tables[ix(shape[SOURCES] + SOURCE_WORDS * s)]
+            runs = pools[ix(pool * POOL + RUNS)] - pools[ix(pool * POOL + HEAD)]
+            if pool > 0 and runs > 0 and runs <= worth[TOKENS]:
+                let_proxies_stand(
+                    header, shape, pools, words, floats, links, index, shed, worth, lookup, log, pool, now, row, key
+                )
+    shed[ADMITTED] = NEVER
 
 
 @inline

@@ -14,6 +14,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.matching import kernel_shed as kernel
 from acep_approx.matching.kernel_pools import NEVER, hash_word
 from acep_approx.matching.run_tables import RunTables
+from acep_approx.query.syntax import Expression
 
 if TYPE_CHECKING:
     from acep_approx.events.stream import EventBatch
@@ -23,17 +24,18 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-FeatureKind = Literal["int", "float", "text", "key", "pace", "int ahead", "float ahead"]
+FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead"]
 KINDS = {
     "int": kernel.WHOLE,
     "float": kernel.REAL,
     "text": kernel.TABLE,
     "key": kernel.KEY,
     "pace": kernel.PACE,
-    "int ahead": kernel.AHEAD_WHOLE,
-    "float ahead": kernel.AHEAD_REAL,
+    "ahead": kernel.AHEAD_WHOLE,
 }
-REASONS = ("born below the price", "fell below the price", "bound on run-steps", "bound on runs")
+REASONS = (
+    "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
+)  # fmt: skip
 PATH = 4
 """Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
 WITHOUT_END = 1e18
@@ -46,8 +48,8 @@ class Feature:
 
     ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
     that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
-    how many of its events came of late; "ahead" by how much the register is above ``event_column`` of the event at
-    hand.
+    how many of its events came of late; "ahead" by how much the register is above what it is taken ``of`` in the event
+    at hand.
     """
 
     kind: FeatureKind
@@ -55,7 +57,7 @@ class Feature:
     buckets: int
     edges: tuple[float, ...] = ()
     groups: dict[str, int] = field(default_factory=dict)
-    event_column: int = 0
+    of: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ class Worth:
 
     ``features`` per pool (the first is that of the start); ``remaining`` equal parts of the window; ``since`` the
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
-    time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per group, groups numbered by pool:
-    what share of the gain others take away, and which. Ties are broken by a coin per lineage, or per run, that takes
-    away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and nothing else
+    time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
+    later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per
+    lineage, or per run, that takes away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and nothing else
     counts.
     """
 
@@ -167,11 +169,11 @@ class Shedding:
         worth = self.worth or _alike(len(pools))
         groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
         parts: dict[int, Ints] = {
-            kernel.PLACES: np.zeros(kernel.PLACE * (len(pools) + 1), np.int64),
+            kernel.PLACES: np.zeros(kernel.PLACE * len(pools), np.int64),
             kernel.GAINS: worth.gain.view(np.int64),
             kernel.COSTS: worth.cost.view(np.int64),
             kernel.OVERLAPS: worth.overlap.view(np.int64),
-            kernel.NEWEST: np.full(sum(groups), NEVER),
+            kernel.NEWEST: np.full(len(pools), NEVER),
             kernel.COVERS: np.concatenate(([0], np.cumsum([len(some) for some in worth.covers]))),
             kernel.COVERING: np.array([c for some in worth.covers for c in some], np.int64),
             kernel.COUNTS: np.zeros(len(pools) * kernel.REASONS, np.int64),
@@ -185,8 +187,9 @@ class Shedding:
         self._event_at = 1 + len(tables.guard_letters)
         self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
         self._write_places(worth, groups, int(starts[-1]))
-        self.words[[kernel.REMAINING, kernel.SINCE, kernel.GROUPS]] = worth.remaining, len(worth.since) + 1, sum(groups)
+        self.words[[kernel.REMAINING, kernel.SINCE]] = worth.remaining, len(worth.since) + 1
         self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
+        self.words[kernel.ADMITTED] = NEVER
         self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         self.floats[kernel.SPREAD] = worth.spread
         self.floats[kernel.FACTOR] = 1.0
@@ -194,24 +197,22 @@ class Shedding:
         self._write_paths(worth)
 
     def _write_places(self, worth: Worth, groups: Sequence[int], edges_at: int) -> None:
-        first_vertex = first_group = 0
+        first_vertex = 0
         for pool, features in enumerate(worth.features):
             at = int(self.words[kernel.PLACES]) + pool * kernel.PLACE
-            self.words[at : at + kernel.PLACE_WORDS] = first_vertex, first_group, len(features)
+            self.words[at : at + kernel.PLACE_WORDS] = first_vertex, len(features)
             for number, feature in enumerate(features):
                 word = at + kernel.PLACE_WORDS + number * kernel.FEATURE_WORDS
-                kind = KINDS[feature.kind]
-                column = max(feature.column, 0)
-                if feature.kind.endswith("ahead"):
-                    column += (self._event_at + feature.event_column) << 16
+                kind, column = KINDS[feature.kind], max(feature.column, 0)
+                if feature.of is not None:
+                    events = self.tables.scalars.columns
+                    column += (self._event_at + events.place(feature.of)) << 16
+                    kind = kernel.AHEAD_REAL if events.kind(feature.of) == "float" else kind
                 self.words[word : word + 5] = kind, column, feature.buckets, edges_at, len(feature.edges)
                 edges_at += len(feature.edges)
                 if feature.kind in ("text", "key"):
                     self._tables.append((word, feature))
             first_vertex += groups[pool] * worth.remaining * (len(worth.since) + 1)
-            first_group += groups[pool]
-        end = int(self.words[kernel.PLACES]) + len(worth.features) * kernel.PLACE
-        self.words[end : end + 2] = first_vertex, first_group
 
     def _write_paths(self, worth: Worth) -> None:
         if worth.paths is None:

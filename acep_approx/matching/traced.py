@@ -37,9 +37,9 @@ PARTS = 8
 """Equal parts of the window: a run is visited when it enters one."""
 CHUNK = 1 << 19
 """Links, or events, that are kept until windows that have closed are looked at."""
-POOL, TICK, SLOT, START, LINK, REGISTERS = range(6)
+POOL, TICK, SLOT, START, LINK, PACE, REGISTERS = range(7)
 """Words of a birth."""
-LOGGED = [1, 3, 4, 5, 7]
+LOGGED = [1, 3, 4, 5, 7, 12]
 """Where the words before the registers stand in a log entry; see ``kernel_shed.LOG``."""
 
 
@@ -49,9 +49,9 @@ class Hindsight:
 
     Attributes
     ----------
-    births : numpy.ndarray of int64, shape (births, 5 + registers)
-        Pool, tick, slot, start, link (of no use any more), and the registers that are live in the pool: floats by
-        their bits, texts as codes.
+    births : numpy.ndarray of int64, shape (births, 6 + registers + columns)
+        Pool, tick, slot, start, link (of no use any more), pace of the key, the registers that are live in the pool,
+        and the columns of the event: floats by their bits, texts as codes.
     visits : numpy.ndarray of int64, shape (7, visits)
         See ``kernel_trace.VISIT``; masks by their bits.
     points : numpy.ndarray of int64, shape (points, 3)
