@@ -26,7 +26,7 @@ def imported(code: str) -> set[str]:
     return set(done.stderr.split())
 
 
-COMMANDS = ("run", "why", "check", "explain")
+COMMANDS = ("run", "train", "tune", "replay", "why", "check", "explain")
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", *(f"{command} --help" for command in COMMANDS)])

@@ -57,9 +57,9 @@ class Cohort:
     >>> cohort = Cohort(share=0.05, epoch=100, window=20)
     >>> ticks = np.arange(4_000)
     >>> audited = cohort.cells(np.zeros(4_000, np.int64), ticks) >= 0
-    >>> np.unique(ticks[audited] // 100)  # two of forty epochs
-    array([12, 30])
-    >>> cohort.protects(np.array([0, 0]), np.array([1_179, 1_180]))  # a window before the twelfth
+    >>> np.unique(ticks[audited] // 100)  # three of forty epochs
+    array([ 8, 26, 30])
+    >>> cohort.protects(np.array([0, 0]), np.array([779, 780]))  # a window before the eighth
     array([False,  True])
     """
 

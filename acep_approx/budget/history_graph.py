@@ -119,6 +119,11 @@ class HistoryGraph:
         HistoryGraph
             Itself.
 
+        Raises
+        ------
+        UsageError
+            ``ACEP-U046``: no event of the past begins a match.
+
         Notes
         -----
         The past is cut in time: of what its first six tenths teach, the reading is kept that finds most of the rest,
@@ -132,11 +137,17 @@ class HistoryGraph:
         tell = on_progress or (lambda _what, _share: None)
         tell("learning", 0.0)
         graphs: dict[str, Graph] = {}
-        for trace in self._traces(past, past.batches[:cut]):
+        for trace in self._traces(past, past.batches[:cut] or past.batches):
             for name, features in (("with features", True), ("without features", False)):
                 if name not in graphs:
                     graphs[name] = self._graph(past, trace, with_features=features)
                 graphs[name].observe(trace)
+        if not graphs:
+            raise UsageError(
+                "there is nothing to learn from: no event of the past begins a match",
+                code="ACEP-U046",
+                hint="give a past with events of the first variable's type, or a longer one",
+            )
         held_out = past.batches[cut:] or past.batches
         found = choose(self.plan, graphs, held_out, past.bind, lambda done: tell("choosing", 0.2 + 0.5 * done))
         self.overlap_ = found.overlap
@@ -170,8 +181,10 @@ class HistoryGraph:
         self._window = past.window
         tracer = Tracer(self.plan, past.schema, past.roles)
         self._places = tracer.remembered.places
+        last = -1
         for trace in _traces(tracer, batches):
-            self.points_ += len(trace.point_row)
+            self.points_ += int((trace.point_row > last).sum())  # those near a border are in two traces
+            last = max(last, int(trace.point_row.max(initial=-1)))
             yield trace
         self.events_ += tracer.progress.events
         self._steps += tracer.progress.steps

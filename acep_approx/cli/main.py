@@ -16,10 +16,14 @@ from acep_approx import __version__
 from acep_approx.cli.check import check
 from acep_approx.cli.demo import demo
 from acep_approx.cli.explain import explain
+from acep_approx.cli.replay import replay
 from acep_approx.cli.run import run
 from acep_approx.cli.terminal import say, show_error
+from acep_approx.cli.train import train
+from acep_approx.cli.tune import tune
 from acep_approx.cli.why import why
 from acep_approx.errors import AcepError
+from history.errors import HistoryError
 
 EXIT_INTERRUPTED = 130
 EPILOG = (
@@ -44,7 +48,7 @@ class Commands(TyperGroup):
             failed = AcepError(f"the system refuses: {error}", code="ACEP-E001")
             show_error(str(failed))
             raise typer.Exit(failed.exit_code) from error
-        except AcepError as error:
+        except (AcepError, HistoryError) as error:
             show_error(str(error))
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
@@ -105,6 +109,16 @@ app.command(
     epilog="[cyan]acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z[/cyan]\n\n"
     "[cyan]acep why @query.acep logs/ --key user=ann --key host=db1 --around 1714550400 --unit s --format json[/cyan]"
 )(why)
+app.command(
+    epilog="[cyan]acep train @query.acep may.parquet -o history/[/cyan]\n\n"
+    "[cyan]acep run @query.acep june.parquet --budget 20% --history history/[/cyan]"
+)(train)
+app.command(
+    epilog="[cyan]acep tune @query.acep may.parquet --errors 0,1,2 --within '10 s,20 s' --plot curves.html[/cyan]"
+)(tune)
+app.command(
+    epilog="[cyan]acep replay @query.acep june.parquet --budget 20% --history history/ --at 2024-06-03T08:00:00Z[/cyan]"
+)(replay)
 app.command(epilog="[cyan]acep demo --output flights.html[/cyan]")(demo)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,13 @@ class Output(StrEnum):
     COUNT = "count"
     PARTIAL = "partial"
     COMPRESSED = "compressed"
+
+
+class Wanted(StrEnum):
+    """What a run inside a budget is about."""
+
+    MATCHES = "matches"
+    POINTS = "points"
 
 
 class Engine(StrEnum):
@@ -49,6 +57,13 @@ class InputFormat(StrEnum):
 
 class OnMalformed(StrEnum):
     """What happens to rows that cannot be read."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+
+
+class OnLate(StrEnum):
+    """What happens to events that come late."""
 
     REFUSE = "refuse"
     SKIP = "skip"
@@ -100,5 +115,40 @@ FileFormat = Annotated[
         show_default=False,
         help="Format of the input. By default told from the names of files, and of stdin from its first bytes.",
     ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="B",
+        show_default=False,
+        help="Do only so much work, and find what it buys: '20%' of the full work (needs --history), "
+        "'5000 steps/event', '200 runs', '2 ms/batch' or '100k events/s'.",
+    ),
+]
+History = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", show_default=False, help="What acep train learned: it ranks which partial matches to keep."
+    ),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default=False,
+        help="What is shed first: history (default with --history), scores, random, oldest (default without), "
+        "most-advanced.",
+    ),
+]
+Audit = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        show_default=False,
+        help="Share of the budget spent on estimating recall; by default 0.05, with 0 there is no estimate.",
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", show_default=False, help="Of the audit and of coins. By default 0.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something is wrong.")]

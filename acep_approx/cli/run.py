@@ -7,18 +7,20 @@ import time as clock
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from acep_approx.cli import options
-from acep_approx.cli.options import COMPRESSED_FILES, Engine, Format, OnMalformed, Output
+from acep_approx.cli.budgeted import Asked, conclude
+from acep_approx.cli.options import COMPRESSED_FILES, Engine, Format, OnLate, OnMalformed, Output
 from acep_approx.cli.terminal import amount, progress_bar, read_query, say
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.api import Query
     from acep_approx.cli.write import Results
     from acep_approx.matching.matches import Matches
     from acep_approx.matching.pipeline import Progress
@@ -118,6 +120,35 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="Write rows left out to FILE; with --on-malformed skip."),
     ] = None,
+    on_late: Annotated[
+        OnLate,
+        typer.Option(help="Stop at an event whose time is before that of an earlier one, or leave such events out."),
+    ] = OnLate.REFUSE,
+    late: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Write late events, with all their columns, to FILE (.jsonl, .csv, .parquet); with --on-late skip.",
+        ),
+    ] = None,
+    budget: options.Budget = None,
+    history: options.History = None,
+    policy: options.Policy = None,
+    audit: options.Audit = None,
+    seed: options.Seed = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Write a page of HTML on how the budget was spent."),
+    ] = None,
+    shed: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Write the partial matches that were shed, and why, to FILE (.jsonl, .csv, .parquet).",
+        ),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Find the matches of QUERY in the events of INPUT.
@@ -127,19 +158,29 @@ def run(
     is_compressed = output is Output.COMPRESSED
     form = _compressed_format(format, file) if is_compressed else _format(format, file)
     _check(form, output, file, limit)
+    asked = Asked(budget, history, policy, audit, seed, report, shed)
+    asked.check()
+    others = {"rejected rows": rejects, "late events": late, "the report": report, "shed runs": shed}
     if file is not None:
         for target in [file / name for name in COMPRESSED_FILES] if is_compressed else [file]:
-            _check_files(target, rejects, inputs)
+            _check_files(target, others, inputs)
+    for other in (report, shed):
+        if other is not None:
+            _check_files(other, {}, inputs)
+    shed_form = None if shed is None else _format(None, shed)
     text = read_query(query)
 
     from acep_approx.api import compile_query
     from acep_approx.cli.write import Results, print_table, write, write_compressed
+
     compiled = compile_query(text, errors=errors, within=within, engine=engine.value)
     begun = clock.perf_counter()
     is_seen = form is not Format.TABLE and file is None and sys.stdout.isatty()  # rows and a bar would mix
     label = "matching" if compiled.plan.engine == "cells" else "matching (the first run compiles the engine)"
     with progress_bar(label, enabled=not (quiet or is_seen)) as progress:
-        matches = compiled.match(
+        matches = _matches(
+            compiled,
+            asked,
             inputs,
             time=time,
             key=key,
@@ -150,6 +191,8 @@ def run(
             format=input_format,
             on_malformed=on_malformed,
             rejects=rejects,
+            on_late=on_late,
+            late=late,
             merge=merge,
         )
         progress.total = matches.source.rows
@@ -167,6 +210,15 @@ def run(
     sys.stdout.flush()
     if not quiet:
         _summary(matches, results, output, clock.perf_counter() - begun)
+    if asked.budget is not None:
+        conclude(matches, asked, ", ".join(inputs), shed_form, quiet=quiet)
+
+
+def _matches(compiled: Query, asked: Asked, inputs: list[str], **more: Any) -> Any:
+    """The matches: all, or those that a budget can buy."""
+    if asked.budget is None:
+        return compiled.match(inputs, **more)
+    return compiled.match_within(inputs, asked.budget, **asked.options(), **more)
 
 
 def _format(wanted: Format | None, file: Path | None) -> Format:
@@ -205,14 +257,15 @@ def _check(form: Format, output: Output, file: Path | None, limit: int | None) -
         raise UsageError(f"--limit means nothing for --output {output.value}", code="ACEP-U015", hint="leave it out")
 
 
-def _check_files(file: Path, rejects: Path | None, inputs: list[str]) -> None:
+def _check_files(file: Path, others: dict[str, Path | None], inputs: list[str]) -> None:
     """Refuse to overwrite what is read, or what else is written."""
     if any(_is_input(file.resolve(), Path(name).resolve()) for name in inputs if name != "-"):
         raise UsageError(f"the output {str(file)!r} is one of the inputs", code="ACEP-U013", hint="name another file")
-    if rejects is not None and file.resolve() == rejects.resolve() and not file.is_char_device():
-        raise UsageError(
-            f"results and rejected rows cannot both go to {str(file)!r}", code="ACEP-U017", hint="name another file"
-        )
+    for what, other in others.items():
+        if other is not None and file.resolve() == other.resolve() and not file.is_char_device():
+            raise UsageError(
+                f"results and {what} cannot both go to {str(file)!r}", code="ACEP-U017", hint="name another file"
+            )
 
 
 def _is_input(file: Path, given: Path) -> bool:
@@ -257,6 +310,9 @@ def _summary(matches: Matches, results: Results, output: Output, seconds: float)
     skipped = matches.source.malformed
     if skipped.count:
         say(f"{amount(skipped.count, 'row')} left out that could not be read; {skipped.reasons[0]}")
+    late = matches.source.late
+    if late.count:
+        say(f"{amount(late.count, 'event')} left out that came late; {late.reasons[0]}")
 
 
 def work_done(seen: Progress) -> str:

@@ -67,9 +67,9 @@ class Worth:
     ``features`` per pool (the first is that of the start); ``remaining`` equal parts of the window; ``since`` the
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
     time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
-    later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per
-    lineage, or per run, that takes away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and nothing else
-    counts.
+    later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per lineage, or per
+    run, that takes away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and
+    nothing else counts.
     """
 
     features: Sequence[Sequence[Feature]]

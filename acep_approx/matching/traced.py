@@ -170,7 +170,8 @@ class RunTrace(RunOutput):
     def finish(self) -> Iterator[pa.Table]:
         """The stream has ended, and all windows with it."""
         yield from super().finish()
-        self._look_back(END)
+        if self._events:
+            self._look_back(END)
 
     def take(self) -> list[Hindsight]:
         """What became known since the last call."""
