@@ -63,3 +63,15 @@ def test_cells_and_runs_agree_on_long_streams() -> None:
     events, query = stream(2, 4000), "PATTERN SEQ(A a, B b, C c) WHERE [g] AND a.y = 1 WITHIN 60 ERRORS 1"
     cells = compile_query(query, engine="cells").match(events).to_arrow().to_pylist()
     assert listed(query, events, "equal") == sorted(map(repr, cells))
+
+
+@pytest.mark.parametrize("key", ["", "[g] AND "])
+def test_runs_stay_in_the_index_while_another_pool_grows(key: str) -> None:
+    """A pool was indexed anew only up to where it ended before its own last event; what this had brought was lost."""
+    first = [("A", 1), ("B", 1)]
+    rows = [("A", x) for x in range(2, 300)]
+    events = pa.Table.from_pylist(
+        [{"ts": i, "type": t, "x": x, "g": "u"} for i, (t, x) in enumerate([*first, *rows, ("C", 1)])]
+    )
+    query = compile_query(f"PATTERN SEQ(A a, B b, C c) WHERE {key}b.x = a.x AND c.x = b.x WITHIN 400")
+    assert [(m["a"], m["b"], m["c"]) for m in query.match(events).to_arrow().to_pylist()] == [(0, 1, 300)]

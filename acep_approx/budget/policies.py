@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 PARTS = 16
 """Parts of the window where no history says how many there are."""
 MEASURED = -1.0
+LEAST_GAIN, NO_GAIN = 1e-3, 1e-6
+"""Gain at least, as a share of the mean one and in match points."""
 FEW = 20
 """Match points that the mean of all places counts for where one place has seen few."""
 BY_LOT = 1e-3
@@ -39,7 +41,9 @@ def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -
     """
     known = _known(graph)
     values = fit_values(known, coverage=False)
-    worth = worth_of(automaton, known.scheme, values.gain, values.cost, abs(overlap))
+    # what never led to anything is worth a try where there is room: it may be that it was seen too seldom
+    gain = np.maximum(values.gain, LEAST_GAIN * float(values.gain.mean()) + NO_GAIN)
+    worth = worth_of(automaton, known.scheme, gain, values.cost, abs(overlap))
     return replace(worth, overlap=measured_overlaps(known)) if overlap == MEASURED else worth
 
 
@@ -120,7 +124,10 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: F
 
 
 def covering(automaton: RegisterAutomaton) -> list[list[int]]:
-    """Per place those whose runs can stand for its own: itself, and all that its runs can get to."""
+    """Per place those whose runs can stand for its own: itself, and all further on that its runs can get to.
+
+    A repetition leads back as well; what has yet to come again that far stands for nothing.
+    """
     pools = places(automaton)
     arcs = automaton.automaton.arcs
     number = {pool: n for n, pool in enumerate(pools)}
@@ -132,12 +139,13 @@ def covering(automaton: RegisterAutomaton) -> list[list[int]]:
         }
         for state, errors in pools
     ]
+    depth = depths(automaton)
     found = []
     for place in range(len(pools)):
         reached = [place]
         for other in reached:  # grows while it runs
             reached += sorted(after[other] - set(reached))
-        found.append(reached)
+        found.append([other for other in reached if depth[other] >= depth[place]])
     return found
 
 

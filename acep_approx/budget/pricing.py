@@ -26,7 +26,7 @@ FACTOR = 8.0
 """By how much the price is raised or lowered while its range is looked for."""
 CLOSE = 1.6
 """Shares of the work by this factor apart are close enough to be interpolated."""
-START = 0.01
+LEAST_PRICE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Prices:
         """
         some = [replay for replay in self.replays if replay.price > 0 and replay.steps > 0]
         if not some:
-            return START
+            return LEAST_PRICE
         shares = np.log([replay.steps / self.replays[0].steps for replay in some])[::-1]
         logs = np.log([replay.price for replay in some])[::-1]
         order = np.argsort(shares, kind="stable")
@@ -138,19 +138,25 @@ def learn_prices(
     found = list(known) or [run(0.0)]
     if found[0].steps:
         if len(found) == 1:
-            found.append(run(START))
+            found.append(run(_start(worth)))
             _bracket(found, run, most * 2 // 3)
         _fill(found, run, most)
     return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
 
 
+def _start(worth: Worth) -> float:
+    """A price that sheds most, if all vertices were alike."""
+    return max(float(np.quantile(worth.gain / worth.cost, 0.9)), LEAST_PRICE)
+
+
 def _bracket(found: list[Replay], run: Callable[[float], Replay], most: int) -> None:
     """Raise the price until hardly any work is left, and lower it until most is."""
-    exact, price = found[0], START
+    exact, start = found[0], found[1].price
+    price = start
     while len(found) < most - 2 and found[-1].steps > LEAST_SHARE * exact.steps:
         price *= FACTOR
         found.append(run(price))
-    price = START
+    price = start
     while len(found) < most and max(replay.steps for replay in found[1:]) < exact.steps / 2:
         price /= FACTOR
         found.append(run(price))

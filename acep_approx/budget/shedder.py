@@ -13,9 +13,9 @@ from acep_approx.budget.audit import AuditSample, Cohort, RecallEstimate
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.calibration import Calibration
 from acep_approx.budget.ledger import Piece, Shed
-from acep_approx.budget.policies import policy_named
+from acep_approx.budget.policies import LEARNED, policy_named
 from acep_approx.errors import UsageError
-from acep_approx.matching.shedding import REASONS, WITHOUT_END, Allowance, Shedding
+from acep_approx.matching.shedding import REASONS, WITHOUT_END, Allowance, Shedding, Worth
 
 if TYPE_CHECKING:
     from acep_approx.budget.history_graph import HistoryGraph
@@ -33,7 +33,6 @@ RESERVE_EVENTS = 1024
 EPOCH_WINDOWS = 4
 UNKNOWN_SHARE = 0.2
 """What share of the full work a budget is taken for where no history knows the full work."""
-FIRST_PRICE = 0.1
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -145,12 +144,17 @@ class Shedder(Shedding):
             return Allowance()
         share = self._share()
         known = self.load.history
-        price = known.prices_.price(share) if known and self.load.policy_name == "history" else FIRST_PRICE
+        is_learned = known is not None and self.load.policy_name in LEARNED
+        price = known.prices_.price(share) if known and is_learned else _first_price(self.worth, share)
         audit = self.load.audit * share
         if audit > 0:
             self.cohort = Cohort(audit, max(EPOCH_WINDOWS * window, 1), window, self.load.seed)
         base = Allowance(
-            price=price, audit=audit, epoch=max(EPOCH_WINDOWS * window, 1), seed=self.load.seed
+            price=price,
+            audit=audit,
+            audit_share=self.load.audit / 2,  # the other half of what the cohort takes is kept by the policy as well
+            epoch=max(EPOCH_WINDOWS * window, 1),
+            seed=self.load.seed,
         )
         if budget.unit == "runs":
             return replace(base, runs=int(budget.amount))
@@ -269,6 +273,14 @@ class Shedder(Shedding):
         if budget.unit == "%":
             return f"{per_event}, saved up without end"
         return f"{per_event} at the end, by the clock"
+
+
+def _first_price(worth: Worth | None, share: float) -> float:
+    """A price to begin with where none was learned: that of the best share of all vertices, and of the coins."""
+    if worth is None:
+        return 0.0
+    best = float(np.quantile(worth.gain / worth.cost, 1 - share))
+    return max(best, 1e-9) * worth.spread / (worth.spread + share)
 
 
 def full_work_unknown(budget: Budget) -> UsageError:

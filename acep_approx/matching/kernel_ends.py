@@ -25,6 +25,7 @@ from acep_approx.matching.kernel_layout import (
 from acep_approx.matching.kernel_pools import (
     ALIKE,
     BASE,
+    CHILDREN,
     COLUMNS,
     COUNTED,
     FIELDS,
@@ -126,4 +127,5 @@ def end_event_in(
     header[LIVE] += live - pools[ix(p + COUNTED)]
     pools[ix(p + COUNTED)] = live
     pools[ix(p + RUNS)] = runs
+    pools[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again
     pools[ix(p + RANK)] = rank

@@ -95,7 +95,6 @@ from acep_approx.matching.kernel_pools import (
     RUNS,
     SMALL_POOL,
     SWEEP_EVERY,
-    TESTED,
     candidates,
     drop_expired,
     index_runs,
@@ -104,11 +103,12 @@ from acep_approx.matching.kernel_saved import load_runs, save_runs, save_words
 from acep_approx.matching.kernel_shed import (
     ENTRY,
     LOGS,
-    TOKENS,
     UNTESTED,
     admit,
+    charge,
     end_shedding,
     find_newest,
+    left,
     log_room,
     make_room,
     mark_of_event,
@@ -355,9 +355,9 @@ def advance(
                         base, room, at = shape[SCRATCH], BLOCK, 0
                         scalars = shape[PROBES] + probe
                         n = candidates(p, pools, words, index, tables, scalars, offset, n, low, base, chosen)
-                        if shape[SHEDS] and n > worth[TOKENS]:
-                            shed[UNTESTED] += n - int(max(worth[TOKENS], 0.0))
-                            n = int(max(worth[TOKENS], 0.0))
+                        if shape[SHEDS] and n > left(worth):
+                            shed[UNTESTED] += n - int(left(worth))
+                            n = int(left(worth))
                         if n == 0:
                             break
                     if run_block(
@@ -369,8 +369,7 @@ def advance(
                     if pool > 0:
                         header[DONE_STEPS] += n
                         if shape[SHEDS]:
-                            worth[TOKENS] -= n
-                            pools[ix(p + TESTED)] += n
+                            charge(shed, worth, words, pools, p, base, room, at, n)
                         if removes:
                             keep_staying(pools, words, p, stay, chosen, offset, n)
                     offset += n

@@ -9,6 +9,7 @@ from acep_approx.matching.jit import block_kernel, inline, ix
 from acep_approx.matching.kernel_pools import (
     AGE,
     BASE,
+    CHILDREN,
     COLUMNS,
     COUNTED,
     FIELDS,
@@ -92,6 +93,7 @@ def load_runs(key: int, pools: Ints, count: int, words: Ints, stored: Ints, plac
         if runs > room:
             return int(pool)
         pools[ix(p + RUNS)] = runs
+        pools[ix(p + CHILDREN)] = runs
         pools[ix(p + COUNTED)] = runs
         pools[ix(p + RANK)] = stored[ix(at + 2)]
         pools[ix(p + OLDEST)] = stored[ix(at + 3)]

@@ -63,6 +63,8 @@ Ints = npt.NDArray[np.int64]
     GRANTED,
     PASSES,
     PASS_TOKENS,
+    AUDIT_TOKENS,
+    AUDIT_SHARE,
     RESERVE,
     RESERVE_SHARE,
     PACE_NOW,
@@ -93,14 +95,15 @@ Ints = npt.NDArray[np.int64]
     EVENT_AT,
     ADMITTED,
     EDGE,
-) = range(40)
-"""The first thirteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
-tests, ``PASS_TOKENS`` for passes; ``PASSES``: those spent on passes; ``RESERVE``: below 0: the price stays as it is;
-``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin;
-``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound."""
+) = range(42)
+"""The first fifteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
+the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
+below 0: the price stays as it is; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
+parts of the arena by where they begin; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
-TOTALS = (TOKENS, PASS_TOKENS, FACTOR, GRANTED, PASSES)
+TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
 
 PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
@@ -285,11 +288,33 @@ def move_run(pools: Ints, p: int, words: Ints, to: int, run: int) -> None:
 
 
 @inline
+def left(worth: Floats) -> float:
+    """Run-steps that may be spent on tests now."""
+    return float(max(worth[TOKENS] + min(worth[AUDIT_TOKENS], 0.0), 0.0))
+
+
+@inline
+def charge(
+    shed: Ints, worth: Floats, words: Ints, pools: Ints, p: int, base: int, room: int, at: int, n: int,
+) -> None:  # fmt: skip
+    """Take the tests of a block from what may be done; those of runs that only the audit keeps from its own share."""
+    audited = 0
+    if shed[AUDIT] > 0:
+        marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room + at
+        for j in range(n):
+            audited += words[ix(marks + j)] == WOULD_GO
+    worth[AUDIT_TOKENS] -= audited
+    worth[TOKENS] -= n - audited
+    pools[ix(p + TESTED)] += n
+
+
+@inline
 def grant(header: Ints, shed: Ints, worth: Floats) -> None:
     """A further event: more may be done, and the price follows what is left."""
     room = worth[TOKENS]
-    worth[TOKENS] = min(room + (1.0 - ON_PASSES) * worth[RATE], worth[MOST_TOKENS])
+    worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * worth[RATE], worth[MOST_TOKENS])
     worth[PASS_TOKENS] += ON_PASSES * worth[RATE]
+    worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * worth[RATE]
     worth[GRANTED] += worth[RATE]
     spare = worth[PASS_TOKENS] - SAVED_FOR_PASSES * worth[GRANTED]
     if spare > 0.0:  # few passes were needed
@@ -520,7 +545,7 @@ def make_fit(
             at = shape[SOURCES] + SOURCE_WORDS * s
             if tables[ix(at)] > 0 and tables[ix(at + 3)] < 0:
                 weigh(shape, pools, words, floats, links, shed, worth, lookup, tables[ix(at)], now, row, key, -1)
-    spare, threshold = int(max(worth[TOKENS], 0.0)), BINS
+    spare, threshold = int(left(worth)), BINS
     if is_affordable:
         while threshold > 0 and shed[ix(shed[HISTOGRAM] + threshold - 1)] <= spare:
             spare -= shed[ix(shed[HISTOGRAM] + threshold - 1)]
@@ -533,7 +558,7 @@ def make_fit(
             continue
         if not is_affordable:  # the youngest stay, by equal parts of each pool
             p = pool * POOL
-            mine = (pools[ix(p + RUNS)] - pools[ix(p + HEAD)]) * int(max(worth[TOKENS], 0.0)) // needed
+            mine = (pools[ix(p + RUNS)] - pools[ix(p + HEAD)]) * int(left(worth)) // needed
             leave_youngest(header, pools, words, shed, log, pool, mine, now, row, key)
             index_runs(p, pools, words, index)
             continue
@@ -571,6 +596,34 @@ def leave_youngest(
     pools[ix(p + AGE)] = 0
 
 
+@called
+def make_fewer(
+    header: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, index: Ints, shed: Ints,
+    worth: Floats, lookup: Ints, log: Ints, now: int, row: int, key: int,
+) -> None:  # fmt: skip
+    """Shed the runs of the lowest scores until a quarter of the places is free: then births need not be refused."""
+    here = 0
+    for i in range(BINS):
+        shed[ix(shed[HISTOGRAM] + i)] = 0
+    for back in range(shape[POOLS] - 1):  # those furthest on first: they cover the others
+        pool = shape[POOLS] - 1 - back
+        here += pools[ix(pool * POOL + COUNTED)]
+        weigh(shape, pools, words, floats, links, shed, worth, lookup, pool, now, row, key, -1)
+    worth[PASSES] += PASS_UNITS * here
+    spare = max(3 * shed[MOST_RUNS] // 4 - (header[LIVE] - here), 0)
+    threshold = BINS
+    while threshold > 0 and shed[ix(shed[HISTOGRAM] + threshold - 1)] <= spare:
+        spare -= shed[ix(shed[HISTOGRAM] + threshold - 1)]
+        threshold -= 1
+    threshold -= 1
+    for back in range(shape[POOLS] - 1):
+        pool = shape[POOLS] - 1 - back
+        if pools[ix(pool * POOL + RUNS)] > 0:
+            spare = cut(
+                header, shape, pools, words, index, shed, log, pool, threshold, spare, now, row, key, MOST
+            )  # fmt: skip
+
+
 @inline
 def make_room(
     header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, index: Ints,
@@ -580,6 +633,8 @@ def make_room(
     grant(header, shed, worth)
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
+    if shed[MOST_RUNS] >= 0 and header[LIVE] >= shed[MOST_RUNS]:
+        make_fewer(header, shape, pools, words, floats, links, index, shed, worth, lookup, log, now, row, key)
     needed = 0
     for s in range(tables[ix(shape[CLASS_FIRST] + kind)], tables[ix(shape[CLASS_FIRST] + kind + 1)]):
         at = shape[SOURCES] + SOURCE_WORDS * s
@@ -593,7 +648,7 @@ def make_room(
                 )  # fmt: skip
             if tables[ix(at + 3)] < 0:
                 needed += pools[ix(p + RUNS)] - pools[ix(p + HEAD)]
-    if needed > worth[TOKENS]:
+    if needed > left(worth):
         make_fit(
             header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, needed, now, row,
             key,
@@ -658,7 +713,7 @@ def end_shedding(
         for s in range(tables[ix(shape[CLASS_FIRST] + kind)], tables[ix(shape[CLASS_FIRST] + kind + 1)]):
             pool = tables[ix(shape[SOURCES] + SOURCE_WORDS * s)]
             runs = pools[ix(pool * POOL + RUNS)] - pools[ix(pool * POOL + HEAD)]
-            if pool > 0 and runs > 0 and runs <= worth[TOKENS]:
+            if pool > 0 and runs > 0 and runs <= left(worth):
                 let_proxies_stand(
                     header, shape, pools, words, floats, links, index, shed, worth, lookup, log, pool, now, row, key
                 )

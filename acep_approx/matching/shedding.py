@@ -101,8 +101,8 @@ class Allowance:
     reserve, reserve_share : float
         Run-steps that should be left: so many, and this share of what was granted so far. The price rises above
         ``price`` when fewer are. Below 0: it stays as it is.
-    audit : float
-        Share of (key, epoch) whose runs are protected.
+    audit, audit_share : float
+        Share of (key, epoch) whose runs are protected, and of the budget that is for those that would have been shed.
     epoch : int
         Ticks.
     seed : int
@@ -116,6 +116,7 @@ class Allowance:
     reserve: float = 1.0
     reserve_share: float = 0.0
     audit: float = 0.0
+    audit_share: float = 0.0
     epoch: int = 1
     seed: int = 0
 
@@ -249,7 +250,7 @@ class Shedding:
         self.allowance = allowance
         floats = self.floats
         floats[kernel.RATE], floats[kernel.MOST_TOKENS] = allowance.rate, allowance.most
-        floats[kernel.PRICE] = allowance.price
+        floats[kernel.PRICE], floats[kernel.AUDIT_SHARE] = allowance.price, allowance.audit_share
         floats[kernel.RESERVE], floats[kernel.RESERVE_SHARE] = allowance.reserve, allowance.reserve_share
         self.words[kernel.MOST_RUNS] = allowance.runs
         self.words[[kernel.AUDIT, kernel.EPOCH]] = int(allowance.audit * 2**31), allowance.epoch
@@ -258,7 +259,9 @@ class Shedding:
     def grant(self, steps: float) -> None:
         """Allow so many more run-steps at once."""
         floats = self.floats
-        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + (1 - kernel.ON_PASSES) * steps, self.allowance.most)
+        on_tests = 1 - kernel.ON_PASSES - floats[kernel.AUDIT_SHARE]
+        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + on_tests * steps, self.allowance.most)
+        floats[kernel.AUDIT_TOKENS] += floats[kernel.AUDIT_SHARE] * steps
         floats[kernel.PASS_TOKENS] += kernel.ON_PASSES * steps
         floats[kernel.GRANTED] += steps
 
@@ -314,8 +317,8 @@ class Shedding:
 
     @property
     def left(self) -> float:
-        """Run-steps that may still be done."""
-        return float(self.floats[kernel.TOKENS])
+        """Run-steps that may still be spent on tests."""
+        return float(kernel.left(self.floats))
 
     @property
     def on_passes(self) -> float:
