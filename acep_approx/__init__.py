@@ -17,6 +17,8 @@ import rl
 
 if TYPE_CHECKING:
     from acep_approx.api import Query, compile_query
+    from acep_approx.budget.budget import Budget
+    from acep_approx.budget.history_graph import HistoryGraph
     from acep_approx.errors import AcepError, DataError, LimitError, QueryError, UnsupportedError, UsageError
     from acep_approx.matching.matcher import Matcher
     from acep_approx.matching.matches import Match, Matches
@@ -26,7 +28,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AcepError",
+    "Budget",
     "DataError",
+    "HistoryGraph",
     "LimitError",
     "Match",
     "Matcher",
@@ -48,6 +52,8 @@ _HOME = {
         ("AcepError", "DataError", "LimitError", "QueryError", "UnsupportedError", "UsageError"), "acep_approx.errors"
     ),
     **dict.fromkeys(("Match", "Matches"), "acep_approx.matching.matches"),
+    "Budget": "acep_approx.budget.budget",
+    "HistoryGraph": "acep_approx.budget.history_graph",
     "Matcher": "acep_approx.matching.matcher",
     **dict.fromkeys(("absent", "either", "event", "seq"), "acep_approx.query.builder"),
 }

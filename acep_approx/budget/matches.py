@@ -42,8 +42,9 @@ class BudgetedMatches(Matches):
 
     Notes
     -----
-    Every match is one of the exact answer; some may be missing. Where the cells engine answers, nothing is shed: its
-    work does not depend on how many partial matches there are.
+    Every match is one of the exact answer; some may be missing. Its errors are the least of the ways to it that were
+    found; with NON OVERLAP a match may be reported that follows one that was missed. Where the cells engine answers,
+    nothing is shed: its work does not depend on how many partial matches there are.
     """
 
     def __init__(self, plan: Plan, source: Source, options: dict[str, Any], load: Load, **more: Any) -> None:

@@ -73,7 +73,7 @@ def train(
 ) -> None:
     """Learn from past events which partial matches of QUERY are worth keeping, for acep run --budget --history.
 
-    The runs engine finds all matches of PAST, and writes down which partial matches led to them. The last 30% are used
+    The runs engine finds all matches of PAST, and writes down which partial matches led to them. The last 40% are used
     to see what budgets would find before they are learned from too. Nothing is ever overwritten.
     """
     if more and (new_version or gap is not None):
@@ -145,7 +145,7 @@ def _summary(known: HistoryGraph, events: int, folder: Path) -> None:
     if known.points_ == 0:
         say("nothing led to a match: this history cannot tell partial matches apart")
     elif prices.replays[0].points:
-        say("budgets on the last 30%, learned from what came before:")
+        say("budgets on the last 40%, learned from what came before:")
         rows = [
             [f"{share:.0%}", f"{share * known.steps_per_event_:,.1f}", f"{prices.recall(share):.0%}"]
             for share in SHARES
