@@ -146,13 +146,13 @@ class Shedder(Shedding):
         known = self.load.history
         is_learned = known is not None and self.load.policy_name in LEARNED
         price = known.prices_.price(share) if known and is_learned else _first_price(self.worth, share)
-        audit = self.load.audit * share
+        audit = self.load.audit * share / (1 + 1 / EPOCH_WINDOWS)  # runs that begin a window before are protected too
         if audit > 0:
             self.cohort = Cohort(audit, max(EPOCH_WINDOWS * window, 1), window, self.load.seed)
         base = Allowance(
             price=price,
             audit=audit,
-            audit_share=self.load.audit / 2,  # the other half of what the cohort takes is kept by the policy as well
+            audit_share=self.load.audit,
             epoch=max(EPOCH_WINDOWS * window, 1),
             seed=self.load.seed,
         )

@@ -328,6 +328,8 @@ def grant(header: Ints, shed: Ints, worth: Floats) -> None:
     elif worth[RESERVE] < 0.0:
         worth[PRICE_NOW] = worth[PRICE]
         return
+    else:  # what is lent to the audit counts when it is more than half of what is held back
+        room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0)
     worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio
