@@ -228,3 +228,26 @@ def test_what_was_shed_can_be_had(query: Query, known: HistoryGraph) -> None:
     assert (score >= (gain - covered) / cost * 0.9 - 1e-9).all()  # what a coin takes away at most
     with pytest.raises(UsageError, match="ACEP-U039"):
         query.match_within(test, "5%", history=known).shed()
+
+
+def test_all_matches_at_the_points_found_can_be_had(query: Query, known: HistoryGraph) -> None:
+    """One run stands for others: the region before a match point is matched again."""
+    test = stream(3000, 13)
+    some = query.match_within(test, "5%", history=known, audit=0)
+    found = points(some)
+    whole = some.expanded()
+    ends = {int(test["ts"][row].as_py()) for row in found}
+    exact = [row for row in query.match(test).to_arrow().to_pylist() if row["end"] in ends]
+    assert len(whole) > len(some.to_arrow())
+    assert sorted(map(str, whole.to_pylist())) == sorted(map(str, exact))
+    rows = compile_query(QUERY.replace("WITHIN 40", "WITHIN 40 events"))
+    counted = rows.match_within(test, "3 steps/event", audit=0)
+    counted.to_arrow()
+    with pytest.raises(UsageError, match="ACEP-U047"):
+        counted.expanded()
+
+
+def test_where_nothing_was_found_nothing_is_expanded(query: Query, known: HistoryGraph) -> None:
+    some = query.match_within(stream(3, 1), "5%", history=known)
+    some.to_arrow()
+    assert some.expanded().num_rows == 0

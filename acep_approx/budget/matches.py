@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.budget.expand import expanded
 from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.ledger import Bundle, RunRecord, Step
 from acep_approx.budget.ledger import Path as HistoryPath
@@ -18,6 +19,7 @@ from acep_approx.budget.shed_runs import shed_table
 from acep_approx.budget.shedder import Load, Shedder, full_work_unknown, shedder
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
+from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.matches import Matches
@@ -112,6 +114,34 @@ class BudgetedMatches(Matches):
         if not self._logged:
             return pa.table({})
         return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
+
+    def expanded(self) -> pa.Table:
+        """All matches that end at the match points which the last call found, not only those whose runs were kept.
+
+        The events are read once more, and those at most a window before such a point are matched exactly; that work
+        is not part of the budget. Columns as for ``to_arrow``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U047``: windows of events have no times to look at again; ``ACEP-U003``: the events can be read only
+            once.
+
+        Complexity: see ``expand.expanded``.
+        """
+        if self.shedder is None or self._pipeline is None:
+            return self.to_arrow()
+        if self.plan.is_count_window:
+            raise UsageError(
+                "matches of a window of events cannot be expanded",
+                code="ACEP-U047",
+                hint="use a window of time, or list all matches without a budget",
+            )
+        ticks = self.shedder.points.joined("tick")
+        matcher = Matcher(self.plan, **self._options)
+        pipeline = matcher.bind(self.source.schema)
+        batches = read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
+        return expanded(matcher, batches, ticks, pipeline.window, self.source.late.original)
 
     def record(self, source: str = "") -> RunRecord:
         """The books of the last call that found matches.
