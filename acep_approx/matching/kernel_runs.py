@@ -78,6 +78,7 @@ from acep_approx.matching.kernel_layout import (
     TOO_LARGE,
     WINDOW,
 )
+from acep_approx.matching.kernel_passes import end_shedding, log_room, make_room
 from acep_approx.matching.kernel_pools import (
     AGE,
     BASE,
@@ -106,11 +107,8 @@ from acep_approx.matching.kernel_shed import (
     UNTESTED,
     admit,
     charge,
-    end_shedding,
     find_newest,
     left,
-    log_room,
-    make_room,
     mark_of_event,
     note_pace,
 )
