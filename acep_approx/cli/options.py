@@ -152,3 +152,10 @@ Seed = Annotated[
     int | None, typer.Option(metavar="N", show_default=False, help="Of the audit and of coins. By default 0.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something is wrong.")]
+
+Errors = Annotated[
+    int | None,
+    typer.Option("--errors", "-k", metavar="K", min=0, show_default=False, help="Replaces the query's ERRORS."),
+]
+Within = Annotated[str | None, typer.Option(metavar="W", show_default=False, help="Replaces the query's WITHIN.")]
+Sort = Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")]

@@ -49,15 +49,10 @@ def replay(
     time: options.Time = None,
     type: options.Type = None,  # noqa: A002  (the word of the query language)
     unit: options.TimeUnit = None,
-    errors: Annotated[
-        int | None,
-        typer.Option("--errors", "-k", metavar="K", min=0, show_default=False, help="Replaces the query's ERRORS."),
-    ] = None,
-    within: Annotated[
-        str | None, typer.Option(metavar="W", show_default=False, help="Replaces the query's WITHIN.")
-    ] = None,
+    errors: options.Errors = None,
+    within: options.Within = None,
     merge: Annotated[str, typer.Option(metavar="NAMES", help="As in the run in question.")] = "equal,pareto,chain",
-    sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")] = False,
+    sort: options.Sort = False,
     input_format: options.FileFormat = None,
     on_malformed: Annotated[
         OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")

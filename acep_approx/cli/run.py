@@ -65,10 +65,7 @@ def run(
     key: options.Key = None,
     type: options.Type = None,  # noqa: A002  (the word of the query language)
     unit: options.TimeUnit = None,
-    errors: Annotated[
-        int | None,
-        typer.Option("--errors", "-k", metavar="K", min=0, show_default=False, help="Replaces the query's ERRORS."),
-    ] = None,
+    errors: options.Errors = None,
     within: Annotated[
         str | None,
         typer.Option(metavar="W", show_default=False, help="Replaces the query's WITHIN, e.g. '10 s', '50 events'."),

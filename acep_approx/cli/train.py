@@ -54,14 +54,9 @@ def train(
     key: options.Key = None,
     type: options.Type = None,  # noqa: A002  (the word of the query language)
     unit: options.TimeUnit = None,
-    errors: Annotated[
-        int | None,
-        typer.Option("--errors", "-k", metavar="K", min=0, show_default=False, help="Replaces the query's ERRORS."),
-    ] = None,
-    within: Annotated[
-        str | None, typer.Option(metavar="W", show_default=False, help="Replaces the query's WITHIN.")
-    ] = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")] = False,
+    errors: options.Errors = None,
+    within: options.Within = None,
+    sort: options.Sort = False,
     input_format: options.FileFormat = None,
     on_malformed: Annotated[
         OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")

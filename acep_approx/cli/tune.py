@@ -61,7 +61,7 @@ def tune(
     key: options.Key = None,
     type: options.Type = None,  # noqa: A002  (the word of the query language)
     unit: options.TimeUnit = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")] = False,
+    sort: options.Sort = False,
     input_format: options.FileFormat = None,
     on_malformed: Annotated[
         OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")
