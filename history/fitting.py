@@ -12,7 +12,7 @@ values are shrunk (``history.values``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Literal, cast
 
@@ -22,7 +22,9 @@ import numpy.typing as npt
 from history.trace import KEY, Ints, Trace
 from history.vectors import Feature, Place, Scheme
 
-Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Column = tuple[str, npt.NDArray[np.generic]]
+"""Kind and values of something that runs remember."""
 
 LEAST_BIRTHS = 200
 """Births that a place needs before it gets features."""
@@ -67,24 +69,63 @@ def fit_scheme(
     Complexity: O(births · columns · log births).
     """
     first = trace.first_visits()
-    reached = np.zeros(len(first), np.bool_)
+    reached = np.zeros(len(first))
     reached[first >= 0] = trace.mask[first[first >= 0]] != 0
+    kinds = [*zip(trace.columns, trace.kinds, strict=True), (KEY, "text")]
     fitted = []
     for number, (state, errors) in enumerate(places):
         births = np.flatnonzero((trace.place == number) & (first >= 0))
-        fitted.append(Place(state, errors, _features(trace, births, reached[births])))
+        columns = {name: (kind, trace.column(name)[births]) for name, kind in kinds}
+        fitted.append(Place(state, errors, fit_features(columns, trace.texts, reached[births])))
     return Scheme(tuple(fitted), window, remaining, since)
 
 
-def g_statistic(bucket: Ints, strata: Ints, reached: Flags) -> tuple[float, int]:
+def fit_features(columns: Mapping[str, Column], texts: Sequence[str], reached: Floats) -> tuple[Feature, ...]:
+    """Learn which of some columns tell of success, and their buckets.
+
+    Parameters
+    ----------
+    columns : mapping of str to (str, array of shape (runs,))
+        Kind and values of each, as in a ``Trace``.
+    texts : sequence of str
+        What the values of texts point to.
+    reached : float64 array, shape (runs,)
+        Success, from 0 to 1; between them where it is only known how likely it is.
+
+    Returns
+    -------
+    tuple of Feature
+        Up to 2, the one that tells most first; none from fewer than 200 runs.
+
+    Complexity: O(runs · columns · log runs).
+    """
+    births = len(reached)
+    if births < LEAST_BIRTHS or reached.min() == 1 or not reached.any():
+        return ()
+    values = _candidates(columns)
+    half = births // 2
+    made = {name: _bucketed(name, kind, column[:half], texts, reached[:half]) for name, kind, column in values}
+    judged = {name: made[name].bucket(column[half:], texts) for name, _, column in values}
+    chosen: list[str] = []
+    strata = np.zeros(births - half, np.int64)
+    while len(chosen) < MOST_FEATURES:
+        best = _best(judged, chosen, strata, reached[half:])
+        if best is None:
+            break
+        chosen.append(best)
+        strata = strata * made[best].buckets + judged[best]
+    return tuple(_bucketed(name, *columns[name], texts, reached) for name in chosen)
+
+
+def g_statistic(bucket: Ints, strata: Ints, reached: Floats) -> tuple[float, int]:
     """How much a bucket tells of success within each stratum.
 
     Parameters
     ----------
     bucket, strata : int64 array, shape (births,)
         Not below 0.
-    reached : bool array, shape (births,)
-        Success.
+    reached : float64 array, shape (births,)
+        Success, from 0 to 1. Where it is between them, the test is stricter than it need be.
 
     Returns
     -------
@@ -100,7 +141,7 @@ def g_statistic(bucket: Ints, strata: Ints, reached: Flags) -> tuple[float, int]
     width = int(bucket.max(initial=0)) + 1
     size = (int(strata.max(initial=0)) + 1) * width
     cell = strata * width + bucket
-    table = np.stack([np.bincount(cell[~reached], minlength=size), np.bincount(cell[reached], minlength=size)])
+    table = np.stack([np.bincount(cell, weights, minlength=size) for weights in (1.0 - reached, reached)])
     table = table.reshape(2, -1, width)
     births = table.sum(axis=0)
     success = table.sum(axis=2, keepdims=True)
@@ -123,38 +164,17 @@ def chi_square_quantile(chance: float, freedom: int) -> float:
     return float(freedom * (1 - spread + NormalDist().inv_cdf(1 - chance) * spread**0.5) ** 3)
 
 
-def _features(trace: Trace, births: Ints, reached: Flags) -> tuple[Feature, ...]:
-    if len(births) < LEAST_BIRTHS or reached.all() or not reached.any():
-        return ()
-    values = _candidates(trace, births)
-    half = len(births) // 2
-    made = {name: _bucketed(name, kind, column[:half], trace.texts, reached[:half]) for name, kind, column in values}
-    judged = {name: made[name].bucket(column[half:], trace.texts) for name, _, column in values}
-    chosen: list[str] = []
-    strata = np.zeros(len(births) - half, np.int64)
-    while len(chosen) < MOST_FEATURES:
-        best = _best(judged, chosen, strata, reached[half:])
-        if best is None:
-            break
-        chosen.append(best)
-        strata = strata * made[best].buckets + judged[best]
-    whole = {name: (kind, column) for name, kind, column in values}
-    return tuple(_bucketed(name, *whole[name], trace.texts, reached) for name in chosen)
-
-
-def _candidates(trace: Trace, births: Ints) -> list[tuple[str, str, npt.NDArray[np.generic]]]:
+def _candidates(columns: Mapping[str, Column]) -> list[tuple[str, str, npt.NDArray[np.generic]]]:
     """Columns that differ among these births, and their kinds."""
-    columns = [*zip(trace.columns, trace.kinds, strict=True), (KEY, "text")]
     found: list[tuple[str, str, npt.NDArray[np.generic]]] = []
-    for name, kind in columns:
-        column = trace.column(name)[births]
+    for name, (kind, column) in columns.items():
         same = column == column[0]
         if not (same | (np.isnan(column) & np.isnan(column[0]))).all():
             found.append((name, kind, column))
     return found
 
 
-def _best(judged: dict[str, Ints], chosen: Sequence[str], strata: Ints, reached: Flags) -> str | None:
+def _best(judged: dict[str, Ints], chosen: Sequence[str], strata: Ints, reached: Floats) -> str | None:
     """The candidate that tells most beyond chance, given those that are chosen."""
     most, best = 0.0, None
     for name, bucket in judged.items():
@@ -167,7 +187,7 @@ def _best(judged: dict[str, Ints], chosen: Sequence[str], strata: Ints, reached:
     return best
 
 
-def _bucketed(name: str, kind: str, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Flags) -> Feature:
+def _bucketed(name: str, kind: str, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Floats) -> Feature:
     if kind == "text":
         return Feature(name, "text", groups=_text_groups(column.astype(np.int64), texts, reached))
     return Feature(name, cast(Literal["int", "float"], kind), edges=_edges(column.astype(np.float64)))
@@ -186,11 +206,11 @@ def _edges(column: npt.NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(edges[edges > known[0]].tolist())
 
 
-def _text_groups(codes: Ints, texts: Sequence[str], reached: Flags) -> dict[str, int]:
+def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats) -> dict[str, int]:
     """Texts in order of their success rate, cut into groups of about equally many births."""
     known = codes >= 0
     births = np.bincount(codes[known], minlength=len(texts))
-    success = np.bincount(codes[known & reached], minlength=len(texts))
+    success = np.bincount(codes[known], reached[known], minlength=len(texts))
     chosen = np.argsort(-births, kind="stable")[:MOST_TEXTS]
     chosen = chosen[births[chosen] > 0]
     rate = (success[chosen] + PRIOR * reached.mean()) / (births[chosen] + PRIOR)

@@ -116,10 +116,14 @@ class KeyCodes:
 
     def texts(self) -> list[str]:
         """Per slot its key as text, the values of several columns joined by " | "; "" where the slot is free."""
-        width = len(self._types or ())
-        return [
-            "" if key is None else str(key) if width <= 1 else " | ".join(map(str, key)) for key in self._keys
-        ]
+        return [self.text(slot) for slot in range(len(self._keys))]
+
+    def text(self, slot: int) -> str:
+        """The key of a slot as ``texts`` has it."""
+        key = self._keys[slot]
+        if key is None:
+            return ""
+        return str(key) if len(self._types or ()) <= 1 else " | ".join(map(str, key))
 
     def release(self, slots: Iterable[int] | Slots) -> None:
         """Forget the keys of some slots; the slots are used again for new keys.

@@ -70,7 +70,18 @@ STATE = 6
 ) = range(21)
 HEADER = 21
 
-DONE, GROW_POOL, GROW_LINKS, GROW_HITS, GROW_STORE, GROW_BUCKETS, STOPPED, TOO_LARGE, LOG_FULL = range(9)
+(
+    DONE,
+    GROW_POOL,
+    GROW_LINKS,
+    GROW_HITS,
+    GROW_STORE,
+    GROW_BUCKETS,
+    STOPPED,
+    TOO_LARGE,
+    LOG_FULL,
+    SAMPLE_FULL,
+) = range(10)
 
 HIT = 6
 """Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed)."""

@@ -58,6 +58,7 @@ from acep_approx.matching.kernel_layout import (
     PHASE,
     POOLS,
     PROBES,
+    SAMPLE_FULL,
     SCRATCH,
     SHEDS,
     SLOT,
@@ -100,10 +101,21 @@ from acep_approx.matching.kernel_pools import (
     drop_expired,
     index_runs,
 )
+from acep_approx.matching.kernel_sample import (
+    AT_ONCE,
+    choose_event,
+    is_sampled,
+    lacks_sample_room,
+    note_left_out,
+    note_tests,
+)
 from acep_approx.matching.kernel_saved import load_runs, save_runs, save_words
 from acep_approx.matching.kernel_shed import (
     ENTRY,
     LOGS,
+    SAMPLE,
+    SAMPLE_ENTRY,
+    SAMPLE_NOW,
     UNTESTED,
     admit,
     charge,
@@ -196,8 +208,9 @@ def lacks_room(
 @inline
 def run_block(
     header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints,
-    chosen: Ints, links: Ints, owner: Ints, buckets: Ints, ranks: Ints, first: int, count: int, base: int, room: int,
-    offset: int, n: int, low: int, has_old: bool, removes: int, row: int, key: int,
+    chosen: Ints, links: Ints, owner: Ints, buckets: Ints, ranks: Ints, shed: Ints, worth: Floats, sample: Ints,
+    pool: int, first: int, count: int, base: int, room: int, offset: int, n: int, low: int, has_old: bool, removes: int,
+    now: int, row: int, key: int,
 ) -> int:  # fmt: skip
     """Take the steps of a source with ``n`` of its runs; returns 1 where an integer passed 64 bits."""
     keeps, strategy, temporaries = shape[KEEPS_LINEAGE], shape[STRATEGY], shape[TEMPORARIES]
@@ -234,10 +247,15 @@ def run_block(
                         m += mask[ix(j)]
                 if m == 0:
                     break
+        moves, fields = shape[MOVES] + 2 * tables[ix(step + 8)], tables[ix(step + 9)]
+        if shape[SHEDS] and is_sampled(shed, pool, tables[ix(step)], m):
+            note_tests(
+                tables, shape, pools, words, mask, shed, worth, sample, pool, step, m, moves, fields, base, room,
+                offset, n, low, now, row, key,
+            )  # fmt: skip
         if m == 0:
             continue
         header[MADE] += m
-        moves, fields = shape[MOVES] + 2 * tables[ix(step + 8)], tables[ix(step + 9)]
         link, here = header[LINKS], (row << ARC_BITS) | tables[ix(step + 1)]
         target = tables[ix(step)]
         if in_place:
@@ -283,7 +301,7 @@ def advance(
     slot: Ints, tick: Ints, cls: Ints, row: Ints, rank: Ints, columns: Ints, header: Ints, tables: Ints, shape: Ints,
     pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints, chosen: Ints, links: Ints, owner: Ints,
     hits: Ints, guards: Ints, stored: Ints, places: Ints, buckets: Ints, index: Ints, ranks: Ints, shed: Ints,
-    worth: Floats, lookup: Ints, log: Ints, pace: Floats,
+    worth: Floats, lookup: Ints, log: Ints, sample: Ints, pace: Floats,
 ) -> int:  # fmt: skip
     """Run grouped events from where ``header`` says.
 
@@ -322,6 +340,7 @@ def advance(
                 )  # fmt: skip
                 words[ix(shape[NOW_AT])] = now
                 words[ix(shape[NOW_AT] + 1)] = mark_of_event(shape, shed, now, key)
+                choose_event(shed, row[ix(e)])
             words[ix(pools[ix(BASE)])] = now  # the pool of the start holds one run, which has bound nothing
             begin_event(header, tables, shape, pools, words, index, kind, rank[ix(e)], low)
         if header[PHASE] == 1:
@@ -348,6 +367,16 @@ def advance(
                     if status != DONE:
                         header[OFFSET] = offset
                         return status
+                    if shape[SHEDS] and shed[SAMPLE] > 0:
+                        if lacks_sample_room(shed, sample, n * count + 2 * AT_ONCE):
+                            header[OFFSET] = offset
+                            header[ASK] = (BLOCK * count + 2 * AT_ONCE) * shed[SAMPLE_ENTRY]
+                            return SAMPLE_FULL
+                        if probe >= 0 and offset == 0 and shed[SAMPLE_NOW]:
+                            step = shape[STEPS] + first * STEP
+                            note_left_out(
+                                tables, pools, words, shed, worth, sample, pool, step, low, now, row[ix(e)], key
+                            )  # fmt: skip
                     base, room, at = pools[ix(p + BASE)], pools[ix(p + ROOM)], offset
                     if probe >= 0:
                         base, room, at = shape[SCRATCH], BLOCK, 0
@@ -360,7 +389,8 @@ def advance(
                             break
                     if run_block(
                         header, tables, shape, pools, words, floats, mask, stay, chosen, links, owner, buckets, ranks,
-                        first, count, base, room, at, n, low, has_old, removes, row[ix(e)], key,
+                        shed, worth, sample, pool, first, count, base, room, at, n, low, has_old, removes, now,
+                        row[ix(e)], key,
                     ):  # fmt: skip
                         header[OFFSET] = offset
                         return TOO_LARGE

@@ -86,13 +86,22 @@ Ints = npt.NDArray[np.int64]
     EVENT_WORDS,
     EVENT_AT,
     ADMITTED,
+    SAMPLE,
+    SAMPLE_NOW,
+    SAMPLE_COIN,
+    SAMPLE_SHARES,
+    SAMPLED,
+    SAMPLE_ENTRY,
+    SAMPLE_REGISTERS,
     EDGE,
-) = range(42)
+) = range(49)
 """The first fifteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
 below 0: the price stays as it is; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
-parts of the arena by where they begin; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound."""
+parts of the arena by where they begin; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound;
+``SAMPLE``: at which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those
+that bring a run there; ``SAMPLED``: words written so far."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)

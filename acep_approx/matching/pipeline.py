@@ -168,6 +168,7 @@ class Pipeline:
             merging = frozenset()
         if shedding is not None:
             shedding.keys_now = lambda: self.preparer.keys
+            shedding.begin_stream(self.schema, self.roles)
         kind = {"partial": TracedRuns, "compressed": SharedRuns, "trace": Traced}.get(output, Runs)
         engine = kind(
             registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count, shedding=shedding
@@ -225,6 +226,11 @@ class Pipeline:
             self._output.engine.limit = steps
             self._output.gives_up = True
 
+    def look_back_after(self, events: int) -> None:
+        """With the output "trace": look at runs whose windows have closed whenever so many links or events are kept."""
+        assert isinstance(self._output, RunTrace), "another output was asked for"
+        self._output.chunk = events
+
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return self._output.nothing()
@@ -256,7 +262,8 @@ class Pipeline:
         first = 0
         self.engine.shedding.begin_batch(len(batch))
         while first < len(batch):
-            piece, made, begun = batch.slice(first, self._piece), progress.made, time.perf_counter()
+            most = min(self._piece, self.engine.shedding.most_events)
+            piece, made, begun = batch.slice(first, most), progress.made, time.perf_counter()
             yield from self._run(piece, progress)
             first += len(piece)
             self.engine.shedding.end_piece(piece, progress, time.perf_counter() - begun)

@@ -129,6 +129,7 @@ class RunTables:
         self.now_at = self.scalars.size  # the tick of the event, and the mark of the runs that it begins
         self.temporaries_at = self.now_at + HIDDEN * sheds
         self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1)
+        self.classes: tuple[int, ...] = ()
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
         self.tables = np.zeros(0, np.int64)
         self.shape = np.zeros(layout.SHAPE, np.int64)
@@ -241,6 +242,7 @@ class RunTables:
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the table for event classes (letter masks)."""
+        self.classes = tuple(classes)
         sources: list[int] = []
         probes: list[int] = []
         targets: list[int] = []

@@ -261,7 +261,7 @@ class Runs:
                 self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
                 self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
                 self.places, self._buckets, self.index, self.columns.texts.ranks, shedding.words, shedding.floats,
-                shedding.lookup, shedding.log, self.pace,
+                shedding.lookup, shedding.log, shedding.sample, self.pace,
             )  # fmt: skip
             if status == layout.DONE:
                 return True
@@ -283,6 +283,8 @@ class Runs:
         elif status == layout.LOG_FULL:
             self.shedding.empty_log(int(self.control[layout.LOGGED]), asked)
             self.control[layout.LOGGED] = 0
+        elif status == layout.SAMPLE_FULL:
+            self.shedding.empty_sample(asked)
         elif status == layout.GROW_BUCKETS:
             self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
             first = int(self.control[layout.STAMP]) * len(self.tables.pools)

@@ -11,12 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.events.keys import KeyCodes
+from acep_approx.matching import kernel_sample
 from acep_approx.matching import kernel_shed as kernel
 from acep_approx.matching.kernel_pools import NEVER, hash_word
 from acep_approx.matching.run_tables import RunTables
 from acep_approx.query.syntax import Expression
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
     from acep_approx.matching.lineage import Hits
     from acep_approx.matching.pipeline import Progress
@@ -40,6 +44,7 @@ PATH = 4
 """Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
 WITHOUT_END = 1e18
 LOG_ROOM = 1 << 16
+SAMPLE_ROOM = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,11 @@ class Shedding:
     ----------
     keys_now : callable
         Gives the keys of all slots so far, where features ask for them.
+    most_events : int
+        A batch is run in pieces of at most so many events.
     """
+
+    most_events = 1 << 30
 
     def __init__(
         self,
@@ -153,7 +162,9 @@ class Shedding:
         self.words = np.zeros(kernel.SHED_HEADER, np.int64)
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
+        self.sample = np.zeros(1, np.int64)
         self.entry = kernel.LOG
+        self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
         self.tables: RunTables
         self._tables: list[tuple[int, Feature]] = []  # features with a table, and where their words are
@@ -162,11 +173,16 @@ class Shedding:
     # --- setting up -----------------------------------------------------------------------------------------
 
     def bind(self, tables: RunTables) -> None:
-        """Lay the arena out for the pools of a query."""
-        pools = tables.pools
+        """Get ready for the pools of a query."""
         self.tables = tables
-        columns = len(tables.scalars.columns.expressions)
-        self.entry = kernel.LOG + max(pool.alike for pool in pools) - 1 + columns
+        self._lay_out(tables)
+
+    def _lay_out(self, tables: RunTables) -> None:
+        """Lay the arena out for what runs are worth now."""
+        pools = tables.pools
+        self._tables, self._known = [], (-1, -1)
+        columns, registers = len(tables.scalars.columns.expressions), max(pool.alike for pool in pools) - 1
+        self.entry = kernel.LOG + registers + columns
         worth = self.worth or _alike(len(pools))
         groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
         parts: dict[int, Ints] = {
@@ -179,6 +195,7 @@ class Shedding:
             kernel.COVERING: np.array([c for some in worth.covers for c in some], np.int64),
             kernel.COUNTS: np.zeros(len(pools) * kernel.REASONS, np.int64),
             kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
+            kernel.SAMPLE_SHARES: np.zeros(len(pools), np.int64),
         }
         edges = [np.array(f.edges, np.float64).view(np.int64) for some in worth.features for f in some]
         starts = kernel.SHED_HEADER + np.cumsum([0, *(part.size for part in parts.values())])
@@ -191,6 +208,8 @@ class Shedding:
         self.words[[kernel.REMAINING, kernel.SINCE]] = worth.remaining, len(worth.since) + 1
         self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
         self.words[kernel.ADMITTED] = NEVER
+        self.words[kernel.SAMPLE_REGISTERS] = registers
+        self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         self.floats[kernel.SPREAD] = worth.spread
         self.floats[kernel.FACTOR] = 1.0
@@ -235,6 +254,9 @@ class Shedding:
         return self.words.view(np.float64)
 
     # --- while it runs --------------------------------------------------------------------------------------
+
+    def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
+        """Events of these columns are to come; called before ``bind``."""
 
     def begin_batch(self, events: int) -> None:
         """A batch of so many events comes."""
@@ -302,6 +324,55 @@ class Shedding:
         self._logged = []
         return np.concatenate(parts).reshape(-1, self.entry)
 
+    def revalue(self, worth: Worth) -> None:
+        """From here on runs are worth something else, and may be told apart by other vertices."""
+        totals, newest = self.totals(), self._newest.copy()
+        sample, shares = self.words[kernel.SAMPLE], self._shares.copy()
+        assert not self.words[kernel.SAMPLED], "take the sample first"
+        self.worth = worth
+        self._lay_out(self.tables)
+        self.restore(totals)
+        self._newest[:] = newest
+        self.words[kernel.SAMPLE], self._shares[:] = sample, shares
+
+    @property
+    def _newest(self) -> Ints:
+        at = int(self.words[kernel.NEWEST])
+        return self.words[at : at + len(self.tables.pools)]
+
+    @property
+    def _shares(self) -> Ints:
+        at = int(self.words[kernel.SAMPLE_SHARES])
+        return self.words[at : at + len(self.tables.pools)]
+
+    def sample_tests(self, share: float, passed: Floats) -> None:
+        """Write down tests from here on.
+
+        Parameters
+        ----------
+        share : float
+            Of the events; 0: none at all.
+        passed : float64 array, shape (pools,)
+            Of the events, for passed tests that bring a run to each pool; not below ``share``.
+        """
+        self.words[kernel.SAMPLE] = min(round(share * 2**31), 2**31)
+        self._shares[:] = np.minimum(np.round(passed * 2**31), 2**31)
+        if share > 0 and self.sample.size == 1:
+            self.sample = np.zeros(SAMPLE_ROOM, np.int64)
+
+    def empty_sample(self, asked: int) -> None:
+        """Put what was written down of tests aside and make room for ``asked`` words."""
+        self._sampled.append(self.sample[: int(self.words[kernel.SAMPLED])].copy())
+        self.words[kernel.SAMPLED] = 0
+        if asked > self.sample.size:
+            self.sample = np.zeros(2 * asked, np.int64)
+
+    def take_sample(self) -> Ints:
+        """Tests written down since the last call: shape (entries, words); see ``kernel_sample.SAMPLE_WORDS``."""
+        self.empty_sample(0)
+        parts, self._sampled = self._sampled, []
+        return np.concatenate(parts).reshape(-1, int(self.words[kernel.SAMPLE_ENTRY]))
+
     # --- what came of it ------------------------------------------------------------------------------------
 
     @property
@@ -321,6 +392,12 @@ class Shedding:
         return float(kernel.left(self.floats))
 
     @property
+    def spare(self) -> float:
+        """Run-steps that are left, as a multiple of those that should be."""
+        allowance = self.allowance
+        return self.left / max(allowance.reserve, allowance.reserve_share * self.granted, 1e-9)
+
+    @property
     def on_passes(self) -> float:
         """Run-steps that passes over pools took."""
         return float(self.floats[kernel.PASSES])
@@ -329,6 +406,11 @@ class Shedding:
     def price(self) -> float:
         """Least score of a run that is kept, at the last event."""
         return float(self.floats[kernel.PRICE_NOW])
+
+    @property
+    def factor(self) -> float:
+        """By how much the price has risen, or fallen, because work was not what it was expected to be."""
+        return float(self.floats[kernel.FACTOR])
 
     @property
     def untested(self) -> int:
