@@ -25,7 +25,7 @@ from acep_approx.matching.kernel_vm import NULL
 from acep_approx.matching.pipeline import Pipeline, Progress
 from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.programs import register_kind
-from acep_approx.matching.run_tables import places
+from acep_approx.matching.run_tables import RunTables, places
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.traced import PACE, POOL, REGISTERS, SLOT, START, TICK, Hindsight
 from history.trace import Trace
@@ -93,16 +93,16 @@ class Remembered:
     event_columns: int
 
     @classmethod
-    def by(cls, engine: Runs) -> Remembered:
-        """What the runs of an engine remember."""
-        automaton, pools = engine.automaton, engine.tables.pools
+    def by(cls, tables: RunTables) -> Remembered:
+        """What the runs of an engine with these tables remember."""
+        automaton, pools, event_columns = tables.automaton, tables.pools, tables.scalars.columns
         live = [automaton.live[pool.state] for pool in pools]
         distinct = list(dict.fromkeys(register for some in live for register in some if register != ROW))
-        kinds = [register_kind(register, engine.columns) for register in distinct]
+        kinds = [register_kind(register, event_columns) for register in distinct]
         ahead = []
         for number, register in enumerate(distinct):
-            if kinds[number] in ("int", "float") and register.of in engine.columns.expressions:
-                ahead.append((number, engine.columns.place(register.of)))
+            if kinds[number] in ("int", "float") and register.of in event_columns.expressions:
+                ahead.append((number, event_columns.place(register.of)))
         names = register_names(automaton)
         return cls(
             places=tuple((state_name(automaton, pool.state), pool.errors) for pool in pools),
@@ -110,7 +110,7 @@ class Remembered:
             kinds=(*(kind if kind in ("float", "text") else "int" for kind in kinds), *["float"] * (len(ahead) + 1)),
             registers=tuple(tuple(distinct.index(r) if r != ROW else -1 for r in some) for some in live),
             ahead=tuple(ahead),
-            event_columns=len(engine.columns.expressions),
+            event_columns=len(event_columns.expressions),
         )
 
     def values(self, births: Ints) -> list[Floats]:
@@ -171,7 +171,7 @@ class Tracer:
         self.pipeline = Pipeline(plan, "trace", schema, roles, MAX_DETERMINISED, merging(merge))
         self.progress = Progress()
         assert isinstance(self.pipeline.engine, Runs)
-        self.remembered = Remembered.by(self.pipeline.engine)
+        self.remembered = Remembered.by(self.pipeline.engine.tables)
 
     def push(self, batch: EventBatch) -> Iterator[Trace]:
         """Run a batch; gives the runs whose windows have closed, now and then."""
