@@ -158,6 +158,8 @@ class Query:
         audit: float = 0.05,
         seed: int = 0,
         log_shed: bool = False,
+        learn: bool = False,
+        full_work: float | None = None,
         **options: Any,
     ) -> BudgetedMatches:
         """Find the matches that a load budget can buy.
@@ -179,6 +181,11 @@ class Query:
             Of the cohort, and of coins.
         log_shed : bool, default False
             Whether ``shed()`` can list what was shed.
+        learn : bool, default False
+            Whether what partial matches are worth is learned while the stream runs, from the history on or from
+            nothing. ``refreshed(query)`` gives the history as it was learned.
+        full_work : float, optional
+            Run-steps per event of the exact run: what a share is of, where no history knows it.
         **options
             As for ``match``.
 
@@ -211,7 +218,7 @@ class Query:
         if self.plan.registers is None:  # nothing is shed, so nothing is asked of a history
             history, policy = None, None
         known = HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
-        load = Load(given, known, policy, audit, seed, log_shed)
+        load = Load(given, known, policy, audit, seed, log_shed, learn, full_work)
         exact = self.match(events, **options)
         return BudgetedMatches.of(exact, load)
 

@@ -4,6 +4,7 @@
     past/v0001/manifest.json  format, query, scheme, notes, sizes and SHA-256 of the files
     past/v0001/vertices.parquet, edges.parquet, overlaps.parquet, bundles.parquet
     past/v0001/maps.npz       match maps of the vertices that have one, and edges to bundles
+    past/v0001/learned.npz    arrays of a learner, where one has refreshed it
 
 A version is written beside the others, under another name, and renamed when it is whole; then LATEST is replaced. So a
 reader sees a whole version or the one before. The same history gives the same bytes. Nothing is pickled.
@@ -17,6 +18,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,11 +34,13 @@ from history.errors import HistoryError
 from history.graph import Graph
 from history.vectors import Scheme
 
+Array = np.ndarray[Any, np.dtype[Any]]
 FORMAT = 2
 """Changes when the layout does."""
 MANIFEST = "manifest.json"
 LATEST = "LATEST"
 TABLES = ("vertices.parquet", "edges.parquet", "overlaps.parquet", "bundles.parquet", "maps.npz")
+LEARNED = "learned.npz"
 DENSE = ("visits", "reached", "led", "cost", "started", "completed")
 EDGES = ("source", "target", "moves", "passed")
 OVERLAPS = ("covered", "cover", "shareable", "shared")
@@ -58,12 +62,15 @@ class Stored:
         From 1.
     notes : dict
         What the caller gave to be kept with it.
+    learned : dict of str to array
+        The arrays that the caller gave.
     """
 
     graph: Graph
     fingerprint: str
     version: int
     notes: dict[str, Any] = field(default_factory=dict)
+    learned: dict[str, Array] = field(default_factory=dict)
 
 
 def save(
@@ -73,6 +80,7 @@ def save(
     *,
     new_version: bool = False,
     notes: dict[str, Any] | None = None,
+    learned: Mapping[str, Array] | None = None,
 ) -> Path:
     """Write a history. What is there is never overwritten.
 
@@ -88,6 +96,8 @@ def save(
         Add a version where there is a history already. It is the one that is loaded from then on.
     notes : dict, default none
         Kept in the manifest, as JSON.
+    learned : mapping of str to array, default none
+        Kept beside it.
 
     Returns
     -------
@@ -110,7 +120,7 @@ def save(
     else:
         check_free(home)
     home.mkdir(parents=True, exist_ok=True)
-    return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}})
+    return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}}, learned or {})
 
 
 def is_history(path: str | os.PathLike[str]) -> bool:
@@ -172,14 +182,18 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     if fingerprint is not None:
         _same_query(manifest, fingerprint, home)
     folder = home / _name(number)
-    for name in TABLES:
+    for name in {**dict.fromkeys(TABLES), **manifest["files"]}:
         if manifest["files"].get(name) != _digest(folder / name, home):
             raise _torn(home, f"{name} is not the file that was written")
     try:
         graph = _read(folder, manifest)
+        learned: dict[str, Array] = {}
+        if LEARNED in manifest["files"]:
+            with np.load(folder / LEARNED, allow_pickle=False) as arrays:
+                learned = dict(arrays)
     except (OSError, ValueError, LookupError, TypeError, BadZipFile, pa.ArrowException) as error:
         raise _torn(home, str(error)) from error
-    return Stored(graph, manifest["fingerprint"], number, manifest["notes"])
+    return Stored(graph, manifest["fingerprint"], number, manifest["notes"], learned)
 
 
 # --- versions -----------------------------------------------------------------------------------------------
@@ -251,10 +265,15 @@ def _digest(file: Path, home: Path) -> str:
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def _write(graph: Graph, home: Path, version: int, manifest: dict[str, Any]) -> Path:
+def _write(
+    graph: Graph, home: Path, version: int, manifest: dict[str, Any], learned: Mapping[str, Array]
+) -> Path:
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=home))
     try:
         _write_tables(graph, draft)
+        files = [*TABLES, *([LEARNED] if learned else [])]
+        if learned:
+            np.savez_compressed(draft / LEARNED, **learned)  # type: ignore[arg-type]
         manifest.update(
             format=FORMAT,
             gap=graph.gap,
@@ -262,7 +281,7 @@ def _write(graph: Graph, home: Path, version: int, manifest: dict[str, Any]) -> 
             scheme=graph.scheme.to_json(),
             visits=int(graph.counts.visits.sum()),
             bundles=len(graph.counts.bundles),
-            files={name: _digest(draft / name, home) for name in TABLES},
+            files={name: _digest(draft / name, home) for name in files},
         )
         text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         (draft / MANIFEST).write_text(text, encoding="utf-8")

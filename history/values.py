@@ -104,6 +104,11 @@ def fit_values(
     return Values(gain.reshape(-1), cost.reshape(-1), overlap, covers)
 
 
+def fit_chances(graph: Graph) -> Floats:
+    """The chance that a run leads to a match point at all, by vertex; shape (vertices,), shrunk as in ``fit_values``."""
+    return _shrunk(graph, graph.counts.led.astype(np.float64)).reshape(-1)
+
+
 def greedy_order(graph: Graph, place: int) -> list[int]:
     """The vertices of a place in the order of greedy coverage: each adds most bundles to those before it.
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from acep_approx.budget.choosing import choose
+from acep_approx.budget.policies import LEARNED, OVERLAP, policy_named, raised, worth_of
 from acep_approx.budget.policies import history as by_history
 from acep_approx.budget.pricing import Prices, Replay, learn_prices
 from acep_approx.budget.trace import Tracer
@@ -20,11 +24,14 @@ from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
+from acep_approx.matching.shedding import Worth
 from history import store
 from history.fitting import fit_scheme
 from history.graph import MOST_BUNDLES, Graph
 from history.trace import Trace
+from history.values import fit_chances, fit_values
 from history.vectors import Place, Scheme
+from rl.values import Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +70,10 @@ class HistoryGraph:
         Run-steps per event of the exact run, after lossless merging.
     events_, points_ : int
         Events and match points seen.
+    learned_ : rl.Values or None
+    learned_overlap_ : float64 array, shape (places,)
+        What runs are worth by a learner that has refreshed this history while a stream ran, and what share of it they
+        lose beside later ones.
 
     Examples
     --------
@@ -88,6 +99,8 @@ class HistoryGraph:
         self.steps_per_event_ = self.overlap_ = 0.0
         self.prices_ = Prices()
         self.version_ = 0
+        self.learned_: Values | None = None
+        self.learned_overlap_ = np.zeros(0)
         self._steps = 0
         self._window = -1
 
@@ -131,6 +144,7 @@ class HistoryGraph:
         Complexity: two exact runs over the past with lineage, and about 80 cheaper ones over its end.
         """
         self.__dict__.pop("graph_", None)
+        self.learned_ = None
         self.events_ = self.points_ = self._steps = 0
         past = Past(self.plan, events, roles)
         cut = past.cut(1 - HELD_OUT)
@@ -172,6 +186,7 @@ class HistoryGraph:
             return self.fit(events, **roles)
         past = Past(self.plan, events, roles)
         self._same_window(past.window)
+        self.learned_ = None
         for trace in self._traces(past, past.batches):
             self.graph_.observe(trace)
         return self
@@ -192,12 +207,41 @@ class HistoryGraph:
 
     def _graph(self, past: Past, trace: Trace, *, with_features: bool) -> Graph:
         """An empty graph, its vertices learned from a first trace."""
-        gap = past.window if self.gap == "window" else int(self.gap)
+        gap = self.integer_gap(past.window)
         if with_features:
             return Graph(fit_scheme(self._places, past.window, trace), gap, self.most_bundles)
         bare = tuple(Place(state, errors) for state, errors in self._places)
         return Graph(Scheme(bare, past.window), gap, self.most_bundles)
 
+    def integer_gap(self, window: int) -> int:
+        """The gap between bundles, in ticks."""
+        return window if self.gap == "window" else int(self.gap)
+
+    def take_window(self, window: int) -> None:
+        """What is known is of this window, in ticks."""
+        self._window = window
+        self._steps = round(self.steps_per_event_ * self.events_)
+
+    # --- what was learned -----------------------------------------------------------------------------------
+
+    def values(self) -> Values:
+        """What the runs of each vertex are worth; shape (vertices,)."""
+        if self.learned_ is not None:
+            return self.learned_
+        found = fit_values(self.graph_, coverage=False)
+        return Values(found.gain, found.cost, fit_chances(self.graph_))
+
+    def worth(self, policy: str = "history") -> Worth:
+        """What runs are worth by a policy, for the engine."""
+        automaton = self.plan.registers
+        assert automaton is not None
+        if self.learned_ is None or policy not in LEARNED:
+            return policy_named(policy)(automaton, self.graph_, self.overlap_)
+        gain, cost = raised(self.learned_.gain), self.learned_.cost
+        if policy != "history":
+            return worth_of(automaton, self.graph_.scheme, gain, cost)
+        worth = worth_of(automaton, self.graph_.scheme, gain, cost, OVERLAP)
+        return replace(worth, overlap=self.learned_overlap_)
 
     # --- keeping --------------------------------------------------------------------------------------------
 
@@ -263,7 +307,10 @@ class HistoryGraph:
             "overlap": self.overlap_,
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
         }
-        return store.save(self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes)
+        return store.save(
+            self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes,
+            learned={**vars(self.learned_), "overlap": self.learned_overlap_} if self.learned_ is not None else None,
+        )  # fmt: skip
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], query: Query, *, version: int | None = None) -> Self:
@@ -291,6 +338,9 @@ class HistoryGraph:
         known.graph_, known.version_, known._window = stored.graph, stored.version, window
         known.events_, known.points_ = stored.notes["events"], stored.notes["points"]
         known.steps_per_event_, known.overlap_ = stored.notes["steps_per_event"], stored.notes["overlap"]
+        if stored.learned:
+            known.learned_overlap_ = stored.learned.pop("overlap")
+            known.learned_ = Values(**stored.learned)
         known._steps = round(known.steps_per_event_ * known.events_)
         known.prices_ = Prices(tuple(Replay(price, steps, points) for price, steps, points in stored.notes["prices"]))
         return known

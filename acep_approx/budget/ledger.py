@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from acep_approx.budget.audit import RecallEstimate
+    from acep_approx.budget.learning import Learning
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,8 @@ class RunRecord:
         Events that were not matched, because they came too late, could not be read, or have no key.
     seconds : float, optional
         How long the run took.
+    learning : Learning, optional
+        What it learned; None where it did not.
     """
 
     query: str
@@ -208,6 +211,7 @@ class RunRecord:
     malformed: int = 0
     without_key: int = 0
     seconds: float | None = None
+    learning: Learning | None = None
 
     @property
     def events(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,9 @@ from acep_approx.budget.expand import expanded
 from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.ledger import Bundle, RunRecord, Step
 from acep_approx.budget.ledger import Path as HistoryPath
+from acep_approx.budget.lessons import lessons, lessons_table
 from acep_approx.budget.policies import LEARNED, no_history
+from acep_approx.budget.refreshed import refresh
 from acep_approx.budget.shed_runs import shed_table
 from acep_approx.budget.shedder import Load, Shedder, full_work_unknown, shedder
 from acep_approx.errors import UsageError
@@ -27,6 +30,9 @@ from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.renumber import renumbered
 from acep_approx.matching.runs import Runs
+
+if TYPE_CHECKING:
+    from acep_approx.api import Query
 
 SHOWN_PATHS = 6
 """Paths of the history that a report shows."""
@@ -53,7 +59,7 @@ class BudgetedMatches(Matches):
         super().__init__(plan, source, options, **more)
         self.load = load
         if load.history is None and plan.registers is not None:
-            if load.budget.unit == "%" and not load.budget.is_unlimited:
+            if load.budget.unit == "%" and not load.budget.is_unlimited and load.full_work is None:
                 raise full_work_unknown(load.budget)
             if load.policy_name in LEARNED:
                 raise no_history(load.policy_name)
@@ -85,6 +91,8 @@ class BudgetedMatches(Matches):
             self._take_log()
             yield table
         self._take_log()
+        if self.shedder is not None:
+            self.shedder.finish()
         self._seconds = time.perf_counter() - begun
 
     def _take_log(self) -> None:
@@ -98,6 +106,14 @@ class BudgetedMatches(Matches):
     def window(self) -> int:
         """The window of the last call that found matches: in ticks, or in events; 0 before."""
         return self._pipeline.window if self._pipeline is not None else 0
+
+    @property
+    def _is_time(self) -> bool:
+        """Whether ticks are microseconds since 1970."""
+        if self._pipeline is None or self.plan.is_count_window:
+            return False
+        schema, roles = self._pipeline.schema, self._pipeline.roles
+        return tick_unit(schema.field(roles.time).type, roles.unit) is not None
 
     def shed(self) -> pa.Table:
         """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
@@ -114,6 +130,36 @@ class BudgetedMatches(Matches):
         if not self._logged:
             return pa.table({})
         return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
+
+    def refreshed(self, query: Query) -> HistoryGraph | None:
+        """The history as it was learned by the last call that found matches, up to now.
+
+        Parameters
+        ----------
+        query : Query
+            The query that is run.
+
+        Returns
+        -------
+        HistoryGraph or None
+            A new one; None as long as nothing was learned.
+        """
+        done = self.shedder
+        if done is None or done.learner is None or done.learner.values is None:
+            return None
+        known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
+        refresh(known, done.learner, self.progress.events, len(done.points.joined("row")), done.full_work())
+        return known
+
+    def learning(self) -> pa.Table:
+        """When the last call that found matches revalued runs, and by what: one row each time.
+
+        Returns
+        -------
+        pyarrow.Table
+            See ``lessons.lessons_table``; without rows where nothing was learned. ``record().learning`` has more.
+        """
+        return lessons_table(lessons(self.shedder) if self.shedder else None, is_time=self._is_time)
 
     def expanded(self) -> pa.Table:
         """All matches that end at the match points which the last call found, not only those whose runs were kept.
@@ -151,24 +197,22 @@ class BudgetedMatches(Matches):
         source : str
             Name of the input, for people.
         """
-        known, done, pipeline = self.load.history, self.shedder, self._pipeline
+        known, done = self.load.history, self.shedder
+        learned = lessons(done) if done else None
         empty = np.zeros(0, np.int64)
         ticks = done.points.joined("tick") if done else empty
         order = np.argsort(ticks, kind="stable")
-        is_time = False
-        if pipeline is not None:
-            is_time = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit) is not None
         return RunRecord(
             query=str(self.plan.query.text).strip(),
             source=source,
             budget=str(self.load.budget),
             bound=done.bound_in_words() if done else "the cells engine answers exactly, and sheds nothing",
-            policy=self.load.policy_name,
+            policy=self.load.policy_name + (", then what was learned" if learned else ""),
             seed=self.load.seed,
-            is_time=is_time and not self.plan.is_count_window,
+            is_time=self._is_time,
             begin=done.begin if done else None,
             pieces=done.pieces if done else (),
-            shed=done.shed() if done and pipeline else (),
+            shed=done.shed() if done and self._pipeline else (),
             recall=done.recall() if done else None,
             point_ticks=ticks[order],
             point_errors=done.points.joined("errors")[order] if done else empty,
@@ -178,6 +222,7 @@ class BudgetedMatches(Matches):
             malformed=self.source.malformed.count,
             without_key=self.progress.without_key,
             seconds=self._seconds,
+            learning=learned,
         )
 
     def report(self, path: str | Path, source: str = "") -> None:

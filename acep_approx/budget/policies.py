@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 PARTS = 16
 """Parts of the window where no history says how many there are."""
 MEASURED = -1.0
+OVERLAP = 0.95
+"""Share of its match points that a run is taken to lose beside a later one, where no past says: most pasts say this."""
 LEAST_GAIN, NO_GAIN = 1e-3, 1e-6
 """Gain at least, as a share of the mean one and in match points."""
 FEW = 20
@@ -41,10 +43,13 @@ def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -
     """
     known = _known(graph)
     values = fit_values(known, coverage=False)
-    # what never led to anything is worth a try where there is room: it may be that it was seen too seldom
-    gain = np.maximum(values.gain, LEAST_GAIN * float(values.gain.mean()) + NO_GAIN)
-    worth = worth_of(automaton, known.scheme, gain, values.cost, abs(overlap))
+    worth = worth_of(automaton, known.scheme, raised(values.gain), values.cost, abs(overlap))
     return replace(worth, overlap=measured_overlaps(known)) if overlap == MEASURED else worth
+
+
+def raised(gain: Floats) -> Floats:
+    """Gains, none of them quite nothing: what never led to anything may have been seen too seldom."""
+    return np.maximum(gain, LEAST_GAIN * float(gain.mean()) + NO_GAIN)
 
 
 def scores(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
@@ -55,6 +60,11 @@ def scores(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) ->
 def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """By lot: a coin per run, tossed once."""
     return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT, coin_per_run=True)
+
+
+def lots(automaton: RegisterAutomaton) -> Worth:
+    """By lot, one for all runs that began with one event: whole lineages stay or go, so that some get to their end."""
+    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT)
 
 
 def oldest(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001

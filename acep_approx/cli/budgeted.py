@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acep_approx.cli.learning import Saving
+from acep_approx.cli.options import format_of
 from acep_approx.cli.terminal import say, words
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.budget.matches import BudgetedMatches
-    from acep_approx.cli.options import Format
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,13 @@ class Asked:
     budget, policy : str, optional
     history, report, shed : Path, optional
         What was learned from the past; files for the page and for the runs that were shed.
-    audit : float, optional
+    audit, full_work : float, optional
     seed : int, optional
+    learn : bool, default False
+    save, learn_log : Path, optional
+        Where what is learned goes, and when it was.
+    save_every : int, optional
+        Batches.
     """
 
     budget: str | None = None
@@ -37,6 +43,11 @@ class Asked:
     seed: int | None = None
     report: Path | None = None
     shed: Path | None = None
+    full_work: float | None = None
+    learn: bool = False
+    save: Path | None = None
+    save_every: int | None = None
+    learn_log: Path | None = None
 
     def check(self) -> None:
         """Refuse options that need a budget, and files that cannot be written, before any work is done.
@@ -44,10 +55,11 @@ class Asked:
         Raises
         ------
         UsageError
-            ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder
-            that is not there.
+            ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it,
+            or nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there.
         """
-        given = [name for name, value in vars(self).items() if value is not None and name != "budget"]
+        values = {name.replace("_", "-"): value for name, value in vars(self).items() if name != "budget"}
+        given = [name for name, value in values.items() if value is not None and value is not False]
         if self.budget is None:
             if given:
                 raise UsageError(
@@ -56,17 +68,35 @@ class Asked:
                     hint="say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
                 )
             return
-        for file in (self.report, self.shed):
+        self._check_learning()
+        for file in (self.report, self.shed, self.learn_log):
             check_folder(file)
 
         from acep_approx.budget.budget import Budget
 
         Budget.parse(self.budget)
 
+    def _check_learning(self) -> None:
+        for name in ("save", "save_every", "learn_log"):
+            if getattr(self, name) is not None and not self.learn:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} is about what a run learns, and this one does not",
+                    code="ACEP-U049",
+                    hint="add --learn, or leave it out",
+                )
+        if self.save_every is not None and self.home is None:
+            raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
+
+    @property
+    def home(self) -> Path | None:
+        """Where what is learned is saved."""
+        return self.save or self.history
+
     def options(self) -> dict[str, Any]:
         """The arguments of ``Query.match_within`` behind the budget."""
-        given = {"history": self.history, "policy": self.policy, "audit": self.audit, "seed": self.seed}
-        return {name: value for name, value in given.items() if value is not None} | {"log_shed": self.shed is not None}
+        names = ("history", "policy", "audit", "seed", "full_work")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return given | {"log_shed": self.shed is not None, "learn": self.learn}
 
 
 def check_folder(file: Path | None) -> None:
@@ -77,8 +107,8 @@ def check_folder(file: Path | None) -> None:
         )
 
 
-def conclude(matches: BudgetedMatches, asked: Asked, source: str, form: Format | None, *, quiet: bool) -> None:
-    """Say what the budget was spent on; write the page and the runs that were shed.
+def conclude(matches: BudgetedMatches, asked: Asked, source: str, saving: Saving, *, quiet: bool) -> None:
+    """Say what the budget was spent on; write the page and the tables that were asked for, and save what was learned.
 
     Parameters
     ----------
@@ -87,8 +117,7 @@ def conclude(matches: BudgetedMatches, asked: Asked, source: str, form: Format |
     asked : Asked
     source : str
         Name of the input.
-    form : Format or None
-        How the runs that were shed are written.
+    saving : Saving
     quiet : bool
         Only write.
     """
@@ -104,8 +133,12 @@ def conclude(matches: BudgetedMatches, asked: Asked, source: str, form: Format |
             say(line)
     if asked.report is not None:
         matches.report(asked.report, source)
-    if asked.shed is not None and form is not None:
-        write([matches.shed()], form, asked.shed)
+    if asked.shed is not None:
+        write([matches.shed()], format_of(asked.shed), asked.shed)
+    if asked.learn_log is not None:
+        write([matches.learning()], format_of(asked.learn_log), asked.learn_log)
+    if asked.learn:
+        saving.finish(quiet=quiet)
 
 
 def learned_query(text: str, *, errors: int | None = None, within: str | None = None) -> Query:

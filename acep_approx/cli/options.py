@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from acep_approx.errors import UsageError
+
 COMPRESSED_FILES = ("hits.parquet", "links.parquet")
 """What compressed output is written to, in its folder."""
 
@@ -45,6 +47,35 @@ class Format(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     PARQUET = "parquet"
+
+
+SUFFIXES = {
+    "": Format.JSONL,  # e.g. /dev/null
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+}
+"""Formats of output files by the ends of their names, as for input."""
+
+
+def format_of(file: Path) -> Format:
+    """The format of an output file, told from its name.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U018``: it cannot be told.
+    """
+    if (suffix := file.suffix.lower()) not in SUFFIXES:
+        raise UsageError(
+            f"the format of {str(file)!r} cannot be told from its name",
+            code="ACEP-U018",
+            hint="say it: --format jsonl, csv or parquet",
+        )
+    return SUFFIXES[suffix]
 
 
 class InputFormat(StrEnum):
@@ -121,14 +152,16 @@ Budget = Annotated[
     typer.Option(
         metavar="B",
         show_default=False,
-        help="Do only so much work, and find what it buys: '20%' of the full work (needs --history), "
+        help="Do only so much work, and find what it buys: '20%' of the full work (needs --history or --full-work), "
         "'5000 steps/event', '200 runs', '2 ms/batch' or '100k events/s'.",
     ),
 ]
 History = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", show_default=False, help="What acep train learned: it ranks which partial matches to keep."
+        metavar="DIR",
+        show_default=False,
+        help="What acep train, or a run with --learn, has learned: it ranks which partial matches to keep.",
     ),
 ]
 Policy = Annotated[
@@ -145,11 +178,57 @@ Audit = Annotated[
     typer.Option(
         metavar="SHARE",
         show_default=False,
-        help="Share of the budget spent on estimating recall; by default 0.05, with 0 there is no estimate.",
+        help="Share of the budget spent on a small part of the stream that is not shed, to estimate recall (and with "
+        "--learn to learn from); by default 0.05, with 0 there is no estimate.",
+    ),
+]
+FullWork = Annotated[
+    float | None,
+    typer.Option(
+        metavar="STEPS",
+        show_default=False,
+        help="Run-steps per event of the exact run, of which a budget like '20%' is a share; by default what the "
+        "history knows. A run without --budget says them at its end: so many met per event.",
     ),
 ]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", show_default=False, help="Of the audit and of coins. By default 0.")
+]
+Learn = Annotated[
+    bool,
+    typer.Option(
+        "--learn",
+        help="Learn while the stream runs which partial matches are worth keeping, from --history on or from nothing; "
+        "what was learned is saved as a new version of it, or in --save.",
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        show_default=False,
+        help="Where --learn saves what it learned: a new folder, or one with a history of the same query, which gets a "
+        "new version. By default that of --history; without either nothing is saved.",
+    ),
+]
+SaveEvery = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="With --learn: save after every N batches too, so that little is lost if the run is stopped. A batch is "
+        "what is read at once: at most 131,072 events.",
+    ),
+]
+LearnLog = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="With --learn: write when partial matches were valued anew, what had been seen by then, how far what was "
+        "foretold came true, and drift alarms, to FILE (.jsonl, .csv, .parquet).",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something is wrong.")]
 

@@ -34,6 +34,7 @@ def replay(
     history: options.History = None,
     policy: options.Policy = None,
     audit: options.Audit = None,
+    full_work: options.FullWork = None,
     seed: options.Seed = None,
     output: Annotated[
         Wanted, typer.Option(help="What the run in question put out: all matches (or counts), or match points.")
@@ -69,7 +70,7 @@ def replay(
     """
     if budget is None:
         raise UsageError("without a budget nothing is shed", code="ACEP-U040", hint="give the --budget of the run")
-    asked = Asked(budget, history, policy, audit, seed)
+    asked = Asked(budget, history, policy, audit, seed, full_work=full_work)
     asked.check()
     text = read_query(query)
 

@@ -13,7 +13,8 @@ import typer
 
 from acep_approx.cli import options
 from acep_approx.cli.budgeted import Asked, conclude
-from acep_approx.cli.options import COMPRESSED_FILES, Engine, Format, OnLate, OnMalformed, Output
+from acep_approx.cli.learning import Saving
+from acep_approx.cli.options import COMPRESSED_FILES, Engine, Format, OnLate, OnMalformed, Output, format_of
 from acep_approx.cli.terminal import amount, progress_bar, read_query, say
 from acep_approx.errors import UsageError
 
@@ -39,16 +40,6 @@ SINGULAR = {
     Output.COMPRESSED: "hit",
 }
 TITLES = {Output.COUNT: "matches", Output.PARTIAL: "partial matches"}
-SUFFIXES = {
-    "": Format.JSONL,  # e.g. /dev/null
-    ".jsonl": Format.JSONL,
-    ".ndjson": Format.JSONL,
-    ".json": Format.JSONL,
-    ".csv": Format.CSV,
-    ".parquet": Format.PARQUET,
-    ".pq": Format.PARQUET,
-}
-"""Formats of output files by the ends of their names, as for input."""
 
 
 def run(
@@ -133,7 +124,12 @@ def run(
     history: options.History = None,
     policy: options.Policy = None,
     audit: options.Audit = None,
+    full_work: options.FullWork = None,
     seed: options.Seed = None,
+    learn: options.Learn = False,
+    save: options.Save = None,
+    save_every: options.SaveEvery = None,
+    learn_log: options.LearnLog = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="Write a page of HTML on how the budget was spent."),
@@ -155,22 +151,19 @@ def run(
     is_compressed = output is Output.COMPRESSED
     form = _compressed_format(format, file) if is_compressed else _format(format, file)
     _check(form, output, file, limit)
-    asked = Asked(budget, history, policy, audit, seed, report, shed)
+    asked = Asked(budget, history, policy, audit, seed, report, shed, full_work, learn, save, save_every, learn_log)
     asked.check()
-    others = {"rejected rows": rejects, "late events": late, "the report": report, "shed runs": shed}
-    if file is not None:
-        for target in [file / name for name in COMPRESSED_FILES] if is_compressed else [file]:
-            _check_files(target, others, inputs)
-    for other in (report, shed):
-        if other is not None:
-            _check_files(other, {}, inputs)
-    shed_form = None if shed is None else _format(None, shed)
+    targets = [] if file is None else [file / name for name in COMPRESSED_FILES] if is_compressed else [file]
+    _check_written(targets, {"rejected rows": rejects, "late events": late}, asked, inputs)
     text = read_query(query)
 
     from acep_approx.api import compile_query
     from acep_approx.cli.write import Results, print_table, write, write_compressed
 
     compiled = compile_query(text, errors=errors, within=within, engine=engine.value)
+    saving = Saving(compiled, asked.home, save_every)
+    if save is not None:
+        saving.check()
     begun = clock.perf_counter()
     is_seen = form is not Format.TABLE and file is None and sys.stdout.isatty()  # rows and a bar would mix
     label = "matching" if compiled.plan.engine == "cells" else "matching (the first run compiles the engine)"
@@ -184,7 +177,7 @@ def run(
             type=type,
             unit=unit,
             sort=sort,
-            on_progress=progress.done,
+            on_progress=saving.after(progress.done),
             format=input_format,
             on_malformed=on_malformed,
             rejects=rejects,
@@ -192,6 +185,8 @@ def run(
             late=late,
             merge=merge,
         )
+        if learn:
+            saving.matches = matches
         progress.total = matches.source.rows
         if is_compressed and file is not None:
             results = write_compressed(matches.compressed(), file)
@@ -208,7 +203,7 @@ def run(
     if not quiet:
         _summary(matches, results, output, clock.perf_counter() - begun)
     if asked.budget is not None:
-        conclude(matches, asked, ", ".join(inputs), shed_form, quiet=quiet)
+        conclude(matches, asked, ", ".join(inputs), saving, quiet=quiet)
 
 
 def _matches(compiled: Query, asked: Asked, inputs: list[str], **more: Any) -> Any:
@@ -222,13 +217,7 @@ def _format(wanted: Format | None, file: Path | None) -> Format:
     if wanted is not None:
         return wanted
     if file is not None:
-        if (suffix := file.suffix.lower()) not in SUFFIXES:
-            raise UsageError(
-                f"the format of {str(file)!r} cannot be told from its name",
-                code="ACEP-U018",
-                hint="say it: --format jsonl, csv or parquet",
-            )
-        return SUFFIXES[suffix]
+        return format_of(file)
     return Format.TABLE if sys.stdout.isatty() else Format.JSONL
 
 
@@ -252,6 +241,20 @@ def _check(form: Format, output: Output, file: Path | None, limit: int | None) -
         )
     if output in (Output.COUNT, Output.COMPRESSED) and limit is not None:
         raise UsageError(f"--limit means nothing for --output {output.value}", code="ACEP-U015", hint="leave it out")
+
+
+def _check_written(targets: list[Path], more: dict[str, Path | None], asked: Asked, inputs: list[str]) -> None:
+    """Refuse to write results, and what is said about a budget, over one another or over what is read."""
+    tables = {"shed runs": asked.shed, "the learning log": asked.learn_log}
+    pages = {"the report": asked.report}
+    for target in targets:
+        _check_files(target, more | pages | tables, inputs)
+    for other in (*pages.values(), *tables.values()):
+        if other is not None:
+            _check_files(other, {}, inputs)
+    for table in tables.values():
+        if table is not None:
+            format_of(table)
 
 
 def _check_files(file: Path, others: dict[str, Path | None], inputs: list[str]) -> None:

@@ -3,49 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from acep_approx.report.drawing import Panel, label, moment, picture, steps
-from acep_approx.timeline import LEFT, RIGHT, WIDTH
-from acep_approx.timeline_scale import axis_ticks
+from acep_approx.report.times import MOST_PIECES, Times, thinned
+from acep_approx.timeline import RIGHT, WIDTH
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece, RunRecord
-
-MOST_PIECES = 240
-
-
-def thinned(pieces: Sequence[Piece], most: int) -> list[Piece]:
-    """At most ``most`` pieces at equal distances, the last one among them; sums so far stay right."""
-    step = -(-len(pieces) // most) if pieces else 1
-    return list(pieces[::-1][::step][::-1])
-
-
-@dataclass(frozen=True)
-class _Time:
-    """Place of each piece on the axis: from the end of the piece before to its own end."""
-
-    edges: list[float]
-    low: int
-    high: int
-
-    @classmethod
-    def of(cls, pieces: Sequence[Piece], begin: int | None) -> _Time:
-        low = min(pieces[0].tick, pieces[0].tick if begin is None else begin)
-        high = max(pieces[-1].tick, low + 1)
-        scale = (WIDTH - LEFT - RIGHT) / (high - low)
-        return cls([LEFT + (tick - low) * scale for tick in (low, *(piece.tick for piece in pieces))], low, high)
-
-    def ticks(self, base: float, *, is_time: bool) -> Iterator[str]:
-        """The axis."""
-        yield f'<path class="axis" d="M{LEFT} {base:.1f}H{WIDTH - RIGHT}"/>'
-        for tick in axis_ticks(self.low, self.high, 8, is_time=is_time):
-            x = LEFT + (tick.at - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
-            yield f'<path class="axis" d="M{x:.1f} {base:.1f}v5"/>'
-            yield label(x, base + 20, tick.label, anchor="middle")
 
 
 def load(record: RunRecord) -> str:
@@ -62,7 +29,7 @@ def load(record: RunRecord) -> str:
         Five strips on one axis: work so far below the bound so far, run-steps per event, live runs, runs shed, price.
     """
     pieces = thinned(record.pieces, MOST_PIECES)
-    time = _Time.of(pieces, record.begin)
+    time = Times.of(pieces, record.begin)
     first = Panel(34, 170, steps(max(max(p.bound, p.work) for p in pieces), 4))
     parts = [*first.frame("run-steps so far"), *_room(first, time, pieces), *_legend(first)]
     before = (None, *pieces[:-1])
@@ -79,9 +46,9 @@ def load(record: RunRecord) -> str:
     for name, values, colour in strips:
         reach = max(values + (allowed if colour == 0 else []))
         panel = Panel(top, 62, steps(reach, 2))
-        parts += [*panel.frame(name), _stairs(panel, time, values, f"r{colour}")]
+        parts += [*panel.frame(name), time.stairs(panel, values, f"r{colour}")]
         if colour == 0:
-            parts.append(_stairs(panel, time, allowed, "line l1 dash", closed=False))
+            parts.append(time.stairs(panel, allowed, "line l1 dash", closed=False))
         top += 62 + 42
     base = top - 42
     parts += [*time.ticks(base, is_time=record.is_time), *_hits(record, pieces, time, base)]
@@ -108,7 +75,7 @@ def _rate(piece: Piece, before: Piece | None, name: str) -> float:
     return float(done / max(events, 1))
 
 
-def _room(panel: Panel, time: _Time, pieces: Sequence[Piece]) -> Iterator[str]:
+def _room(panel: Panel, time: Times, pieces: Sequence[Piece]) -> Iterator[str]:
     """The room below the bound, and the work in it."""
     base = panel.y(0)
     for name, kind in (("bound", "room"), ("work", "r0 soft")):
@@ -118,7 +85,7 @@ def _room(panel: Panel, time: _Time, pieces: Sequence[Piece]) -> Iterator[str]:
         yield f'<path class="{kind}" d="{_line(panel, time, [0, *(getattr(piece, name) for piece in pieces)])}"/>'
 
 
-def _line(panel: Panel, time: _Time, values: Sequence[float]) -> str:
+def _line(panel: Panel, time: Times, values: Sequence[float]) -> str:
     return "M" + "L".join(f"{x:.1f} {panel.y(value):.1f}" for x, value in zip(time.edges, values, strict=True))
 
 
@@ -129,14 +96,7 @@ def _legend(panel: Panel) -> Iterator[str]:
         x += 110
 
 
-def _stairs(panel: Panel, time: _Time, values: Sequence[float], kind: str, *, closed: bool = True) -> str:
-    """One value a piece."""
-    path = f"M{time.edges[0]:.1f} {panel.y(0 if closed else values[0]):.1f}"
-    path += "".join(f"V{panel.y(v):.1f}H{x:.1f}" for v, x in zip(values, time.edges[1:], strict=True))
-    return f'<path class="{kind}" d="{path}{f"V{panel.y(0):.1f}Z" if closed else ""}"/>'
-
-
-def _hits(record: RunRecord, pieces: Sequence[Piece], time: _Time, base: float) -> Iterator[str]:
+def _hits(record: RunRecord, pieces: Sequence[Piece], time: Times, base: float) -> Iterator[str]:
     """What the pointer finds: all numbers of a piece."""
     for piece, left, right in zip(pieces, time.edges, time.edges[1:], strict=False):
         said = (

@@ -13,9 +13,11 @@ import pyarrow as pa
 from acep_approx.report.charts import bundle_bars, by_state, recall_bar, shed_bars
 from acep_approx.report.drawing import moment, percent, table
 from acep_approx.report.flow import MOST_PATHS, flow, words
-from acep_approx.report.load import load, thinned
+from acep_approx.report.learned import learned
+from acep_approx.report.load import load
 from acep_approx.report.style import STYLE
 from acep_approx.report.summary import recall_words
+from acep_approx.report.times import thinned
 from acep_approx.timeline import BINS, svg
 from acep_approx.timeline_scale import bin_edges
 
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece, RunRecord
 
 MOST_ROWS = 40
+_AUDIT = (
+    "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed are only "
+    "marked. The share of match points there that need no marked run is the estimate."
+)
+_COHORT = (
+    "A small part of the stream, chosen by a hash, is matched exactly beside the run. The share of its match points "
+    "that the run found by itself is the estimate."
+)
 
 
 def write_report(record: RunRecord, path: str | Path) -> None:
@@ -58,7 +68,8 @@ def report_html(record: RunRecord) -> str:
         HTML with its style and its pictures; needs no network and no script. Complexity: linear in the record; the
         size of the page is bounded, but for the query.
     """
-    sections = (*_head(record), *_load(record), *_shed(record), *_recall(record), *_matches(record), *_paths(record))
+    parts = (_head, _load, _shed, _recall, learned, _matches, _paths)
+    sections = (text for part in parts for text in part(record))
     title = f"Run under a budget: {record.source}"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -140,10 +151,7 @@ def _recall(record: RunRecord) -> Iterator[str]:
     if estimate is None or estimate.recall is None:
         yield f"<p>{escape(recall_words(estimate).capitalize())}.</p>"
         return
-    yield (
-        '<p class="soft">In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would '
-        "have shed are only marked. The share of match points there that need no marked run is the estimate.</p>"
-    )
+    yield f'<p class="soft">{_COHORT if record.learning else _AUDIT}</p>'
     total = "unknown" if estimate.total is None else f"about {estimate.total:,}"
     rows = [
         ["estimate", percent(estimate.recall)],

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from acep_approx.report.drawing import percent
+from acep_approx.report.drawing import moment, percent
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
+    from acep_approx.budget.learning import Learning
     from acep_approx.budget.ledger import RunRecord
 
 
 def summary(record: RunRecord) -> list[str]:
-    """Work used against the bound, what was shed, the estimated recall, and the events that were not matched.
+    """Work against the bound, what was shed, the estimated recall, what was learned, and what was not matched.
 
     Parameters
     ----------
@@ -40,7 +42,13 @@ def summary(record: RunRecord) -> list[str]:
       a: 20 at birth, 10 in a pass
     estimated recall: 90% (84% to 94% with 95% confidence; 40 match points audited in 11 cells)
     """
-    return [_work(record), *_shed(record), f"estimated recall: {recall_words(record.recall)}", *_left_out(record)]
+    return [
+        _work(record),
+        *_shed(record),
+        f"estimated recall: {recall_words(record.recall)}",
+        *_learned(record),
+        *_left_out(record),
+    ]
 
 
 def recall_words(estimate: RecallEstimate | None) -> str:
@@ -55,6 +63,55 @@ def recall_words(estimate: RecallEstimate | None) -> str:
         f"{percent(estimate.recall)} ({percent(estimate.low)} to {percent(estimate.high)} with "
         f"{percent(estimate.level)} confidence; {points} audited in {cells})"
     )
+
+
+def learning_facts(record: RunRecord, known: Learning) -> Iterator[tuple[str, str]]:
+    """Names and texts: what was seen and what came of it, without what is drawn.
+
+    Parameters
+    ----------
+    record : RunRecord
+    known : Learning
+        Of this record.
+    """
+    tests = f"{known.tests:,} test{'' if known.tests == 1 else 's'} seen"
+    if known.revalued:
+        last = known.revalued[-1].events
+        yield "learned", f"{tests}; runs revalued {_times(len(known.revalued))}, the last after {last:,} events"
+    else:
+        yield "learned", f"{tests}; runs were never revalued"
+    yield "calibration", _calibration(known)
+    yield "drift", _drift(record, known)
+    yield "exploration", _exploration(record, known)
+    share = f", {percent(known.seconds / record.seconds)} of the time" if record.seconds else ""
+    yield "learning took", f"{known.seconds:,.2f} s{share}"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
+
+
+def _calibration(known: Learning) -> str:
+    if known.brier is None:
+        return "no fate of the cohort is known: nothing to hold chances against"
+    cases = f"{known.cases:,} case{'' if known.cases == 1 else 's'}"
+    return f"Brier score {known.brier:.4f} over {cases} (the mean alone would have {known.plain_brier:.4f})"
+
+
+def _drift(record: RunRecord, known: Learning) -> str:
+    if not known.alarms:
+        return "no alarm"
+    last = known.alarms[-1]
+    when = f"{moment(last.tick, is_time=record.is_time)}, {last.where}"
+    return f"1 alarm, at {when}" if len(known.alarms) == 1 else f"{len(known.alarms):,} alarms, the last at {when}"
+
+
+def _exploration(record: RunRecord, known: Learning) -> str:
+    if not known.explores:
+        return "none"
+    share = f"{percent(known.explored / record.work)} of the work" if record.work else "no work"
+    given_up = f"; given up {_times(known.given_up)}, for want of budget" if known.given_up else ""
+    return f"{known.explored:,} run-steps, {share} ({percent(known.explores)} of the budget is for it){given_up}"
 
 
 def _work(record: RunRecord) -> str:
@@ -78,6 +135,12 @@ def _shed(record: RunRecord) -> list[str]:
         ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         lines.append(f"  {state}: " + ", ".join(f"{runs:,} {reason}" for reason, runs in ranked))
     return lines
+
+
+def _learned(record: RunRecord) -> list[str]:
+    """What was learned, if the run learned."""
+    known = record.learning
+    return [f"{name}: {fact}" for name, fact in learning_facts(record, known)] if known is not None else []
 
 
 def _left_out(record: RunRecord) -> list[str]:

@@ -1,0 +1,338 @@
+"""Learn while the stream runs: what the shedder sees goes to ``rl.Updater``, and what it finds goes back as worth.
+
+The learner decides how much is looked at, when runs are revalued, and when it is asked anew what tells them apart;
+all of it by counting events, tests and run-steps, so that the same stream is always answered in the same way.
+
+Source: ours; Li and Ge, PVLDB 2016, name an update of the history by reinforcement learning in section 5, which is not
+at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.budget.policies import OVERLAP, raised, worth_of
+from acep_approx.budget.sampling import Reader, Rows
+from acep_approx.budget.telling import bare_scheme, telling_scheme
+from acep_approx.events.keys import KeyCodes
+from acep_approx.matching.run_tables import RunTables
+from acep_approx.matching.shedding import Worth
+from history.bundles import of_trace
+from history.trace import Trace
+from history.vectors import Scheme
+from rl.drift import Alarm
+from rl.exploration import CohortCounts
+from rl.records import Events, Lineages
+from rl.updater import Updater
+from rl.values import Values
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
+"""Tests that are looked at: so many in any case, this many times the root of the events, and this many per event."""
+HALF_WINDOWS, HALF_EVENTS = 8, 20_000
+"""What was seen counts half after so many windows, or events if that is later."""
+KEPT_ROWS = 40_000
+"""Tests that are kept to be read again, the latest."""
+FIRST_EVENTS, FIRST_MATCHES = 3_000, 16
+"""Where nothing is known, runs are kept by lot until so many events, or matches, were seen: those say which of the
+things that runs remember tell what becomes of them."""
+LEAST_ROWS = 300
+"""New tests before runs are revalued."""
+FIRST_PIECE, MOST_PIECE = 512, 1 << 18
+LEAST_PRICE = 1e-9
+REFIT = 1.5
+"""It is asked anew what tells runs apart when so many times as many tests were seen."""
+PRICED = 5_000
+"""Children that are looked at to find a price."""
+PLENTY = 3.0
+"""Times of what should be left of the budget that is too much, or too little by the same factor."""
+GROWTH = 1.15
+"""Runs are revalued when so many times as many events were seen."""
+HISTORY_ROWS = 20_000
+"""What a history that was learned before counts for, in tests."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Tests that were looked at in a piece of the stream, those of its events that they may be of, and its length."""
+
+    rows: Rows
+    events: Events
+    size: int
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How many events and tests were seen by then."""
+
+    events: int
+    rows: int
+
+
+@dataclass
+class Looking:
+    """How much is looked at: shares of the events, and what they brought of late.
+
+    ``passed`` are the shares for passed tests, by the pool that they lead to; ``rows`` were seen of ``events`` so far;
+    ``tests`` and ``passes`` are what an event brings; ``more`` tests are looked at because the stream has changed.
+    """
+
+    passed: Floats
+    share: float = 1.0
+    rows: int = 0
+    events: int = 0
+    more: int = 0
+    tests: float = 0.0
+    passes: Floats = field(default_factory=lambda: np.zeros(1))
+
+    def adapt(self, rows: Rows, target: Ints, events: int, ahead: int) -> None:
+        """Choose shares for the next ``ahead`` events, after ``events`` of which these tests were seen."""
+        self.rows += len(rows)
+        self.events += events
+        then = self.events + ahead
+        wanted = FIRST_ROWS + self.more + ROWS_PER_ROOT * then**0.5 + ROWS_PER_EVENT * then - self.rows
+        wanted = max(wanted, ROWS_PER_EVENT * ahead, LEAST_ROWS) / 2
+        tests = (rows.seen > 0).sum() / self.share / events
+        passes = np.bincount(target[rows.passed > 0], minlength=len(self.passed)) / self.passed / events
+        if not self.tests:
+            self.tests, self.passes = tests, passes
+        self.tests, self.passes = (self.tests + tests) / 2, (self.passes + passes) / 2
+        self.share = float(np.clip(wanted / max(self.tests * ahead, 1.0), 1e-6, 1.0))
+        each = wanted / max(int((self.passes > 0).sum()), 1)
+        self.passed = np.clip(each / np.maximum(self.passes * ahead, 1e-300), self.share, 1.0)
+
+
+class Learner:
+    """Learns what runs are worth from what a shedder sees.
+
+    Parameters
+    ----------
+    tables : RunTables
+        Of the engine.
+    scheme : Scheme, optional
+        Vertices of the history that it starts from; default: without features, until it is found out which tell.
+    known : Values, optional
+        What this history holds runs for.
+    overlap : float64 array, shape (places,), optional
+        Share of its match points that a run is taken to lose beside a later one, by this history.
+
+    Attributes
+    ----------
+    updater : rl.Updater
+    scheme : Scheme
+    values : Values or None
+        As of the last time that runs were revalued.
+    refreshes : list of int
+        Events after which they were.
+    alarms : list of rl.Alarm
+        Of drift.
+    cohort : rl.CohortCounts
+        What the fates of the cohort say about all runs.
+    """
+
+    def __init__(
+        self,
+        tables: RunTables,
+        scheme: Scheme | None = None,
+        known: Values | None = None,
+        overlap: Floats | None = None,
+    ) -> None:
+        self.reader = Reader(tables)
+        self.known = known
+        self.overlap = np.full(len(tables.pools), OVERLAP) if overlap is None else overlap
+        self.scheme = scheme or bare_scheme(self.reader, tables.window)
+        self.updater = Updater(self.reader.chart(self.scheme))
+        self.cohort = CohortCounts(self.scheme.vertices, HALF_WINDOWS * max(self.scheme.window, 1))
+        self.looking = Looking(passed=np.ones(len(tables.pools)))
+        self.values: Values | None = known
+        self.refreshes: list[int] = []
+        self.alarms: list[Alarm] = []
+        self._letters = np.zeros(len(tables.automaton.letters))
+        self._relevant = self._passed_by = 0
+        self._kept: list[Seen] = []
+        self._begun: int | None = None
+        self._revalued = self._changed = Moment(0, 0)
+        self._told = 0  # tests seen when it was asked last what tells runs apart
+
+    @property
+    def most_events(self) -> int:
+        """Events until it is to be shown what was seen."""
+        return int(np.clip(self._passed_by / 8, FIRST_PIECE, MOST_PIECE))
+
+    def count(self, cls: Ints) -> None:
+        """Some events came that runs are tested with."""
+        self._letters += self.reader.letters(self.reader.tables.classes, cls)
+        self._relevant += len(cls)
+
+    def look(self, sample: Ints, keys: KeyCodes, events: int, tick: int, fates: Lineages) -> None:
+        """Take what was seen of a piece of so many events up to ``tick``, and fates of the cohort."""
+        self._passed_by += events
+        looking = self.looking
+        rows = self.reader.read(sample, looking.share, looking.passed, keys)
+        records = Events(tick, self._letters, float(self._relevant))
+        self._letters, self._relevant = np.zeros_like(self._letters), 0
+        self._begun = tick if self._begun is None else self._begun
+        self._set_half_life(tick - self._begun)
+        self.updater.observe(records, self.reader.tests(rows, self.scheme), fates)
+        self._kept.append(Seen(rows, records, events))
+        self._forget()
+        self._notice(self.updater.watch())
+        self.cohort.add(fates)
+        ahead = int(self.most_events * self.looking.events / self._passed_by) + 1
+        looking.adapt(rows, self.reader.target(rows), int(records.total), ahead)
+
+    def add_fates(self, fates: Lineages) -> None:
+        """Take fates of the cohort alone."""
+        nothing = Events(int(fates.tick.max(initial=self.updater.statistics.tick)), np.zeros_like(self._letters), 0.0)
+        self.updater.observe(nothing, self.reader.nothing(), fates)
+        self.cohort.add(fates)
+
+    def reach(self, trace: Trace, visits: Ints, vertex: Ints) -> None:
+        """Note to which match points visits of the cohort led, in the match maps of their vertices."""
+        led = np.flatnonzero(trace.mask[visits])
+        if not len(led):
+            return
+        bundles, position = of_trace(trace, -1, self.cohort.most_bundles)
+        mask, first = trace.mask[visits[led]], trace.first_point[visits[led]]
+        of, bit = np.nonzero((mask[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1))
+        place = position[first[of] + bit]
+        kept = place >= 0
+        self.cohort.reach(bundles, vertex[led[of[kept]]], place[kept])
+
+    def _notice(self, alarms: Sequence[Alarm]) -> None:
+        """Where the stream has changed, begin anew: with what was seen since, and what is seen soon."""
+        if not alarms:
+            return
+        self.alarms += alarms
+        self.known = None
+        since = min(alarm.tick for alarm in alarms)
+        self._kept = [seen for seen in self._kept[:-1] if seen.events.tick >= since] + self._kept[-1:]
+        self.cohort.drop_before(since)
+        self._changed = Moment(self.looking.events, self.looking.rows)
+        self.looking.more += FIRST_ROWS
+
+    def _set_half_life(self, ticks: int) -> None:
+        """Let what was seen count half after some windows, but not before a number of events that tells something."""
+        per_event = ticks / max(self.looking.events, 1)
+        self.updater.statistics.half_life = max(HALF_WINDOWS * self.scheme.window, HALF_EVENTS * per_event, 1.0)
+
+    def _forget(self) -> None:
+        """Let go of tests that are too many to be kept."""
+        held = sum(len(seen.rows) for seen in self._kept)
+        while len(self._kept) > 1 and held - len(self._kept[0].rows) >= KEPT_ROWS:
+            held -= len(self._kept.pop(0).rows)
+
+    @property
+    def _rows(self) -> Rows:
+        """All tests that are kept."""
+        return Rows.joined([seen.rows for seen in self._kept])
+
+    def is_due(self) -> bool:
+        """Whether enough is new for runs to be revalued."""
+        matches = self._matches() if self.values is None else FIRST_MATCHES
+        if matches < FIRST_MATCHES and self.looking.events < FIRST_EVENTS:
+            return False
+        begun = self._changed.events
+        is_more = self.looking.events - begun >= GROWTH * max(self._revalued.events - begun, 0)
+        return is_more and self.looking.rows >= self._revalued.rows + LEAST_ROWS
+
+    def _matches(self) -> float:
+        """Tests seen so far that brought a match."""
+        ends = self.updater.chart.ends
+        rows = self._rows
+        return float((rows.passed > 0)[ends[self.reader.target(rows)]].sum())
+
+    def revalue(self, price: float, steps: float, spare: float) -> tuple[Worth, float]:
+        """What runs are worth by now, and from which score on they can be kept.
+
+        Parameters
+        ----------
+        price : float
+            Score from which on they were kept up to now.
+        steps : float
+            Run-steps that may be done per event.
+        spare : float
+            How much of the budget is left over, as a multiple of what should be.
+
+        Notes
+        -----
+        Of the tests that are kept, those that passed tell which runs would be born, and what they would take. As much
+        is to be kept as before; or, where much more or less of the budget is left than should be, and before runs were
+        valued for the first time, what the run-steps suffice for.
+        """
+        scheme, values = self.scheme, self.values
+        worth = self._revalue()
+        assert self.values is not None
+        rows = self.reader.born(self._rows, PRICED)
+        if not len(rows):
+            return worth, price
+        score, cost = self._scores(rows, self.scheme, self.values)
+        enough = steps * sum(seen.size for seen in self._kept)
+        kept = enough if values is None else float(cost[self._scores(rows, scheme, values)[0] >= price].sum())
+        if spare > PLENTY:
+            kept = max(4 * kept, enough)
+        elif spare < 1 / PLENTY:
+            kept = min(kept, enough)
+        order = np.argsort(-score, kind="stable")
+        at = int(np.searchsorted(np.cumsum(cost[order]), kept))
+        sides = score[order[[min(max(at - 1, 0), len(order) - 1), min(at, len(order) - 1)]]]
+        return worth, float(np.sqrt(np.prod(np.maximum(sides, LEAST_PRICE))))
+
+    def _revalue(self) -> Worth:
+        self._revalued = Moment(self.looking.events, self.looking.rows)
+        rows = self.looking.rows - self._changed.rows
+        if self.known is None and rows >= REFIT * max(self._told - self._changed.rows, 0):
+            self._tell_apart()
+            self._told = self.looking.rows
+        self.refreshes.append(self.looking.events)
+        self.values = self._blended(self.updater.values())
+        return self.worth()
+
+    def demand(self) -> tuple[Floats, Floats]:
+        """Scores of the children of the tests that are kept, and the run-steps per event that each stands for."""
+        assert self.values is not None
+        score, cost = self._scores(self.reader.born(self._rows, PRICED), self.scheme, self.values)
+        return score, cost / sum(seen.size for seen in self._kept)
+
+    def _scores(self, rows: Rows, scheme: Scheme, values: Values) -> tuple[Floats, Floats]:
+        """Scores of the children of some tests, and their run-steps by what is known now."""
+        vertex, cover = self.reader.children(rows, scheme)
+        lost = np.where(cover >= 0, np.minimum(values.gain[cover], values.gain[vertex]), 0.0)
+        gain = values.gain[vertex] - self.overlap[self.reader.target(rows)] * lost
+        return gain / values.cost[vertex], rows.passed * values.cost[vertex]
+
+    def _tell_apart(self) -> None:
+        """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
+        scheme = telling_scheme(self.reader, self._rows, self.scheme)
+        if scheme == self.scheme:
+            return
+        self.scheme = scheme
+        updater = Updater(self.reader.chart(scheme), self.updater.statistics.half_life)
+        for seen in self._kept:
+            updater.observe(seen.events, self.reader.tests(seen.rows, scheme), Lineages.none())
+        updater.calibration = self.updater.calibration
+        self.updater = updater
+        self.cohort = CohortCounts(scheme.vertices, self.cohort.half_life)
+
+    def _blended(self, values: Values) -> Values:
+        """What was learned, with what was known before."""
+        if self.known is None:
+            return values
+        share = HISTORY_ROWS / (HISTORY_ROWS + self.updater.observed)
+        return Values(*(share * before + (1 - share) * now for before, now in self._pairs(values)))
+
+    def _pairs(self, values: Values) -> list[tuple[Floats, Floats]]:
+        assert self.known is not None
+        return [(getattr(self.known, name), getattr(values, name)) for name in ("gain", "cost", "chance")]
+
+    def worth(self) -> Worth:
+        """What runs are worth, for the kernel."""
+        assert self.values is not None
+        gain, cost = raised(self.values.gain), self.values.cost
+        worth = worth_of(self.reader.tables.automaton, self.scheme, gain, cost, OVERLAP)
+        return replace(worth, overlap=self.overlap)

@@ -1,0 +1,109 @@
+"""Learning on the command line: where what was learned is saved, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep_approx.cli.terminal import amount, say
+
+if TYPE_CHECKING:
+    from acep_approx.api import Query
+    from acep_approx.budget.matches import BudgetedMatches
+
+
+class Saving:
+    """Saves what a run learns, at its end and every so many batches.
+
+    Parameters
+    ----------
+    query : Query
+        The query that is run.
+    home : Path or None
+        Where to; None: nowhere.
+    every : int, optional
+        Batches between two times; default: only at the end.
+
+    Attributes
+    ----------
+    matches : BudgetedMatches or None
+        The run; to be set before it begins.
+    folder : Path or None
+        The last version that was written.
+    """
+
+    def __init__(self, query: Query, home: Path | None, every: int | None = None) -> None:
+        self.query, self.home, self.every = query, home, every
+        self.matches: BudgetedMatches | None = None
+        self.folder: Path | None = None
+        self._batches = self._saved = self._revalued = 0
+
+    def check(self) -> None:
+        """Refuse a place that cannot be written to, before anything is learned.
+
+        Raises
+        ------
+        HistoryError
+            A history of another query (``ACEP-H002``) or a damaged one (``ACEP-H004``), or something else
+            (``ACEP-H006``).
+        """
+        from acep_approx.budget.history_graph import HistoryGraph
+        from history.store import check_free, is_history
+
+        if self.home is None or self.query.plan.registers is None:
+            return
+        if is_history(self.home):
+            HistoryGraph.load(self.home, self.query)
+        else:
+            check_free(self.home)
+
+    def after(self, show: Callable[[int], None]) -> Callable[[int], None]:
+        """What is to be called after each batch: shows how many events are done, and saves if it is time."""
+
+        def done(events: int) -> None:
+            show(events)
+            self._batches += 1
+            is_time = self.every is not None and self._batches % self.every == 0
+            if is_time and self._times > self._revalued:  # else there is nothing new
+                self._save()
+
+        return done
+
+    def finish(self, *, quiet: bool) -> None:
+        """The run has ended: save what it learned, and say where, or why not."""
+        if self._times == 0:
+            text = self._nothing()
+        elif self.home is None:
+            text = "what was learned is not saved: --save DIR keeps it"
+        else:
+            self._save()
+            assert self.folder is not None
+            versions = f", after {amount(self._saved - 1, 'version')} on the way" if self._saved > 1 else ""
+            text = f"what was learned is in {self.folder} (version {int(self.folder.name[1:])}{versions})"
+        if not quiet:
+            say(text)
+
+    @property
+    def _times(self) -> int:
+        """How often runs were revalued so far."""
+        done = self.matches.shedder if self.matches is not None else None
+        return len(done.revalued) if done is not None else 0
+
+    def _save(self) -> None:
+        """Write a new version."""
+        assert self.matches is not None
+        assert self.home is not None
+        known = self.matches.refreshed(self.query)
+        assert known is not None
+        self.folder = known.save(self.home, new_version=True)
+        self._saved, self._revalued = self._saved + 1, self._times
+
+    def _nothing(self) -> str:
+        """Why nothing was learned."""
+        done = self.matches.shedder if self.matches is not None else None
+        if done is None or done.learner is None:
+            return "there was nothing to learn: where nothing is shed, no partial match needs a value"
+        tests = amount(done.learner.looking.rows, "test")
+        saved = "" if self.home is None else ", and nothing saved"
+        return f"nothing was learned{saved}: {tests} seen, and runs were never revalued"
