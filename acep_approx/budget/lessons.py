@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.budget.learner import Learner
-from acep_approx.budget.learning import Drift, Learning, Revaluation, Score, Tenth, Told, mean_score
+from acep_approx.budget.learning import Drift, Learning, Revaluation, Score, Tenth, Told
 from acep_approx.budget.shedder import Shedder
 from acep_approx.events.time import to_datetime
+from acep_approx.report.words import mean_score
 from history.vectors import Scheme
 from rl.drift import Alarm
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from acep_approx.budget.learning import Learning, Told, place_words
 from acep_approx.report.drawing import cut, moment, percent, table
 from acep_approx.report.learning_charts import learning_curve, reliability
 from acep_approx.report.summary import learning_facts
 from acep_approx.report.times import thinned
+from acep_approx.report.words import place_words
 
 if TYPE_CHECKING:
+    from acep_approx.budget.learning import Learning, Told
     from acep_approx.budget.ledger import RunRecord
 
 MOST_ROWS, MOST_TEXT = 40, 160

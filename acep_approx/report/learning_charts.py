@@ -8,12 +8,13 @@ from html import escape
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from acep_approx.budget.learning import Learning, Score, mean_score
 from acep_approx.report.drawing import Panel, label, moment, percent, picture, short, steps
 from acep_approx.report.times import MOST_PIECES, Times, thinned
+from acep_approx.report.words import mean_score
 from acep_approx.timeline import RIGHT, WIDTH
 
 if TYPE_CHECKING:
+    from acep_approx.budget.learning import Learning, Score
     from acep_approx.budget.ledger import Piece, RunRecord
 
 MOST_ALARMS, MOST_REVALUED = 100, 200
