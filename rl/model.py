@@ -42,7 +42,8 @@ class Model:
     selectivity : float64 array, shape (steps, groups)
         Chance that an event of the step's letter passes; of groups that it does not lead from: of all.
     tested : float64 array, shape (steps, groups)
-        Chance that it is tested at all; at least ``selectivity``.
+        Chance that it is tested at all. It may be below ``selectivity``: steps of one letter are taken together, and
+        the test may have been counted for another of them.
     children : tuple of float64 arrays, one per step, shape (groups of its source, groups of its target)
         Chance that the child of a run of a group is of a group; rows sum to 1.
     """

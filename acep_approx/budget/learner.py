@@ -34,13 +34,18 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
 """Tests that are looked at: so many in any case, this many times the root of the events, and this many per event."""
-HALF_WINDOWS, HALF_EVENTS = 8, 20_000
+HALF_WINDOWS, HALF_EVENTS = 8, 6_000
 """What was seen counts half after so many windows, or events if that is later."""
 KEPT_ROWS = 40_000
 """Tests that are kept to be read again, the latest."""
-FIRST_EVENTS, FIRST_MATCHES = 3_000, 16
-"""Where nothing is known, runs are kept by lot until so many events, or matches, were seen: those say which of the
-things that runs remember tell what becomes of them."""
+FIRST: tuple[tuple[int, int], ...] = ((0, 16), (3_000, 3), (10_000, 0))
+"""Where nothing is known, runs are kept by lot until so many events and so many matches were seen: matches say which of
+the things that runs remember tell what becomes of them."""
+FIRST_KNOWN: tuple[tuple[int, int], ...] = ((10_000, 16), (30_000, 0))
+"""The same where a history is there: it ranks them until then. If it finds less than half of what it promised, it is
+not waited for longer than if nothing were known."""
+SURPRISE = 12
+"""Match points that must have been promised before their absence says anything."""
 LEAST_ROWS = 300
 """New tests before runs are revalued."""
 FIRST_PIECE, MOST_PIECE = 512, 1 << 18
@@ -51,10 +56,9 @@ PRICED = 5_000
 """Children that are looked at to find a price."""
 PLENTY = 3.0
 """Times of what should be left of the budget that is too much, or too little by the same factor."""
-GROWTH = 1.15
-"""Runs are revalued when so many times as many events were seen."""
-HISTORY_ROWS = 20_000
-"""What a history that was learned before counts for, in tests."""
+GROWTH, LATER_GROWTH, YOUNG = 1.1, 1.5, 20_000
+"""Runs are revalued when so many times as many events were seen since the beginning or the last change of the stream;
+the second holds after so many events."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ class Learner:
         What this history holds runs for.
     overlap : float64 array, shape (places,), optional
         Share of its match points that a run is taken to lose beside a later one, by this history.
+    promise : float, default 0
+        Match points per event that this history finds within the budget.
 
     Attributes
     ----------
@@ -141,9 +147,11 @@ class Learner:
         scheme: Scheme | None = None,
         known: Values | None = None,
         overlap: Floats | None = None,
+        promise: float = 0.0,
     ) -> None:
         self.reader = Reader(tables)
         self.known = known
+        self.promise = promise
         self.overlap = np.full(len(tables.pools), OVERLAP) if overlap is None else overlap
         self.scheme = scheme or bare_scheme(self.reader, tables.window)
         self.updater = Updater(self.reader.chart(self.scheme))
@@ -153,8 +161,9 @@ class Learner:
         self.refreshes: list[int] = []
         self.alarms: list[Alarm] = []
         self._letters = np.zeros(len(tables.automaton.letters))
-        self._relevant = self._passed_by = 0
+        self._relevant = self._passed_by = self._found = 0
         self._kept: list[Seen] = []
+        self._whole: Rows | None = None
         self._begun: int | None = None
         self._revalued = self._changed = Moment(0, 0)
         self._told = 0  # tests seen when it was asked last what tells runs apart
@@ -162,16 +171,20 @@ class Learner:
     @property
     def most_events(self) -> int:
         """Events until it is to be shown what was seen."""
-        return int(np.clip(self._passed_by / 8, FIRST_PIECE, MOST_PIECE))
+        return int(np.clip(self._passed_by / 12, FIRST_PIECE, MOST_PIECE))
 
     def count(self, cls: Ints) -> None:
         """Some events came that runs are tested with."""
         self._letters += self.reader.letters(self.reader.tables.classes, cls)
         self._relevant += len(cls)
 
-    def look(self, sample: Ints, keys: KeyCodes, events: int, tick: int, fates: Lineages) -> None:
-        """Take what was seen of a piece of so many events up to ``tick``, and fates of the cohort."""
+    def look(self, sample: Ints, keys: KeyCodes, events: int, tick: int, fates: Lineages, found: int) -> None:
+        """Take what was seen of a piece of so many events up to ``tick``, and fates of the cohort.
+
+        ``found`` are the match points of the run so far.
+        """
         self._passed_by += events
+        self._found = found
         looking = self.looking
         rows = self.reader.read(sample, looking.share, looking.passed, keys)
         records = Events(tick, self._letters, float(self._relevant))
@@ -180,6 +193,7 @@ class Learner:
         self._set_half_life(tick - self._begun)
         self.updater.observe(records, self.reader.tests(rows, self.scheme), fates)
         self._kept.append(Seen(rows, records, events))
+        self._whole = None
         self._forget()
         self._notice(self.updater.watch())
         self.cohort.add(fates)
@@ -209,9 +223,9 @@ class Learner:
         if not alarms:
             return
         self.alarms += alarms
-        self.known = None
         since = min(alarm.tick for alarm in alarms)
         self._kept = [seen for seen in self._kept[:-1] if seen.events.tick >= since] + self._kept[-1:]
+        self._whole = None
         self.cohort.drop_before(since)
         self._changed = Moment(self.looking.events, self.looking.rows)
         self.looking.more += FIRST_ROWS
@@ -230,22 +244,27 @@ class Learner:
     @property
     def _rows(self) -> Rows:
         """All tests that are kept."""
-        return Rows.joined([seen.rows for seen in self._kept])
+        if self._whole is None:
+            self._whole = Rows.joined([seen.rows for seen in self._kept])
+        return self._whole
 
     def is_due(self) -> bool:
         """Whether enough is new for runs to be revalued."""
-        matches = self._matches() if self.values is None else FIRST_MATCHES
-        if matches < FIRST_MATCHES and self.looking.events < FIRST_EVENTS:
+        if not self.refreshes and not self._has_seen_enough():
             return False
         begun = self._changed.events
-        is_more = self.looking.events - begun >= GROWTH * max(self._revalued.events - begun, 0)
+        since, last = self.looking.events - begun, max(self._revalued.events - begun, 0)
+        is_more = since >= last * (GROWTH if since < YOUNG else LATER_GROWTH)
         return is_more and self.looking.rows >= self._revalued.rows + LEAST_ROWS
 
-    def _matches(self) -> float:
-        """Tests seen so far that brought a match."""
-        ends = self.updater.chart.ends
+    def _has_seen_enough(self) -> bool:
+        """Whether runs can be ranked by what was seen, rather than by lot, or by what was known before."""
+        events, promised = self.looking.events, self.promise * self._passed_by
+        is_broken = promised >= SURPRISE and self._found < promised / 2
+        first = FIRST if self.known is None or is_broken else FIRST_KNOWN
         rows = self._rows
-        return float((rows.passed > 0)[ends[self.reader.target(rows)]].sum())
+        matches = int((rows.passed > 0)[self.updater.chart.ends[self.reader.target(rows)]].sum())
+        return any(events >= least and matches >= wanted for least, wanted in first)
 
     def revalue(self, price: float, steps: float, spare: float) -> tuple[Worth, float]:
         """What runs are worth by now, and from which score on they can be kept.
@@ -275,7 +294,7 @@ class Learner:
         enough = steps * sum(seen.size for seen in self._kept)
         kept = enough if values is None else float(cost[self._scores(rows, scheme, values)[0] >= price].sum())
         if spare > PLENTY:
-            kept = max(4 * kept, enough)
+            kept = max(2 * kept, enough)
         elif spare < 1 / PLENTY:
             kept = min(kept, enough)
         order = np.argsort(-score, kind="stable")
@@ -284,13 +303,16 @@ class Learner:
         return worth, float(np.sqrt(np.prod(np.maximum(sides, LEAST_PRICE))))
 
     def _revalue(self) -> Worth:
+        if self.known is not None:
+            self.known, self.overlap = None, np.full(len(self.overlap), OVERLAP)
         self._revalued = Moment(self.looking.events, self.looking.rows)
         rows = self.looking.rows - self._changed.rows
-        if self.known is None and rows >= REFIT * max(self._told - self._changed.rows, 0):
+        is_bare = not any(place.features for place in self.scheme.places)
+        if is_bare or not self.refreshes or rows >= REFIT * max(self._told - self._changed.rows, 0):
             self._tell_apart()
             self._told = self.looking.rows
         self.refreshes.append(self.looking.events)
-        self.values = self._blended(self.updater.values())
+        self.values = self.updater.values()
         return self.worth()
 
     def demand(self) -> tuple[Floats, Floats]:
@@ -308,7 +330,8 @@ class Learner:
 
     def _tell_apart(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
-        scheme = telling_scheme(self.reader, self._rows, self.scheme)
+        before = self.scheme if self.refreshes else bare_scheme(self.reader, self.scheme.window)
+        scheme = telling_scheme(self.reader, self._rows, before)
         if scheme == self.scheme:
             return
         self.scheme = scheme
@@ -318,17 +341,6 @@ class Learner:
         updater.calibration = self.updater.calibration
         self.updater = updater
         self.cohort = CohortCounts(scheme.vertices, self.cohort.half_life)
-
-    def _blended(self, values: Values) -> Values:
-        """What was learned, with what was known before."""
-        if self.known is None:
-            return values
-        share = HISTORY_ROWS / (HISTORY_ROWS + self.updater.observed)
-        return Values(*(share * before + (1 - share) * now for before, now in self._pairs(values)))
-
-    def _pairs(self, values: Values) -> list[tuple[Floats, Floats]]:
-        assert self.known is not None
-        return [(getattr(self.known, name), getattr(values, name)) for name in ("gain", "cost", "chance")]
 
     def worth(self) -> Worth:
         """What runs are worth, for the kernel."""

@@ -207,7 +207,7 @@ class Reader:
         """What a learner of these vertices is shown."""
         vertex = scheme.encode(
             rows.source,
-            self._groups(rows, rows.source, rows.values, scheme),
+            self._groups(rows.key, rows.values, rows.source, scheme),
             rows.start + scheme.window - rows.tick,
             rows.tick - rows.last,
         )
@@ -215,10 +215,9 @@ class Reader:
         child = np.full(len(rows), -1, np.int64)
         stays = np.array([pool.stays for pool in self.tables.pools])
         goes_on = np.flatnonzero((rows.passed > 0) & stays[target])
-        some = rows[goes_on]
-        child[goes_on] = scheme.first_group[target[goes_on]] + self._groups(
-            some, target[goes_on], some.children, scheme
-        )
+        at = target[goes_on]
+        group = self._groups(rows.key[goes_on], rows.children[:, goes_on], at, scheme)
+        child[goes_on] = scheme.first_group[at] + group
         is_indexed = np.zeros(len(self._steps), np.bool_)
         is_indexed[rows.step[rows.outcome == LEFT_OUT]] = True
         seen = np.where(is_indexed[rows.step], rows.outcome == LEFT_OUT, True)  # of indexed steps those before the look
@@ -250,29 +249,29 @@ class Reader:
         """
         place = self.target(rows)
         start = np.where(rows.source == 0, rows.tick, rows.start)
-        group = self._groups(rows, place, rows.children, scheme)
+        group = self._groups(rows.key, rows.children, place, scheme)
         vertex = scheme.encode(place, group, start + scheme.window - rows.tick, 0)
         is_covered = rows.cover >= rows.tick - scheme.window
         of_cover = scheme.encode(place, group, np.where(is_covered, rows.cover + scheme.window - rows.tick, 0), 0)
         return vertex, np.where(is_covered, of_cover, -1)
 
-    def _groups(self, rows: Rows, place: Ints, values: Floats, scheme: Scheme) -> Ints:
-        """The group, within its place, of each row's run or child."""
-        group = np.zeros(len(rows), np.int64)
-        for number, some in enumerate(scheme.places):
-            if some.features:
-                here = np.flatnonzero(place == number)
-                group[here] = self.group(rows[here], values[:, here], some)
+    def _groups(self, key: Ints, values: Floats, at: Ints, scheme: Scheme) -> Ints:
+        """The group of runs, or children, within the place that each is ``at``."""
+        group = np.zeros(len(at), np.int64)
+        for number, place in enumerate(scheme.places):
+            if place.features:
+                here = np.flatnonzero(at == number)
+                group[here] = self.group(key, values, place, here)
         return group
 
-    def group(self, rows: Rows, values: Floats, place: Place) -> Ints:
-        """The group of runs, or children, that are all of one place."""
-        columns = [self.column(rows, values, feature.name) for feature in place.features]
-        return Scheme((place,), self.tables.window).group(0, columns, self.texts, len(rows))
+    def group(self, key: Ints, values: Floats, place: Place, here: Ints) -> Ints:
+        """The group of those runs, or children, which are ``here``, all of one place."""
+        columns = [self.column(key, values, feature.name)[here] for feature in place.features]
+        return Scheme((place,), self.tables.window).group(0, columns, self.texts, len(here))
 
-    def column(self, rows: Rows, values: Floats, name: str) -> Floats | Ints:
-        """What the runs remember under a name; ``"key"`` is the partition key."""
-        return rows.key if name == KEY else values[self.remembered.columns.index(name)]
+    def column(self, key: Ints, values: Floats, name: str) -> Floats | Ints:
+        """What runs remember under a name; ``"key"`` is the partition key."""
+        return key if name == KEY else values[self.remembered.columns.index(name)]
 
 
 def _steps(tables: RunTables) -> Ints:

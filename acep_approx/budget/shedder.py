@@ -193,7 +193,8 @@ class Shedder(Shedding):
         if known is None:
             return Learner(tables)
         assert self.worth is not None
-        return Learner(tables, known.graph_.scheme, known.values(), self.worth.overlap)
+        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self._share())
+        return Learner(tables, known.graph_.scheme, known.values(), self.worth.overlap, promise)
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
         """These columns come."""
@@ -295,8 +296,10 @@ class Shedder(Shedding):
             self.calibration.observe(len(batch), progress.steps - steps, seconds)
             if self.load.budget.unit == "events/s":
                 self._keep_up()
-        if self.learner is not None and progress.relevant > relevant:
-            self._learn(self.learner, batch, spare)
+        if self.learner is not None:
+            self._not_shown += len(batch)
+            if progress.relevant > relevant:
+                self._learn(self.learner, batch, spare)
         if self.begin is None:
             self.begin = int(batch.ticks[0])
         self._events = progress.events
@@ -332,10 +335,9 @@ class Shedder(Shedding):
         """Show the learner what was seen, if it is worth it, and ask it for what runs are worth if enough is new."""
         begun = time.perf_counter()
         self._explore(batch)
-        self._not_shown += len(batch)
         if self._not_shown >= learner.most_events or self.tables.scalars.columns.texts.has_many:
             fates, self._traces = self._fates(learner, self._traces), []
-            learner.look(self.take_sample(), self.keys_now(), self._not_shown, int(batch.ticks[-1]), fates)
+            learner.look(self.take_sample(), self.keys_now(), self._not_shown, int(batch.ticks[-1]), fates, self._found)
             self._not_shown = 0
             if learner.is_due():
                 self._revalue(learner, spare)

@@ -67,7 +67,7 @@ def telling_scheme(reader: Reader, rows: Rows, before: Scheme) -> Scheme:
         some = rows[mine]
         success = _success(reader, some, steps.target, steps.ends, fitted, worth)
         success /= max(float(success.max()), 1e-300)
-        columns = {name: (kind, reader.column(some, some.values, name)) for name, kind in names}
+        columns = {name: (kind, reader.column(some.key, some.values, name)) for name, kind in names}
         told = fit_features(columns, reader.texts, success)
         if len(told) < MOST_FEATURES:  # what a run waits for comes the sooner, the more events its key has
             names_told = {feature.name for feature in told}
@@ -75,7 +75,7 @@ def telling_scheme(reader: Reader, rows: Rows, before: Scheme) -> Scheme:
             told = (*told, *(feature for feature in by_rate if feature.name not in names_told))[:MOST_FEATURES]
         before_told = before.places[number].features
         fitted[number] = Place(state, errors, before_told if len(told) < len(before_told) else told)
-        group = reader.group(some, some.values, fitted[number])
+        group = reader.group(some.key, some.values, fitted[number], np.arange(len(some)))
         total = np.bincount(group, some.passed * success, fitted[number].groups)
         weight = np.bincount(group, some.seen, fitted[number].groups)
         worth[number] = (total + PSEUDO * total.sum() / max(weight.sum(), 1.0)) / (weight + PSEUDO)
@@ -104,8 +104,7 @@ def _success(
         if ends[number]:
             found[here] = 1.0
         else:
-            some = rows[here]
-            found[here] = worth[number][reader.group(some, some.children, fitted[number])]
+            found[here] = worth[number][reader.group(rows.key, rows.children, fitted[number], here)]
     return found
 
 

@@ -1,0 +1,315 @@
+"""Learning inside the engine: it keeps the promises of shedding, finds out what decides, and notices a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acep_approx import Budget, Query, compile_query
+from acep_approx.budget import learner
+from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.budget.matches import BudgetedMatches
+from acep_approx.budget.shedder import Load, Shedder
+from acep_approx.matching.matcher import Matcher
+from rl.records import Events, Lineages
+from rl.updater import Updater
+from tests.naive import Binding
+from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
+from tests.test_runs_oracle import bindings, cases, compiled, holds_for
+
+Ints = npt.NDArray[np.int64]
+
+CLOSE = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 400"
+SUMS = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND a.x + b.x < c.x WITHIN 400"
+FREE = "PATTERN SEQ(A a, B b, C c) WHERE a.x + b.x < c.x WITHIN 100"
+LOW, HIGH = 10, 80
+KEYS = 20
+HALF = 12_000
+SEEDS = range(4)
+
+
+def stream(events: int, seed: int, *, least: int = LOW, width: int = 6, first: int = 0, keys: int = KEYS) -> pa.Table:
+    """One event a tick; x of C lies from ``least`` on, of the others from 0 to 99."""
+    rng = np.random.default_rng(seed)
+    letter, x, key = rng.choice(3, events, p=[0.4, 0.4, 0.2]), rng.integers(0, 100, events), rng.integers(0, keys, events)
+    x[letter == 2] = least + rng.integers(0, width, (letter == 2).sum())
+    ticks = np.arange(first, first + events)
+    return pa.table({"ts": ticks, "type": np.array(list("ABC"))[letter], "x": x, "id": key})
+
+
+def halves(seed: int, *, changes: bool) -> pa.Table:
+    """Low x tell until half way; then, if it changes, high ones."""
+    later = stream(HALF, 100 + seed, least=HIGH if changes else LOW, first=HALF)
+    return pa.concat_tables([stream(HALF, seed), later])
+
+
+def points(matches: Any) -> Ints:
+    """Rows of the match points, by listing matches."""
+    return np.unique(matches.to_arrow()["c"].to_numpy())
+
+
+def full_work(query: Query, table: pa.Table) -> tuple[float, Ints]:
+    """Run-steps per event of the exact run, and its match points."""
+    exact = query.match(table)
+    rows = points(exact)
+    return exact.work.steps / len(table), rows
+
+
+def recall(found: Ints, exact: Ints, first: int) -> float:
+    """Of the match points from a row on."""
+    return float(np.isin(exact[exact >= first], found).mean())
+
+
+# --- what is promised -----------------------------------------------------------------------------------------------
+
+TILES, APART = 30, 30
+
+
+@contextmanager
+def hasty() -> Iterator[None]:
+    """Learners that look often and revalue after a few tests, so that small worlds are learned from."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learner, "FIRST", ((0, 0),))
+        patch.setattr(learner, "FIRST_PIECE", 16)
+        patch.setattr(learner, "LEAST_ROWS", 4)
+        patch.setattr(learner, "REFIT", 1.0)
+        yield
+
+
+def tiled(world: RichWorld) -> tuple[pa.Table, dict[Binding, int]]:
+    """A world many times over, further apart than any window, with all of its matches by brute force."""
+    one, size = world.expected(), len(world.rows)
+    rows = [{**row, "ts": row["ts"] + tile * APART} for tile in range(TILES) for row in world.rows]
+    table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
+    every = {
+        tuple((row + tile * size, name) for row, name in bound): errors
+        for bound, errors in one.items()
+        for tile in range(TILES)
+    }
+    return table, every
+
+
+def is_kept(query: Query, table: pa.Table, load: Load, batch: int) -> tuple[pa.Table, Shedder]:
+    """Push a table in batches; whatever happens, no piece did more than was granted."""
+    shedder = Shedder(query.plan, load)
+    matcher = Matcher(query.plan, shedding=shedder)
+    found = [matcher.push(table.slice(first, batch)) for first in range(0, len(table), batch)]
+    found.append(matcher.finish())
+    shedder.finish()
+    budget = load.budget
+    share = {"%": budget.amount / 100 * (load.full_work or 0), "steps/event": budget.amount}.get(budget.unit)
+    for piece in shedder.pieces:
+        assert piece.work <= piece.bound
+        if share is not None:
+            assert piece.bound <= share * piece.events + 1e-6
+        else:
+            assert piece.live <= budget.amount
+    return pa.concat_tables(found, promote_options="permissive"), shedder
+
+
+def learns_and_keeps(world: RichWorld, seed: int) -> bool:
+    """Check what a learner finds in a world, many times over; gives whether it revalued runs and missed a match."""
+    query = compiled(world)
+    if query is None or not world.rows or world.query.window.unit == "events":
+        return False
+    random = Random(seed)
+    table, expected = tiled(world)
+    text = random.choice(("10%", "50%", "1 step/event", "4 steps/event", "3 runs"))
+    load = Load(Budget.parse(text), audit=random.choice((0, 0.05, 0.5)), seed=seed, learns=True, full_work=3.0)
+    with hasty():
+        found, shedder = is_kept(query, table, load, random.choice((1, 7, 1000)))
+    matches = bindings(found, world.query) if len(found) else {}
+    assert all(errors >= expected[bound] for bound, errors in matches.items())
+    return bool(shedder.learner is not None and shedder.learner.refreshes and len(matches) < len(expected))
+
+
+@cases(80)
+@given(rich_worlds(), st.integers(0, 2**20))
+def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: RichWorld, seed: int) -> None:
+    """Over the whole language, in any batches; errors may be more than the least, as that way may have been shed."""
+    holds_for(world, lambda smaller: learns_and_keeps(smaller, seed))
+
+
+def test_such_worlds_are_learned_from() -> None:
+    """Or the test before would say nothing."""
+    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(40)) > 3
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_all_of_the_work_is_the_exact_answer(history: bool) -> None:
+    query, table = compile_query(CLOSE, engine="runs"), stream(3000, 1)
+    known = HistoryGraph(query).fit(stream(3000, 2)) if history else None
+    some = query.match_within(table, "100%", learn=True, history=known)
+    assert some.to_arrow().equals(query.match(table).to_arrow())
+    assert some.shedder is not None
+    assert some.shedder.counts.sum() == 0
+
+
+@pytest.mark.parametrize("text", [CLOSE, FREE])
+@pytest.mark.parametrize("budget", ["5%", "2 steps/event", "30 runs"])
+def test_the_same_seed_learns_and_finds_the_same(text: str, budget: str) -> None:
+    query, table = compile_query(text, engine="runs"), stream(6000, 3)
+
+    def found(seed: int) -> tuple[pa.Table, list[Any]]:
+        some = query.match_within(table, budget, learn=True, full_work=4.4, seed=seed)
+        matches = some.to_arrow()
+        assert some.shedder is not None
+        assert some.shedder.learner is not None
+        values = some.shedder.learner.values
+        assert values is not None
+        return matches, [values.gain.tolist(), values.cost.tolist(), some.shedder.learner.refreshes]
+
+    first, again, other = found(1), found(1), found(2)
+    assert first[0].equals(again[0])
+    assert first[1] == again[1]
+    assert not first[0].equals(other[0])
+
+
+@pytest.mark.parametrize("text", [CLOSE, FREE])
+def test_in_other_batches_the_matches_are_true_and_no_fewer(text: str) -> None:
+    """Pieces end elsewhere, so what is learned may differ a little; of the match points about as many are found."""
+    query, table = compile_query(text, engine="runs"), stream(8000, 4, width=30)
+    work, exact = full_work(query, table)
+    every = {str(match) for match in query.match(table).to_arrow().to_pylist()}
+    load = Load(Budget.parse("10%"), learns=True, full_work=work)
+    shares = []
+    for batch in (100_000, 999, 100):
+        some, shedder = is_kept(query, table, load, batch)
+        assert {str(match) for match in some.to_pylist()} <= every
+        shares.append(recall(shedder.points.joined("row"), exact, 0))
+    assert min(shares) > 0.8 * max(shares) > 0.2
+
+
+# --- what is learned ------------------------------------------------------------------------------------------------
+
+
+def learned(query: Query, table: pa.Table, work: float, seed: int, **more: Any) -> tuple[Ints, BudgetedMatches]:
+    """Match points that a learner finds with a tenth of the work."""
+    some = query.match_within(table, "10%", learn=True, full_work=work, seed=seed, **more)
+    return points(some), some
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "width"),
+    [(CLOSE, [set(), {"x of a"}, {"x of a"}, set()], 6), (SUMS, [set(), {"x of a"}, {"x of a", "x of b"}, set()], 15)],
+)
+def test_a_cold_learner_finds_out_what_decides_and_twice_what_chance_does(
+    text: str, told: list[set[str]], width: int
+) -> None:
+    """Means over seeds, of the second half."""
+    query = compile_query(text, engine="runs")
+    ours, chance, features = [], [], []
+    for seed in SEEDS:
+        table = stream(HALF, seed, width=width)
+        work, exact = full_work(query, table)
+        found, some = learned(query, table, work, seed)
+        ours.append(recall(found, exact, HALF // 2))
+        by_lot = query.match_within(table, "10%", policy="random", full_work=work, seed=seed)
+        chance.append(recall(points(by_lot), exact, HALF // 2))
+        assert some.shedder is not None
+        assert some.shedder.learner is not None
+        places = some.shedder.learner.scheme.places
+        features.append([{feature.name for feature in place.features} for place in places])
+    assert np.mean(ours) > 2 * np.mean(chance)
+    assert min(ours) > np.mean(chance)
+    assert np.mean([all(want <= have for want, have in zip(told, seen, strict=True)) for seen in features]) >= 0.75
+
+
+def alarms(some: BudgetedMatches) -> list[int]:
+    """When there was one."""
+    assert some.shedder is not None
+    assert some.shedder.learner is not None
+    return [alarm.tick for alarm in some.shedder.learner.alarms]
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_change_is_noticed_and_learned_and_where_there_is_none_there_is_no_alarm(history: bool) -> None:
+    """Within 15 windows in at least three of four streams; and what is found then is more than with what was known."""
+    query = compile_query(CLOSE, engine="runs")
+    noticed, false, ours, frozen = [], [], [], []
+    for seed in SEEDS:
+        known = HistoryGraph(query).fit(stream(HALF, 200 + seed))
+        for changes in (True, False):
+            table = halves(seed, changes=changes)
+            work, exact = full_work(query, table)
+            found, some = learned(query, table, work, seed, history=known if history else None)
+            ticks = alarms(some)
+            false += [tick for tick in ticks if not changes or tick < HALF]
+            if changes:
+                noticed.append(any(HALF <= tick < HALF + 15 * 400 for tick in ticks))
+                ours.append(recall(found, exact, HALF))
+                old = query.match_within(table, "10%", history=known, full_work=work, seed=seed)
+                frozen.append(recall(points(old), exact, HALF))
+    assert np.mean(ours) > np.mean(frozen) + 0.1
+    assert len(false) <= 1
+    assert np.mean(noticed) >= 0.75
+
+
+# --- what it sees ---------------------------------------------------------------------------------------------------
+
+
+def test_only_runs_that_are_still_there_are_seen() -> None:
+    """With one event a tick, what a run has bound first and last says which it is."""
+    query, table = compile_query(CLOSE, engine="runs"), stream(6000, 6)
+    work, _ = full_work(query, table)
+    seen: list[tuple[int, int, int, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        look = learner.Reader.read
+
+        def read(self: learner.Reader, *given: Any) -> learner.Rows:
+            rows = look(self, *given)
+            of_runs = rows[rows.source > 0]
+            columns = (of_runs.source, of_runs.start, of_runs.last, of_runs.tick)
+            seen.extend(zip(*(column.tolist() for column in columns), strict=True))
+            return rows
+
+        patch.setattr(learner.Reader, "read", read)
+        some = query.match_within(table, "10%", learn=True, full_work=work, log_shed=True, merge="none")
+        some.to_arrow()
+    shed = some.shed()
+    names = {"a": 1, "b": 2}
+    gone = {
+        (names[state], start, last): at
+        for state, start, last, at in zip(
+            *(shed[name].to_pylist() for name in ("state", "start", "last", "at")), strict=True
+        )
+    }
+    assert len(gone) > 1000
+    assert len(seen) > 1000
+    assert all(tick <= gone.get((place, start, last), tick) for place, start, last, tick in seen)
+    letters = np.array(table["type"].to_pylist())
+    assert {letters[start] for _, start, _, _ in seen} == {"A"}
+    assert {letters[last] for place, _, last, _ in seen if place == 2} == {"B"}
+
+
+@pytest.mark.parametrize("budget", ["10%", "60%"])
+def test_tests_that_are_shown_are_run_steps(budget: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, when all events are looked at: no more, and no fewer but for runs whose window is over."""
+    shown = []
+    observe = Updater.observe
+
+    def counted(self: Updater, events: Events, tests: Any, lineages: Lineages) -> None:
+        shown.append((float(tests.tested.sum()), float(events.total)))
+        observe(self, events, tests, lineages)
+
+    monkeypatch.setattr(Updater, "observe", counted)
+    monkeypatch.setattr(learner.Looking, "adapt", lambda self, rows, *_: setattr(self, "rows", self.rows + len(rows)))
+    monkeypatch.setattr(learner.Learner, "is_due", lambda _: False)
+    query, table = compile_query(CLOSE, engine="runs"), stream(4096 + 64, 7)
+    work, _ = full_work(query, table)
+    some = query.match_within(table, budget, learn=True, full_work=work, audit=0)
+    some.to_arrow()
+    assert some.shedder is not None
+    tested, events = map(sum, zip(*shown, strict=True))
+    assert events > 0.9 * len(table)
+    steps = some.shedder.pieces[-1].work - int(some.shedder.on_passes)
+    assert 0.8 * steps < tested <= steps
