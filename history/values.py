@@ -105,7 +105,7 @@ def fit_values(
 
 
 def fit_chances(graph: Graph) -> Floats:
-    """The chance that a run leads to a match point at all, by vertex; shape (vertices,), shrunk as in ``fit_values``."""
+    """The chance that a run leads to a match point at all; shape (vertices,), shrunk as in ``fit_values``."""
     return _shrunk(graph, graph.counts.led.astype(np.float64)).reshape(-1)
 
 

@@ -37,8 +37,8 @@ class Tests:
 
     Which events are looked at is decided by a coin per event that knows nothing of runs, so that a row is as good as
     any other; its weight is one by the chance that it was looked at. Passed tests are rare and tell more, so they may
-    be looked at more often: ``passed`` has a weight of its own, and ``seen`` is 0 where only that brought the row in. A run that is shed is no longer tested. That is
-    all: it says nothing about what would have become of it.
+    be looked at more often: ``passed`` has a weight of its own, and ``seen`` is 0 where only that brought the row in.
+    A run that is shed is no longer tested. That is all: it says nothing about what would have become of it.
 
     Attributes
     ----------
