@@ -34,16 +34,18 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
 """Tests that are looked at: so many in any case, this many times the root of the events, and this many per event."""
-HALF_WINDOWS, HALF_EVENTS = 8, 6_000
-"""What was seen counts half after so many windows, or events if that is later."""
 KEPT_ROWS = 40_000
 """Tests that are kept to be read again, the latest."""
+HALF_WINDOWS = 8
+"""What was seen counts half after so many windows, or after half of the time that the kept tests are from."""
 FIRST: tuple[tuple[int, int], ...] = ((0, 16), (3_000, 3), (10_000, 0))
 """Where nothing is known, runs are kept by lot until so many events and so many matches were seen: matches say which of
 the things that runs remember tell what becomes of them."""
 FIRST_KNOWN: tuple[tuple[int, int], ...] = ((10_000, 16), (30_000, 0))
 """The same where a history is there: it ranks them until then. If it finds less than half of what it promised, it is
 not waited for longer than if nothing were known."""
+GOOD = 0.8
+"""A history that promises at least this recall ranks runs as long as it finds half of what it promised."""
 SURPRISE = 12
 """Match points that must have been promised before their absence says anything."""
 LEAST_ROWS = 300
@@ -68,6 +70,14 @@ class Seen:
     rows: Rows
     events: Events
     size: int
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a history finds within a budget, by its past: match points per event, and the share that these are."""
+
+    points: float
+    recall: float
 
 
 @dataclass(frozen=True)
@@ -124,8 +134,8 @@ class Learner:
         What this history holds runs for.
     overlap : float64 array, shape (places,), optional
         Share of its match points that a run is taken to lose beside a later one, by this history.
-    promise : float, default 0
-        Match points per event that this history finds within the budget.
+    promise : Promise, optional
+        What this history finds within the budget; default: nothing.
 
     Attributes
     ----------
@@ -147,11 +157,11 @@ class Learner:
         scheme: Scheme | None = None,
         known: Values | None = None,
         overlap: Floats | None = None,
-        promise: float = 0.0,
+        promise: Promise | None = None,
     ) -> None:
         self.reader = Reader(tables)
         self.known = known
-        self.promise = promise
+        self.promise = promise or Promise(0.0, 0.0)
         self.overlap = np.full(len(tables.pools), OVERLAP) if overlap is None else overlap
         self.scheme = scheme or bare_scheme(self.reader, tables.window)
         self.updater = Updater(self.reader.chart(self.scheme))
@@ -164,7 +174,6 @@ class Learner:
         self._relevant = self._passed_by = self._found = 0
         self._kept: list[Seen] = []
         self._whole: Rows | None = None
-        self._begun: int | None = None
         self._revalued = self._changed = Moment(0, 0)
         self._told = 0  # tests seen when it was asked last what tells runs apart
 
@@ -189,8 +198,7 @@ class Learner:
         rows = self.reader.read(sample, looking.share, looking.passed, keys)
         records = Events(tick, self._letters, float(self._relevant))
         self._letters, self._relevant = np.zeros_like(self._letters), 0
-        self._begun = tick if self._begun is None else self._begun
-        self._set_half_life(tick - self._begun)
+        self._set_half_life(tick)
         self.updater.observe(records, self.reader.tests(rows, self.scheme), fates)
         self._kept.append(Seen(rows, records, events))
         self._whole = None
@@ -230,10 +238,10 @@ class Learner:
         self._changed = Moment(self.looking.events, self.looking.rows)
         self.looking.more += FIRST_ROWS
 
-    def _set_half_life(self, ticks: int) -> None:
-        """Let what was seen count half after some windows, but not before a number of events that tells something."""
-        per_event = ticks / max(self.looking.events, 1)
-        self.updater.statistics.half_life = max(HALF_WINDOWS * self.scheme.window, HALF_EVENTS * per_event, 1.0)
+    def _set_half_life(self, tick: int) -> None:
+        """Let what was seen count half after some windows, but not before half of the tests that are kept came."""
+        since = self._kept[0].events.tick if self._kept else tick
+        self.updater.statistics.half_life = max(HALF_WINDOWS * self.scheme.window, (tick - since) / 2, 1.0)
 
     def _forget(self) -> None:
         """Let go of tests that are too many to be kept."""
@@ -259,8 +267,10 @@ class Learner:
 
     def _has_seen_enough(self) -> bool:
         """Whether runs can be ranked by what was seen, rather than by lot, or by what was known before."""
-        events, promised = self.looking.events, self.promise * self._passed_by
+        events, promised = self.looking.events, self.promise.points * self._passed_by
         is_broken = promised >= SURPRISE and self._found < promised / 2
+        if self.known is not None and self.promise.recall >= GOOD and not is_broken:
+            return False
         first = FIRST if self.known is None or is_broken else FIRST_KNOWN
         rows = self._rows
         matches = int((rows.passed > 0)[self.updater.chart.ends[self.reader.target(rows)]].sum())

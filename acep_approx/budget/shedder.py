@@ -17,7 +17,7 @@ from acep_approx.budget.audit import Cohort as Cells
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.calibration import Calibration
 from acep_approx.budget.cohort import Cohort
-from acep_approx.budget.learner import LEAST_PRICE, Learner
+from acep_approx.budget.learner import LEAST_PRICE, Learner, Promise
 from acep_approx.budget.learning import Revaluation
 from acep_approx.budget.ledger import Piece, Shed
 from acep_approx.budget.policies import LEARNED, lots, policy_named
@@ -193,7 +193,8 @@ class Shedder(Shedding):
         if known is None:
             return Learner(tables)
         assert self.worth is not None
-        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self._share())
+        recall = known.prices_.recall(self._share())
+        promise = Promise(known.points_ / max(known.events_, 1) * recall, recall)
         return Learner(tables, known.graph_.scheme, known.values(), self.worth.overlap, promise)
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
