@@ -122,6 +122,10 @@ class Updater:
         self.observed += len(tests.step) + len(lineages.vertex)
         self._is_settled = False
 
+    def succeed(self, other: Updater) -> None:
+        """Go on where a learner of other vertices, but the same places, has come to: its detectors and calibration."""
+        self._detectors, self.calibration = other._detectors, other.calibration
+
     def watch(self) -> list[Alarm]:
         """Look for drift in what was observed since the last time. Nothing is predicted anew.
 

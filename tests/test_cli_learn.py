@@ -73,7 +73,7 @@ def table(path: str) -> list[dict[str, Any]]:
 def test_a_run_learns_from_nothing_and_saves_it():
     result = acep("run", QUERY, "0.parquet", "1.parquet", *LEARN, "--save", "fresh", "--output", "points")
     words = result.stderr
-    assert "budget of 4 steps/event, policy oldest, then what was learned, seed 0" in words
+    assert "budget of 4 steps/event, policy by lot, then what was learned, seed 0" in words
     for name in ("learned", "calibration", "drift", "exploration", "learning took"):
         assert f"\n{name}: " in words
     assert "what was learned is in fresh/v0001 (version 1)" in words

@@ -90,7 +90,7 @@ def test_what_was_new_is_told_once():
 def test_the_summary_says_what_was_learned():
     lines = summary(record(learning()))
     assert "learned: 1,234 tests seen; runs revalued 2 times, the last after 1,000 events" in lines
-    assert "calibration: Brier score 0.1600 over 500 cases (the mean alone would have 0.1476)" in lines
+    assert "calibration: Brier score 0.16 over 500 cases (the mean alone would have 0.148)" in lines
     assert "drift: 2 alarms, the last at 75, b, 2 errors: whether runs lead to a match point" in lines
     said = "35 run-steps, 5% of the work (5% of the budget is for it); given up once, for want of budget"
     assert f"exploration: {said}" in lines

@@ -41,11 +41,9 @@ HALF_WINDOWS = 8
 FIRST: tuple[tuple[int, int], ...] = ((0, 16), (3_000, 3), (10_000, 0))
 """Where nothing is known, runs are kept by lot until so many events and so many matches were seen: matches say which of
 the things that runs remember tell what becomes of them."""
-FIRST_KNOWN: tuple[tuple[int, int], ...] = ((10_000, 16), (30_000, 0))
+FIRST_KNOWN: tuple[tuple[int, int], ...] = ((2_000, 16), (30_000, 0))
 """The same where a history is there: it ranks them until then. If it finds less than half of what it promised, it is
 not waited for longer than if nothing were known."""
-GOOD = 0.8
-"""A history that promises at least this recall ranks runs as long as it finds half of what it promised."""
 SURPRISE = 12
 """Match points that must have been promised before their absence says anything."""
 LEAST_ROWS = 300
@@ -70,14 +68,6 @@ class Seen:
     rows: Rows
     events: Events
     size: int
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What a history finds within a budget, by its past: match points per event, and the share that these are."""
-
-    points: float
-    recall: float
 
 
 @dataclass(frozen=True)
@@ -134,8 +124,8 @@ class Learner:
         What this history holds runs for.
     overlap : float64 array, shape (places,), optional
         Share of its match points that a run is taken to lose beside a later one, by this history.
-    promise : Promise, optional
-        What this history finds within the budget; default: nothing.
+    promise : float, default 0
+        Match points per event that this history finds within the budget.
 
     Attributes
     ----------
@@ -157,21 +147,23 @@ class Learner:
         scheme: Scheme | None = None,
         known: Values | None = None,
         overlap: Floats | None = None,
-        promise: Promise | None = None,
+        promise: float = 0.0,
     ) -> None:
         self.reader = Reader(tables)
         self.known = known
-        self.promise = promise or Promise(0.0, 0.0)
+        self.promise = promise
         self.overlap = np.full(len(tables.pools), OVERLAP) if overlap is None else overlap
         self.scheme = scheme or bare_scheme(self.reader, tables.window)
-        self.updater = Updater(self.reader.chart(self.scheme))
+        self.updater = Updater(self.reader.chart(self.scheme), HALF_WINDOWS * max(self.scheme.window, 1))
         self.cohort = CohortCounts(self.scheme.vertices, HALF_WINDOWS * max(self.scheme.window, 1))
         self.looking = Looking(passed=np.ones(len(tables.pools)))
         self.values: Values | None = known
         self.refreshes: list[int] = []
         self.alarms: list[Alarm] = []
         self._letters = np.zeros(len(tables.automaton.letters))
-        self._relevant = self._passed_by = self._found = 0
+        self._relevant = self._passed_by = 0
+        self._is_broken = False  # the promise of the history
+        self._kept_until = 0, 0  # events and match points so far, when it was last held to its promise
         self._kept: list[Seen] = []
         self._whole: Rows | None = None
         self._revalued = self._changed = Moment(0, 0)
@@ -193,7 +185,7 @@ class Learner:
         ``found`` are the match points of the run so far.
         """
         self._passed_by += events
-        self._found = found
+        self._hold_to_promise(found)
         looking = self.looking
         rows = self.reader.read(sample, looking.share, looking.passed, keys)
         records = Events(tick, self._letters, float(self._relevant))
@@ -207,6 +199,14 @@ class Learner:
         self.cohort.add(fates)
         ahead = int(self.most_events * self.looking.events / self._passed_by) + 1
         looking.adapt(rows, self.reader.target(rows), int(records.total), ahead)
+
+    def _hold_to_promise(self, found: int) -> None:
+        """Whenever enough match points have been promised, see whether half of them came."""
+        passed_by, before = self._kept_until
+        promised = self.promise * (self._passed_by - passed_by)
+        if promised >= SURPRISE:
+            self._is_broken |= found - before < promised / 2
+            self._kept_until = self._passed_by, found
 
     def add_fates(self, fates: Lineages) -> None:
         """Take fates of the cohort alone."""
@@ -267,12 +267,8 @@ class Learner:
 
     def _has_seen_enough(self) -> bool:
         """Whether runs can be ranked by what was seen, rather than by lot, or by what was known before."""
-        events, promised = self.looking.events, self.promise.points * self._passed_by
-        is_broken = promised >= SURPRISE and self._found < promised / 2
-        if self.known is not None and self.promise.recall >= GOOD and not is_broken:
-            return False
-        first = FIRST if self.known is None or is_broken else FIRST_KNOWN
-        rows = self._rows
+        events, rows = self.looking.events, self._rows
+        first = FIRST if self.known is None or self._is_broken else FIRST_KNOWN
         matches = int((rows.passed > 0)[self.updater.chart.ends[self.reader.target(rows)]].sum())
         return any(events >= least and matches >= wanted for least, wanted in first)
 
@@ -348,7 +344,7 @@ class Learner:
         updater = Updater(self.reader.chart(scheme), self.updater.statistics.half_life)
         for seen in self._kept:
             updater.observe(seen.events, self.reader.tests(seen.rows, scheme), Lineages.none())
-        updater.calibration = self.updater.calibration
+        updater.succeed(self.updater)
         self.updater = updater
         self.cohort = CohortCounts(scheme.vertices, self.cohort.half_life)
 

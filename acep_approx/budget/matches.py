@@ -207,7 +207,7 @@ class BudgetedMatches(Matches):
             source=source,
             budget=str(self.load.budget),
             bound=done.bound_in_words() if done else "the cells engine answers exactly, and sheds nothing",
-            policy=self.load.policy_name + (", then what was learned" if learned else ""),
+            policy=self.load.policy_words if learned else self.load.policy_name,
             seed=self.load.seed,
             is_time=self._is_time,
             begin=done.begin if done else None,

@@ -17,7 +17,7 @@ from acep_approx.budget.audit import Cohort as Cells
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.calibration import Calibration
 from acep_approx.budget.cohort import Cohort
-from acep_approx.budget.learner import LEAST_PRICE, Learner, Promise
+from acep_approx.budget.learner import LEAST_PRICE, Learner
 from acep_approx.budget.learning import Revaluation
 from acep_approx.budget.ledger import Piece, Shed
 from acep_approx.budget.policies import LEARNED, lots, policy_named
@@ -113,6 +113,13 @@ class Load:
         """The policy asked for, or the default."""
         return self.policy or ("history" if self.history is not None else "oldest")
 
+    @property
+    def policy_words(self) -> str:
+        """The policy, for people."""
+        if not self.learns:
+            return self.policy_name
+        return ("history" if self.history is not None else "by lot") + ", then what was learned"
+
 
 @dataclass
 class Points:
@@ -181,7 +188,7 @@ class Shedder(Shedding):
         policy = policy_named(self.load.policy_name)
         if not self.load.budget.is_unlimited:
             self.worth = known.worth(self.load.policy_name) if known else policy(tables.automaton, None, 0.0)
-            if self.load.learns:
+            if self.load.learns and tables.window > 0:  # within one moment nothing is known before it is over
                 self.worth = self.worth if known else lots(tables.automaton)
                 self.learner = self._learner(tables, known)
         self.allowance = self._first_allowance(tables.window)
@@ -193,8 +200,7 @@ class Shedder(Shedding):
         if known is None:
             return Learner(tables)
         assert self.worth is not None
-        recall = known.prices_.recall(self._share())
-        promise = Promise(known.points_ / max(known.events_, 1) * recall, recall)
+        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self._share())
         return Learner(tables, known.graph_.scheme, known.values(), self.worth.overlap, promise)
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
@@ -213,7 +219,7 @@ class Shedder(Shedding):
         if audit > 0:
             share = audit / 2 if self.load.learns else audit  # so that what cells cost can be saved up
             self.cells = Cells(share, max(EPOCH_WINDOWS * window, 1), window, self.load.seed)
-            if self.load.learns and not self.plan.is_count_window and budget.unit != "runs":
+            if self.load.learns and budget.unit != "runs" and self._has_cells():
                 self.cohort, self.explores = Cohort(self.plan, *self._columns, self.cells), self.load.audit
         is_audited = not self.load.learns
         base = Allowance(
@@ -234,6 +240,13 @@ class Shedder(Shedding):
             self._rate = budget.amount * (1 - self.explores)
             return replace(base, rate=self._rate, most=budget.amount, reserve=budget.amount / 4)
         return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
+
+    def _has_cells(self) -> bool:
+        """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
+        automaton = self.plan.registers
+        assert automaton is not None
+        is_loose = automaton.query.strategy not in ("strict_contiguity", "partition_contiguity")
+        return is_loose and not (self.plan.is_count_window or automaton.needs_filter or automaton.has_late_ends)
 
     def _share(self) -> float:
         """What share of the full work the budget is, as far as that is known."""
@@ -361,8 +374,9 @@ class Shedder(Shedding):
         self._traces += self.cohort.push(batch, seen.slot, seen.row, seen.tick, self.keys_now(), left)
 
     def _fates(self, learner: Learner, traces: Iterable[Trace]) -> Lineages:
-        assert self.cohort is not None
         found = [Lineages.none()]
+        if self.cohort is None:
+            return found[0]
         for trace in traces:
             self.cohort.compare(trace)
             fates, visits = self.cohort.fates(trace, learner.scheme)

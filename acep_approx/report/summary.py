@@ -95,7 +95,7 @@ def _calibration(known: Learning) -> str:
     if known.brier is None:
         return "no fate of the cohort is known: nothing to hold chances against"
     cases = f"{known.cases:,} case{'' if known.cases == 1 else 's'}"
-    return f"Brier score {known.brier:.4f} over {cases} (the mean alone would have {known.plain_brier:.4f})"
+    return f"Brier score {known.brier:.3g} over {cases} (the mean alone would have {known.plain_brier:.3g})"
 
 
 def _drift(record: RunRecord, known: Learning) -> str:

@@ -1,0 +1,254 @@
+"""The history that a learner leaves behind: kept, loaded, used, learned on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep_approx import Query, compile_query
+from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.budget.learner import Learner
+from acep_approx.budget.matches import BudgetedMatches
+from history import store
+
+QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200"
+EVENTS = 8000
+DENSE = ("visits", "reached", "led")
+
+
+def stream(seed: int, *, events: int = EVENTS, first: int = 0, least: int = 10) -> pa.Table:
+    """One event a tick, ten keys; x of C lies from ``least`` to 5 above, of the others from 0 to 99."""
+    rng = np.random.default_rng(seed)
+    letter, x = rng.choice(3, events, p=[0.4, 0.4, 0.2]), rng.integers(0, 100, events)
+    x[letter == 2] = least + rng.integers(0, 6, (letter == 2).sum())
+    ticks, key = np.arange(first, first + events), rng.integers(0, 10, events)
+    return pa.table({"ts": ticks, "type": np.array(list("ABC"))[letter], "x": x, "id": key})
+
+
+@pytest.fixture(scope="module")
+def query() -> Query:
+    return compile_query(QUERY, engine="runs")
+
+
+@pytest.fixture(scope="module")
+def work(query: Query) -> float:
+    """Run-steps per event of the exact run."""
+    exact = query.match(stream(9))
+    exact.to_arrow()
+    return float(exact.work.steps / EVENTS)
+
+
+@pytest.fixture(scope="module")
+def trained(query: Query) -> HistoryGraph:
+    return HistoryGraph(query).fit(stream(1))
+
+
+def ran(query: Query, table: pa.Table, work: float | None, budget: str = "20%", **more: Any) -> BudgetedMatches:
+    """A run that learns, to its end."""
+    some = query.match_within(table, budget, learn=True, full_work=work, **more)
+    some.to_arrow()
+    return some
+
+
+def refreshed(some: BudgetedMatches, query: Query) -> HistoryGraph:
+    """What it has learned."""
+    known = some.refreshed(query)
+    assert known is not None
+    return known
+
+
+def learner_of(some: BudgetedMatches) -> Learner:
+    """The learner of a run."""
+    assert some.shedder is not None
+    assert some.shedder.learner is not None
+    return some.shedder.learner
+
+
+def points(matches: Any) -> set[int]:
+    """Rows of the match points."""
+    return set(matches.to_arrow()["c"].to_pylist())
+
+
+@pytest.fixture(scope="module")
+def fresh(query: Query, work: float) -> HistoryGraph:
+    """Learned from nothing."""
+    return refreshed(ran(query, stream(2), work, audit=0.3), query)
+
+
+# --- kept and used --------------------------------------------------------------------------------------------------
+
+
+def test_saved_and_loaded_it_ranks_as_before(query: Query, fresh: HistoryGraph, tmp_path: Path) -> None:
+    first = fresh.save(tmp_path / "one")
+    again = HistoryGraph.load(tmp_path / "one", query)
+    assert (first / store.LEARNED).exists()
+    assert again.learned_ is not None
+    for name in ("gain", "cost", "chance"):
+        assert getattr(again.values(), name).tolist() == getattr(fresh.values(), name).tolist()
+    for policy in ("history", "scores"):
+        for name in ("gain", "cost", "overlap"):
+            assert getattr(again.worth(policy), name).tolist() == getattr(fresh.worth(policy), name).tolist()
+        assert again.worth(policy).features == fresh.worth(policy).features
+    second = again.save(tmp_path / "two")
+    for file in sorted(path.name for path in first.iterdir()):
+        assert (first / file).read_bytes() == (second / file).read_bytes(), file
+    test = stream(3, events=3000)
+    ours, theirs = (query.match_within(test, "10%", history=one).to_arrow() for one in (fresh, again))
+    assert ours.equals(theirs)
+    assert len(ours) > 0
+
+
+def test_what_is_learned_is_what_ranks(query: Query, fresh: HistoryGraph) -> None:
+    """The worth is that of the values; a history that was counted has another."""
+    assert fresh.learned_ is not None
+    assert fresh.values() is fresh.learned_
+    gain = fresh.worth().gain
+    assert np.allclose(gain[gain > gain.min()], fresh.learned_.gain[gain > gain.min()])
+    assert fresh.worth().overlap.tolist() == fresh.learned_overlap_.tolist()
+    assert {feature.name for place in fresh.graph_.scheme.places for feature in place.features} >= {"x of a"}
+
+
+def test_a_history_that_was_only_counted_is_kept_and_loaded_as_ever(
+    query: Query, trained: HistoryGraph, tmp_path: Path
+) -> None:
+    where = trained.save(tmp_path / "counted")
+    assert not (where / store.LEARNED).exists()
+    known = HistoryGraph.load(tmp_path / "counted", query)
+    assert known.learned_ is None
+    assert known.values().gain.tolist() == trained.values().gain.tolist()
+    refreshed(ran(query, stream(2), None, history=known), query).save(tmp_path / "counted", new_version=True)
+    assert HistoryGraph.load(tmp_path / "counted", query).learned_ is not None
+    assert HistoryGraph.load(tmp_path / "counted", query, version=1).learned_ is None
+
+
+@pytest.mark.parametrize("share", ["5%", "20%"])
+def test_frozen_it_finds_more_of_later_events_than_chance(query: Query, work: float, share: str) -> None:
+    """Of three streams, twice as much on average; the price is that of its own, so all of the budget is used."""
+    ours, chance, used = [], [], []
+    for seed in range(3):
+        known = refreshed(ran(query, stream(10 + seed), work, audit=0.2), query)
+        later = stream(20 + seed, first=EVENTS)
+        exact = points(query.match(later))
+        frozen = query.match_within(later, share, history=known, audit=0)
+        ours.append(len(points(frozen)) / len(exact))
+        by_lot = query.match_within(later, share, policy="random", full_work=work, audit=0)
+        chance.append(len(points(by_lot)) / len(exact))
+        used.append(frozen.record().work / frozen.record().allowed)
+    assert np.mean(ours) > 2 * np.mean(chance)
+    assert 0.5 < np.mean(used) <= 1
+
+
+def test_nothing_is_refreshed_before_anything_is_learned(query: Query) -> None:
+    few = query.match_within(stream(4, events=50), "2 steps/event", learn=True)
+    assert few.refreshed(query) is None
+    few.to_arrow()
+    assert few.refreshed(query) is None
+    plain = query.match_within(stream(4), "2 steps/event")
+    plain.to_arrow()
+    assert plain.refreshed(query) is None
+
+
+# --- with what was known before -------------------------------------------------------------------------------------
+
+
+def snapshot(known: HistoryGraph) -> dict[str, Any]:
+    """All that was counted."""
+    counts = {name: getattr(known.graph_.counts, name) for name in store.DENSE + store.EDGES + store.OVERLAPS}
+    bundles = {name: getattr(known.graph_.counts.bundles, name) for name in store.BUNDLES}
+    maps = {vertex: bits.to01() for vertex, bits in known.graph_.counts.maps.items()}
+    arrays = {name: column.tolist() for name, column in (counts | bundles).items()}
+    return arrays | {"maps": maps, "events": known.events_, "points": known.points_, "learned": known.learned_ is None}
+
+
+def test_counts_of_a_history_are_kept_and_those_of_the_cohort_are_added(query: Query) -> None:
+    """As long as the history keeps what it promised."""
+    known = HistoryGraph(query).fit(stream(1))
+    before = snapshot(known)
+    some = ran(query, stream(2, first=EVENTS).slice(0, 1500), None, "60%", history=known, audit=0.5)
+    learner = learner_of(some)
+    assert learner.known is not None, "the history was given up"
+    now = refreshed(some, query)
+    assert snapshot(known) == before
+    assert learner.cohort.visits.sum() > 100
+    for name, added in zip(DENSE, (learner.cohort.visits, learner.cohort.points, learner.cohort.led), strict=True):
+        gained = getattr(now.graph_.counts, name) - getattr(known.graph_.counts, name)
+        assert gained.tolist() == np.rint(added).tolist()
+    for name in store.EDGES + store.OVERLAPS:
+        assert getattr(now.graph_.counts, name).tolist() == before[name]
+    assert now.events_ == EVENTS + 1500
+    assert now.points_ == known.points_ + len(points(some))
+    old = known.graph_.counts.bundles
+    assert len(now.graph_.counts.bundles) == len(old) + len(learner.cohort.bundles)
+    assert len(learner.cohort.bundles) > 20
+    bits = {vertex: int(found.count()) for vertex, found in learner.cohort.maps().items()}
+    for vertex, found in now.graph_.counts.maps.items():
+        mine = known.graph_.counts.maps.get(vertex)
+        assert found.count() == (mine.count() if mine is not None else 0) + bits.get(vertex, 0)
+
+
+def test_what_no_longer_holds_is_forgotten(query: Query, trained: HistoryGraph, work: float) -> None:
+    """The stream changes, and the history with it: counts are those of the cohort alone."""
+    table = pa.concat_tables([stream(5, events=3000), stream(6, events=2 * EVENTS, first=3000, least=80)])
+    some = ran(query, table, work, history=trained, audit=0.3)
+    learner = learner_of(some)
+    assert learner.known is None
+    now = refreshed(some, query)
+    assert now.graph_.scheme == learner.scheme
+    assert now.graph_.counts.visits.tolist() == np.rint(learner.cohort.visits).tolist()
+    assert now.events_ == len(table)
+    assert now.points_ == len(points(some))
+    assert len(now.graph_.counts.source) == 0
+    later = stream(7, first=3000 + 2 * EVENTS, least=80)
+    exact = points(query.match(later))
+    new, old = (points(query.match_within(later, "20%", history=one, full_work=work)) for one in (now, trained))
+    assert len(new) > len(old) + 0.1 * len(exact)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_more_past_is_added_to_what_was_refreshed(
+    query: Query, trained: HistoryGraph, work: float, history: bool
+) -> None:
+    """It is counted, and counts rank again; what it was made of stays as it was."""
+    before = snapshot(trained)
+    some = ran(query, stream(2, first=EVENTS), work, "60%", history=trained if history else None, audit=0.3)
+    known = refreshed(some, query)
+    counted, events, found = snapshot(known), known.events_, known.points_
+    more = stream(3, first=2 * EVENTS)
+    known.partial_fit(more)
+    assert known.learned_ is None
+    assert known.events_ == events + EVENTS
+    assert known.points_ == found + len(points(query.match(more)))
+    exact = HistoryGraph(query)
+    exact.graph_ = type(known.graph_)(known.graph_.scheme, known.graph_.gap)
+    exact.take_window(200)
+    exact.partial_fit(more)
+    for name in DENSE:
+        total = np.array(counted[name]) + getattr(exact.graph_.counts, name)
+        assert getattr(known.graph_.counts, name).tolist() == total.tolist()
+    assert snapshot(trained) == before
+    later = query.match_within(stream(4, first=3 * EVENTS, events=3000), "20%", history=known)
+    assert len(later.to_arrow()) > 0
+
+
+# --- the full work --------------------------------------------------------------------------------------------------
+
+
+def test_the_full_work_that_was_given_is_kept(query: Query, trained: HistoryGraph) -> None:
+    assert refreshed(ran(query, stream(2), 7.5), query).steps_per_event_ == 7.5
+    some = ran(query, stream(2), None, history=trained)
+    assert refreshed(some, query).steps_per_event_ == trained.steps_per_event_
+
+
+@pytest.mark.parametrize(("audit", "factor"), [(0.6, 1.3), (0.0, 3.0)])
+def test_the_full_work_is_estimated_where_nobody_knows_it(
+    query: Query, work: float, audit: float, factor: float
+) -> None:
+    """With a large cohort to a third, without one by what is learned; the geometric mean of six streams."""
+    budget = f"{work / 2:.3f} steps/event"
+    found = [refreshed(ran(query, stream(30 + seed), None, budget, audit=audit, seed=seed), query) for seed in range(6)]
+    mean = np.exp(np.mean(np.log([known.steps_per_event_ for known in found])))
+    assert work / factor < mean < work * factor
