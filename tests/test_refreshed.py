@@ -183,7 +183,7 @@ def test_counts_of_a_history_are_kept_and_those_of_the_cohort_are_added(query: Q
     assert now.points_ == known.points_ + len(points(some))
     old = known.graph_.counts.bundles
     assert len(now.graph_.counts.bundles) == len(old) + len(learner.cohort.bundles)
-    assert len(learner.cohort.bundles) > 20
+    assert len(learner.cohort.bundles) > 10
     bits = {vertex: int(found.count()) for vertex, found in learner.cohort.maps().items()}
     for vertex, found in now.graph_.counts.maps.items():
         mine = known.graph_.counts.maps.get(vertex)

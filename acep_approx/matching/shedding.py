@@ -326,7 +326,7 @@ class Shedding:
 
     def revalue(self, worth: Worth) -> None:
         """From here on runs are worth something else, and may be told apart by other vertices."""
-        totals, newest = self.totals(), self._newest.copy()
+        totals, newest, price = self.totals(), self._newest.copy(), self.price
         sample, shares = self.words[kernel.SAMPLE], self._shares.copy()
         assert not self.words[kernel.SAMPLED], "take the sample first"
         self.worth = worth
@@ -334,6 +334,7 @@ class Shedding:
         self.restore(totals)
         self._newest[:] = newest
         self.words[kernel.SAMPLE], self._shares[:] = sample, shares
+        self.floats[kernel.PRICE_NOW] = price
 
     @property
     def _newest(self) -> Ints:
