@@ -5,11 +5,10 @@ Source: ours; see ``learner``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
-from bitarray import bitarray
 from bitarray.util import zeros
 
 from acep_approx.budget.pricing import Prices, Replay
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from rl.exploration import CohortCounts
     from rl.values import Values
 
-Ints = npt.NDArray[np.int64]
 PRICES = 24
 """Prices at which it is said what would be kept."""
 
@@ -60,8 +58,8 @@ def refresh(known: HistoryGraph, learner: Learner, events: int, points: int, ste
 def _joined(before: Graph, cohort: CohortCounts, values: Values) -> Graph:
     """A graph with the counts of before and those of the cohort."""
     graph = Graph(before.scheme, before.gap, before.most_bundles)
-    counts, old = graph.counts, before.counts
-    graph.counts = counts = type(old)(**{**vars(counts), **vars(old)})
+    old = before.counts
+    graph.counts = counts = replace(old)
     counts.visits = old.visits + np.rint(cohort.visits).astype(np.int64)
     counts.reached = old.reached + np.rint(cohort.points).astype(np.int64)
     counts.led = old.led + np.rint(cohort.led).astype(np.int64)
@@ -75,7 +73,7 @@ def _joined(before: Graph, cohort: CohortCounts, values: Values) -> Graph:
     counts.maps = {}
     for maps, places in ((old.maps, place[:split]), (cohort.maps(), place[split:])):
         for vertex, bits in maps.items():
-            found = counts.maps.setdefault(vertex, _empty(len(counts.bundles)))
+            found = counts.maps.setdefault(vertex, zeros(len(counts.bundles), endian="big"))
             for bit in bits.search(1):
                 if places[bit] >= 0:
                     found[int(places[bit])] = 1
@@ -84,10 +82,6 @@ def _joined(before: Graph, cohort: CohortCounts, values: Values) -> Graph:
         column[ends >= 0] for column in (old.ends_vertex, ends, old.ends)
     )
     return graph
-
-
-def _empty(size: int) -> bitarray:
-    return zeros(size, endian="big")
 
 
 def _prices(learner: Learner, events: int) -> Prices:
