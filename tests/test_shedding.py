@@ -194,18 +194,17 @@ def test_the_same_in_any_split_and_inside_the_bound_over_a_restart(allowance: di
     split, _ = run(query, table, budget(**allowance, reserve=100.0), batch=7)
     assert whole.equals(again)
     assert whole.equals(split)
-    plan, exact = matcher.plan, run(query, table, Shedding(None, Allowance()))[0]
+    plan = matcher.plan
     parts = []
     state = None
     for first in range(0, len(table), 100):
         shedding = budget(**allowance, reserve=100.0)
         part = Matcher(plan, shedding=shedding) if state is None else Matcher.from_state(plan, state, shedding)
         parts.append(part.push(table.slice(first, 100)))
-        holds_bound(part, shedding)
         state = part.state_bytes()
-    found = Counter(map(str, pa.concat_tables(parts).to_pylist()))
-    assert found <= Counter(map(str, exact.to_pylist()))
-    assert found.total() > len(whole) / 3 > 0  # pools are weighed at other moments, no more
+        holds_bound(part, shedding)
+    assert pa.concat_tables(parts).equals(whole)
+    assert len(whole) > 0
 
 
 def test_protected_runs_are_marked_not_shed() -> None:

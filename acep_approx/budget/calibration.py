@@ -45,6 +45,17 @@ class Calibration:
         found = np.linalg.solve(self._products + ridge, self._answers + ridge @ assumed)
         self.event_seconds, self.step_seconds = np.maximum(found, assumed / 20).tolist()
 
+    def header(self) -> list[float]:
+        """All that was measured, as JSON."""
+        measured = [*self._products.ravel().tolist(), *self._answers.tolist()]
+        return [self.event_seconds, self.step_seconds, *measured]
+
+    @classmethod
+    def of(cls, header: list[float]) -> Calibration:
+        """What ``header`` gave."""
+        products, answers = np.array(header[2:6]).reshape(2, 2), np.array(header[6:])
+        return cls(header[0], header[1], products, answers)
+
     def steps_in(self, seconds: float, events: int) -> float:
         """Run-steps that fit into ``seconds`` beside what ``events`` take in any case; at least 0."""
         return max(seconds - events * self.event_seconds, 0.0) / self.step_seconds

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -394,6 +394,37 @@ class Shedder(Shedding):
         self.sample_tests(learner.looking.share, learner.looking.passed)
         self.most_events = learner.most_events
 
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON: not the books.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U052``: it learns, and what it has learned is not in its state.
+        """
+        if self.learner is not None:
+            raise UsageError(
+                "a run that learns cannot be saved: what it is learning would be lost",
+                code="ACEP-U052",
+                hint="run without learning, and refresh the history from the tests that runs write down",
+            )
+        return {
+            **super().header(),
+            "seen": self._seen,
+            "found": self._found,
+            "clock": self.calibration.header() if self.load.budget.needs_clock else None,
+        }
+
+    def go_on(self, header: dict[str, Any]) -> None:
+        """Go on from what ``header`` gave; with another version of the history, or another budget, as may be."""
+        super().go_on(header)
+        relevant, steps = header["seen"]
+        self._seen, self._found = (relevant, steps), header["found"]
+        if header["clock"] is not None:
+            self.calibration = Calibration.of(header["clock"])
+
     # --- what came of it ------------------------------------------------------------------------------------
 
     def shed(self) -> list[Shed]:
@@ -409,14 +440,23 @@ class Shedder(Shedding):
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
         if self.cohort is not None:
-            sample = self.cohort.sample
-            return replace(sample, outside=self._found - int(sample.found.sum())).estimate()
+            beside = self.cohort.sample
+            return replace(beside, outside=self._found - int(beside.found.sum())).estimate()
+        sample = self.audited()
+        return sample.estimate() if sample is not None else None
+
+    def audited(self) -> AuditSample | None:
+        """What the audit saw of the match points found since this shedder was made; None where nothing is audited.
+
+        Samples are added by ``AuditSample.combine``: those of later batches, and of parts of a stream that run with
+        another seed each. Parts of one seed have the same cells, for keys are known by their slots.
+        """
         if self.cells is None or self.learner is not None:
             return None
         cells = self.cells.cells(self.points.joined("slot"), self.points.joined("tick"))
         audited = cells >= 0
         kept = self.points.joined("is_kept").astype(np.bool_)
-        return AuditSample.of(cells[audited], kept[audited], int((~audited).sum())).estimate()
+        return AuditSample.of(cells[audited], kept[audited], int((~audited).sum()))
 
     def full_work(self) -> float:
         """Run-steps per event of the exact run: as was given, else as the cohort suggests, else as the learner does."""

@@ -198,9 +198,11 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
 
 def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
     """The texts of one column; a variable whose event is missing says so."""
-    values = column.to_pylist() if pa.types.is_list(column.type) else None
-    if values is not None and name != "missing":
-        texts: list[Any] = [_list_text(value) for value in values]
+    texts: list[Any]
+    if pa.types.is_list(column.type) and name != "missing":
+        texts = [_list_text(value) for value in column.to_pylist()]
+    elif pa.types.is_struct(column.type):
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
     else:
         texts = plain_text(column.combine_chunks(), ", ").to_pylist()
     missing = table.column("missing").to_pylist() if "missing" in table.column_names else [None] * len(texts)

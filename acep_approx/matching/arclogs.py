@@ -12,7 +12,7 @@ import numpy.typing as npt
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.matching import kernel_arclog, kernel_count, kernel_enumerate
-from acep_approx.matching.arrays import extended
+from acep_approx.matching.arrays import extended, places
 from acep_approx.matching.kernel_arclog import LOG, NOT_MADE
 from acep_approx.matching.kernel_detect import NEVER
 
@@ -68,7 +68,7 @@ class ArcLogs:
         self.determinised = Determinised(automaton, cap=cap)
         self.window = window
         self.patience = PATIENCE
-        self.slots = 0
+        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
         self._states = 0  # room per slot in `latest`
         self._width = 0  # room per slot in `logs`
         self._arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
@@ -172,6 +172,7 @@ class ArcLogs:
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
+        self.needed = max(self.needed, slots)
         if slots > self.slots:
             grown = max(slots, 2 * self.slots)
             self.latest = extended(self.latest, grown * self._states, NEVER)
@@ -201,17 +202,21 @@ class ArcLogs:
         """What ``restore`` needs beside the arrays: how states, arcs and resets are numbered."""
         vectors = [[[s, sorted(guard), e] for (s, guard), e in vector] for vector in self.determinised.vectors]
         return {
-            "slots": self.slots,
-            "states": self._states,
-            "width": self._width,
+            "slots": self.needed,
             "vectors": vectors,
             "arcs": [[*move, arc] for move, arc in self._arcs.items()],
             "resets": list(self._resets.items()),
         }
 
-    def arrays(self) -> dict[str, Ints]:
-        """The state as arrays."""
-        return {"latest": self.latest, "logs": self.logs, "arena": self.arena[: 2 * self.used]}
+    def arrays(self, floors: Ints) -> dict[str, Ints]:
+        """The state as arrays: of each log its length, and its entries that start at ``floors`` or later, no room."""
+        self._grow(0, np.broadcast_to(floors, self.slots).copy())
+        kept = self.needed, len(self._arcs) + len(self._resets)
+        offset, lengths = (self.logs[field::LOG].reshape(self.slots, -1)[: kept[0], : kept[1]] for field in (0, 2))
+        entries = places(offset.ravel(), lengths.ravel())
+        latest = self.latest.reshape(self.slots, self._states)[: kept[0], : len(self.determinised)]
+        arena = self.arena[: 2 * self.used].reshape(-1, 2)[entries]
+        return {"latest": latest.ravel(), "lengths": lengths.ravel(), "arena": arena.ravel()}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state and make the tables for its event classes."""
@@ -219,9 +224,11 @@ class ArcLogs:
             self.determinised.add_vector(tuple(((s, frozenset(guard)), e) for s, guard, e in vector))
         self._arcs = {(source, label, target): arc for source, label, target, arc in header["arcs"]}
         self._resets = dict(header["resets"])
-        self.slots, self._states, self._width = header["slots"], header["states"], header["width"]
-        self.latest, self.logs, self.arena = arrays["latest"], arrays["logs"], arrays["arena"]
+        self.slots = self.needed = header["slots"]
+        self._states, self._width = len(self.determinised), len(self._arcs) + len(self._resets)
+        self.latest, self.arena, lengths = arrays["latest"], arrays["arena"], arrays["lengths"]
         self.used = self.arena.size // 2
+        self.logs = np.stack([np.cumsum(lengths) - lengths, np.zeros_like(lengths), lengths, lengths], axis=1).ravel()
         self.set_classes(classes)
 
     # --- running --------------------------------------------------------------------------------------------

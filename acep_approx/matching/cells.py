@@ -54,7 +54,7 @@ class Cells:
         self._detect = detect_few if self.lanes == FEW_LANES else detect_many
         self._rows = self._number_rows()
         self.stride = 2 * self.lanes * len(self._rows)
-        self.slots = 0
+        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
         self.classes: list[int] = []
         self.tables = np.zeros(0, np.int64)
         self.offsets = np.zeros(9, np.int64)
@@ -139,6 +139,7 @@ class Cells:
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
+        self.needed = max(self.needed, slots)
         if slots > self.slots:
             self.slots = max(slots, 2 * self.slots)
             self.cells = extended(self.cells, self.slots * self.stride, NEVER)
@@ -154,15 +155,16 @@ class Cells:
 
     def header(self) -> dict[str, int]:
         """What ``restore`` needs beside the arrays."""
-        return {"slots": self.slots}
+        return {"slots": self.needed}
 
-    def arrays(self) -> dict[str, Ints]:
+    def arrays(self, floors: Ints) -> dict[str, Ints]:  # noqa: ARG002  (other engines have more to let go of)
         """The state as arrays."""
-        return {"cells": self.cells}
+        return {"cells": self.cells[: self.needed * self.stride]}
 
     def restore(self, header: dict[str, int], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state and make the tables for its event classes."""
-        self.slots, self.cells = header["slots"], arrays["cells"]
+        self.slots = self.needed = header["slots"]
+        self.cells = arrays["cells"]
         self.set_classes(classes)
 
     def detect(self, slot: Ints, tick: Ints, cls: Ints) -> Ints:

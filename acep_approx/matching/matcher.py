@@ -5,7 +5,7 @@ The state is plain arrays and a JSON header, never pickle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.matching.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.shedding import Shedding
@@ -40,6 +41,9 @@ class Matcher:
         Which lossless mergings the runs engine uses; "none" for none.
     shedding : Shedding, optional
         How the runs engine stays inside a load budget (``budget`` makes one); default: nothing is shed.
+    bind : str or sequence of str, optional
+        What stands for a bound event in the results: the value of this column of it, or a struct of these. Default: its
+        row number.
 
     Attributes
     ----------
@@ -66,6 +70,7 @@ class Matcher:
         state_cap: int = MAX_DETERMINISED,
         merge: str = ",".join(MERGING),
         shedding: Shedding | None = None,
+        bind: str | Sequence[str] | None = None,
     ) -> None:
         if output not in ("matches", "points", "counts", "partial", "compressed"):
             raise UsageError(
@@ -73,6 +78,7 @@ class Matcher:
             )
         self.plan = plan
         self.output: OutputKind = output
+        self.bind_by = bound_names(bind, plan.query, output)
         self.wanted = {"time": time, "key": key, "type": type, "unit": unit}
         self.state_cap = state_cap
         self.merge = merge
@@ -97,8 +103,13 @@ class Matcher:
             A column is missing or has the wrong type.
         """
         roles = roles or infer_roles(schema, **self.wanted)
-        self.pipeline = Pipeline(self.plan, self.output, schema, roles, self.state_cap, self._merging, self.shedding)
+        self.pipeline = self._pipeline(schema, roles)
         return self.pipeline
+
+    def _pipeline(self, schema: pa.Schema, roles: Roles) -> Pipeline:
+        return Pipeline(
+            self.plan, self.output, schema, roles, self.state_cap, self._merging, self.shedding, self.bind_by
+        )
 
     def push(self, events: Any) -> pa.Table:
         """Run more events and return the results that they complete.
@@ -140,6 +151,28 @@ class Matcher:
         yield from self.pipeline.run(batch, self.progress)
         self.last_tick = int(batch.ticks[-1])
 
+    def pass_time(self, tick: int) -> pa.Table:
+        """No event before ``tick`` will come any more: the matches whose window has closed by then.
+
+        Parameters
+        ----------
+        tick : int
+            Not before the last event. Keys that have been silent for longer than the window are forgotten.
+
+        Returns
+        -------
+        pyarrow.Table
+            Only a negation at the end of a pattern makes matches wait; without one, and in windows of events, it is
+            empty.
+        """
+        assert self.pipeline is not None, "bind first"
+        return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.pass_time(tick)])
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick before which windows must end for the next waiting match to be put out by ``pass_time``."""
+        return self.pipeline.waits_until if self.pipeline is not None else None
+
     def finish(self) -> pa.Table:
         """The stream has ended: the matches that were waiting for the end of their window.
 
@@ -156,11 +189,17 @@ class Matcher:
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout."""
         header = {
-            "options": {"output": self.output, "state_cap": self.state_cap, "merge": self.merge, **self.wanted},
+            "options": {
+                "output": self.output,
+                "state_cap": self.state_cap,
+                "merge": self.merge,
+                "bind": self.bind_by or None,
+                **self.wanted,
+            },
             "progress": vars(self.progress),
             "last_tick": self.last_tick,
         }
-        return pack(self.plan, header, self.pipeline)
+        return pack(self.plan, header, self.pipeline, 0 if self.last_tick is None else self.last_tick)
 
     @classmethod
     def from_state(cls, plan: Plan, state: bytes, shedding: Shedding | None = None) -> Matcher:
@@ -175,5 +214,5 @@ class Matcher:
         matcher = cls(plan, **header["options"], shedding=shedding)
         matcher.progress = Progress(**header["progress"])
         matcher.last_tick = header["last_tick"]
-        matcher.pipeline = restore(plan, matcher.output, matcher.state_cap, matcher._merging, saved, arrays, shedding)
+        matcher.pipeline = restore(matcher._pipeline, saved, arrays)
         return matcher

@@ -43,8 +43,8 @@ class Match:
     missing : tuple of str
         Variables without event that the pattern wanted; empty for bare regular expressions.
     values : dict
-        Per variable the row number of its event (None where nothing is bound, a list where it repeats), or what RETURN
-        asks for; for a bare regular expression ``events``, all row numbers.
+        Per variable the row number of its event (None where nothing is bound, a list where it repeats), or what
+        ``bind`` or RETURN asks for; for a bare regular expression ``events``, all row numbers.
     """
 
     errors: int
@@ -113,7 +113,7 @@ class Matches:
         return Matcher(plan, output=kind, **self._options)
 
     def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
-        late, columns = self.source.late, row_columns(self.plan, matcher.output)
+        late, columns = self.source.late, () if matcher.bind_by else row_columns(self.plan, matcher.output)
         for table in self._found(matcher, pipeline):
             # of compressed output the links must change their numbers with the hits
             is_changed = late.count and table.num_rows and matcher.output != "compressed"
@@ -156,7 +156,8 @@ class Matches:
         pyarrow.Table
             Equivalence attributes; ``errors`` (int64); ``start``, ``end`` (timestamp or int64); ``missing`` (list of
             string); then per variable the row number of its event: int64, null where none is bound, a list where the
-            variable repeats. With RETURN its columns instead. A bare regular expression has one column ``events``.
+            variable repeats; with ``bind`` values of the event. With RETURN its columns instead. A bare regular
+            expression has one column ``events``.
 
         Complexity: linear in the number of events and in the size of the output.
         """
@@ -284,6 +285,9 @@ class Matches:
         points = self.points()
         if not points.num_columns:
             return points  # no columns, no events
+        if self._options.get("bind") is not None:  # bundles are chained by rows, whatever stands for them
+            last = points.num_columns - 1
+            points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
         pipeline = Matcher(self.plan, output="points", **self._options).bind(self.source.schema)
         return bundles(points, pipeline.preparer.key_columns, pipeline.window)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
 from acep_approx.matching.arclogs import ArcLogs, Grouped, Listed
+from acep_approx.matching.bind import BoundEvents
 from acep_approx.matching.cells import Cells
 from acep_approx.matching.kernel_count import MOST
 from acep_approx.matching.prepare import Preparer
@@ -38,10 +39,11 @@ NO_BATCH = EventBatch(0, np.zeros(0, np.int64), pa.RecordBatch.from_pylist([], s
 
 
 class Stamps:
-    """Puts ticks into columns as what they are: times or integers; and key slots as their values."""
+    """Puts ticks into columns as what they are: times or integers; key slots as their values; and events."""
 
-    def __init__(self, preparer: Preparer, schema: pa.Schema, *, is_time: bool) -> None:
+    def __init__(self, preparer: Preparer, schema: pa.Schema, events: BoundEvents, *, is_time: bool) -> None:
         self.preparer = preparer
+        self.events = events
         self.is_time = is_time
         self._empty = {name: schema.empty_table().column(name).combine_chunks() for name in preparer.key_columns}
 
@@ -76,15 +78,14 @@ class Points:
             extent = {"span": pa.array(events.tick[at] - start), "position": pa.array(events.tick[at])}
         else:
             extent = {"start": self.stamps.time(start)}
-        yield pa.table(
-            {
-                **self.stamps.keys(events.slot[at]),
-                "errors": pa.array(errors),
-                **extent,
-                "end": self.stamps.time(batch.ticks[row - batch.first_row]),
-                "row": pa.array(row),
-            }
-        )
+        columns = {
+            **self.stamps.keys(events.slot[at]),
+            "errors": pa.array(errors),
+            **extent,
+            "end": self.stamps.time(batch.ticks[row - batch.first_row]),
+        }
+        named = self.stamps.events
+        yield pa.table({**columns, **named.column(row, named.of_batch(batch), list(columns))})
 
 
     def nothing(self) -> pa.Table:
@@ -107,15 +108,14 @@ class Counts:
         first = np.flatnonzero(np.diff(row[order], prepend=-1) | np.diff(errors[order], prepend=-1))
         matches = _sums(self.engine.count(hits, events)[order], first)
         at, row, errors = hits[0::2][order][first], row[order][first], errors[order][first]
-        yield pa.table(
-            {
-                **self.stamps.keys(events.slot[at]),
-                "errors": pa.array(errors),
-                "end": self.stamps.time(batch.ticks[row - batch.first_row]),
-                "row": pa.array(row),
-                "matches": pa.array(matches),
-            }
-        )
+        columns = {
+            **self.stamps.keys(events.slot[at]),
+            "errors": pa.array(errors),
+            "end": self.stamps.time(batch.ticks[row - batch.first_row]),
+        }
+        named = self.stamps.events
+        event = named.column(row, named.of_batch(batch), [*columns, "matches"])
+        yield pa.table({**columns, **event, "matches": pa.array(matches)})
 
 
     def nothing(self) -> pa.Table:

@@ -102,8 +102,8 @@ class TracedRuns(Runs):
         super()._compact(floors)
         number = self._number
         kept = np.flatnonzero(number[: self.traced] >= 0)
-        root = self.root[kept]
-        self.root, self.furthest = np.where(root < 0, -1, number[root]), number[self.furthest[kept]]
+        root, furthest = self.root[kept], self.furthest[kept]  # only what has begun knows its furthest
+        self.root, self.furthest = (np.where(link < 0, -1, number[link]) for link in (root, furthest))
         self.depth, self.errors = self.depth[kept], self.errors[kept]
         self.traced = len(kept)
         self.open = number[self.open]

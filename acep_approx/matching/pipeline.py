@@ -19,6 +19,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.arclogs import ArcLogs
+from acep_approx.matching.bind import BoundEvents
 from acep_approx.matching.cells import Cells
 from acep_approx.matching.compressed import Compressed
 from acep_approx.matching.event_columns import EventColumns
@@ -94,6 +95,8 @@ class Pipeline:
         Which lossless mergings the runs engine uses.
     shedding : Shedding, optional
         How the runs engine stays inside a load budget.
+    bind : tuple of str
+        Columns of the events that stand for them in the results; none for row numbers.
 
     Attributes
     ----------
@@ -117,6 +120,7 @@ class Pipeline:
         state_cap: int,
         merging: frozenset[str] = frozenset(MERGING),
         shedding: Shedding | None = None,
+        bind: tuple[str, ...] = (),
     ) -> None:
         check_types(plan.query, _kinds(schema, roles))
         if output == "partial":
@@ -134,7 +138,8 @@ class Pipeline:
         self.recent = Recent(schema, ())
         self.engine: Cells | ArcLogs | Runs
         self._output: Output
-        stamps = Stamps(self.preparer, schema, is_time=unit is not None)
+        self._events = BoundEvents(bind, schema)
+        stamps = Stamps(self.preparer, schema, self._events, is_time=unit is not None)
         if plan.registers is not None:
             self.engine, self._output = self._runs(plan.registers, output, stamps, merging, shedding)
         elif output == "points":
@@ -174,7 +179,7 @@ class Pipeline:
             registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count, shedding=shedding
         )
         bindings = self._bindings() if output in ("matches", "partial", "compressed") else None
-        wanted = bindings.returns.needed if bindings else ()
+        wanted = bindings.needed if bindings else self._events.names
         conditions = [*registers.filters, *(c for some in negation_conditions(self.plan.query).values() for c in some)]
         named = [self.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
         self.recent = Recent(self.schema, tuple(dict.fromkeys([*wanted, *named])))
@@ -191,7 +196,7 @@ class Pipeline:
 
     def _listing(self, engine: ArcLogs, stamps: Stamps) -> Listing:
         bindings = self._bindings()
-        self.recent = Recent(self.schema, bindings.returns.needed)
+        self.recent = Recent(self.schema, bindings.needed)
         return Listing(engine, stamps, bindings, self.recent)
 
     def _bindings(self) -> BindingColumns:
@@ -205,14 +210,15 @@ class Pipeline:
                 hint="choose another name for the variable",
             )
         kleene = kleene_variables(query.pattern)
-        return BindingColumns(self.plan.automaton, kleene, returns, is_regex=query.is_regex)
+        return BindingColumns(self.plan.automaton, kleene, returns, self._events, is_regex=query.is_regex)
 
     def _columns(self) -> tuple[str, ...]:
         reader = self.preparer.letters
         read = [a.name for c in reader.conditions for a in walk(c) if isinstance(a, Attribute)]
         if isinstance(self.engine, Runs):
             read += [a.name for e in self.engine.columns.expressions for a in walk(e) if isinstance(a, Attribute)]
-        names = [self.roles.time, *self.preparer.key_columns, *map(self.roles.column, read), *self.recent.columns]
+        names = [self.roles.time, *self.preparer.key_columns, *map(self.roles.column, read)]
+        names += [*self.recent.columns, *self._events.names]
         if reader.needs_type:
             names.append(self.roles.column("type"))
         for name in names:
@@ -245,6 +251,14 @@ class Pipeline:
         assert isinstance(self._output, RunTrace), "another output was asked for"
         return self._output.take()
 
+    def header(self) -> dict[str, int]:
+        """What ``go_on`` needs: when silent keys were looked for, and how many events are run at a time."""
+        return {"swept": self._swept, "piece": self._piece}
+
+    def go_on(self, header: dict[str, int]) -> None:
+        """Take over what ``header`` gave."""
+        self._swept, self._piece = header["swept"], header["piece"]
+
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
         return self._output.arrays() if isinstance(self._output, RunOutput) else {}
@@ -269,6 +283,17 @@ class Pipeline:
             self.engine.shedding.end_piece(piece, progress, time.perf_counter() - begun)
             per_event = max((progress.made - made) / len(piece), 1.0)
             self._piece = int(min(PIECE, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
+
+    def pass_time(self, tick: int) -> Iterator[pa.Table]:
+        """What waited for windows that end before ``tick``; nothing earlier comes any more."""
+        if isinstance(self._output, RunOutput):
+            yield from self._output.pass_time(tick)
+        self._sweep(tick)
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
+        return self._output.waits_until if isinstance(self._output, RunOutput) else None
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting for the end of its window."""
@@ -297,6 +322,15 @@ class Pipeline:
         floors = np.zeros(self.engine.slots, np.int64)
         known = min(self.engine.slots, self.preparer.counters.size)
         floors[:known] = self.preparer.counters[:known] - len(batch) - self.window
+        return floors
+
+    def floors_after(self, tick: int) -> Ints:
+        """Starts from which on entries may be asked for once the events up to ``tick`` are done; as for ``_floors``."""
+        if not self.preparer.is_count:
+            return np.array([tick - self.window])
+        floors = np.zeros(self.engine.slots, np.int64)
+        known = min(self.engine.slots, self.preparer.counters.size)
+        floors[:known] = self.preparer.counters[:known] - 1 - self.window
         return floors
 
     def _sweep(self, now: int) -> None:

@@ -45,6 +45,7 @@ class Preparer:
         self.key_columns = tuple(roles.column(e.name) for e in plan.query.equivalences)
         self.is_count = plan.is_count_window
         self._counts = 2 if self.is_count else int(plan.query.strategy == "partition_contiguity")
+        self.counts_events = self._counts > 0
         self.classes: list[int] = [0]
         self.keys = KeyCodes()
         self.slots = 0 if self.key_columns else 1

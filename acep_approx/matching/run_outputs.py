@@ -69,6 +69,17 @@ class RunOutput:
         yield from self._closed(self._now(batch))
         self._forget(batch)
 
+    def pass_time(self, tick: int) -> Iterator[pa.Table]:
+        """What waited for windows that end before ``tick``, which the stream has reached."""
+        if not self._is_count:
+            yield from self._closed(tick)
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
+        waiting = self.finder.waiting
+        return int(waiting.start.min()) + self.engine.window + 1 if len(waiting) and not self._is_count else None
+
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting at the end of the stream."""
         yield from self._closed(END_OF_STREAM)
@@ -213,15 +224,13 @@ class RunPoints(RunOutput):
             if self._is_count
             else {"start": self.stamps.time(start)}
         )
-        return pa.table(
-            {
-                **self.stamps.keys(found.slot[best]),
-                "errors": pa.array(found.errors[best]),
-                **extent,
-                "end": self._ticks(found.end[best], tick),
-                "row": pa.array(found.end[best]),
-            }
-        )
+        columns = {
+            **self.stamps.keys(found.slot[best]),
+            "errors": pa.array(found.errors[best]),
+            **extent,
+            "end": self._ticks(found.end[best], tick),
+        }
+        return pa.table({**columns, **self.stamps.events.column(found.end[best], self.recent.take, list(columns))})
 
 
 class RunCounts(RunOutput):
@@ -234,12 +243,10 @@ class RunCounts(RunOutput):
         row, errors = found.end[order], found.errors[order]
         first = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(errors, prepend=-1))
         at = order[first]
-        return pa.table(
-            {
-                **self.stamps.keys(found.slot[at]),
-                "errors": pa.array(found.errors[at]),
-                "end": self._ticks(found.end[at], found.tick[at]),
-                "row": pa.array(found.end[at]),
-                "matches": pa.array(np.diff(np.append(first, len(row)))),
-            }
-        )
+        columns = {
+            **self.stamps.keys(found.slot[at]),
+            "errors": pa.array(found.errors[at]),
+            "end": self._ticks(found.end[at], found.tick[at]),
+        }
+        event = self.stamps.events.column(found.end[at], self.recent.take, [*columns, "matches"])
+        return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})

@@ -21,6 +21,7 @@ from acep_approx.matching import kernel_runs as kernel
 from acep_approx.matching import kernel_saved as saved
 from acep_approx.matching.arrays import extended
 from acep_approx.matching.event_columns import EventColumns
+from acep_approx.matching.hand import make_room, take_up
 from acep_approx.matching.kernel_vm import BLOCK, NULL
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.programs import register_kind
@@ -94,7 +95,7 @@ class Runs:
         self.shedding = shedding or Shedding(None, Allowance())
         self.shedding.bind(self.tables)
         self.limit = -1
-        self.slots = 0
+        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
         self.control = np.zeros(layout.HEADER, np.int64)
         self.control[layout.SLOT] = -1
         self.pools = self._first_pools()
@@ -173,6 +174,7 @@ class Runs:
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
+        self.needed = max(self.needed, slots)
         if slots > self.slots:
             grown = max(slots, 2 * self.slots)
             letters = len(self.tables.guard_letters)
@@ -376,38 +378,71 @@ class Runs:
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
+        return {"texts": self.columns.texts.values, "shed": self.shedding.header() if self.sheds else None}
+
+    def arrays(self, floors: Ints) -> dict[str, Ints]:
+        """The state as arrays: of links those that start at ``floors`` or later.
+
+        The key at hand stays at hand: this engine and the restored one go on alike.
+        """
+        hand = self.control[layout.SLOT]
         self.put_away()
-        shed = self.shedding.totals() if self.sheds else []
+        if self.keeps_lineage:
+            self._compact(floors)
+        self._pack_store()
+        self.control[layout.SLOT] = hand
         return {
-            "slots": self.slots,
-            "control": self.control.tolist(),
-            "texts": self.columns.texts.values,
-            "shed": shed,
+            "control": self.control,
+            "pools": self.pools,
+            "links": self.links[: layout.LINK * int(self.control[layout.LINKS])],
+            "owner": self.owner[: int(self.control[layout.LINKS]) * self.is_count],
+            "stored": self.stored[: int(self.control[layout.STORED])],
+            "places": self.places[: saved.PLACE * self.needed],
+            "guards": self.guards[: len(self.tables.guard_letters) * self.needed],
+            "pace": self.pace.view(np.int64)[: 2 * self.needed * self.sheds],
         }
 
-    def arrays(self) -> dict[str, Ints]:
-        """The state as arrays."""
-        self.put_away()
-        return {
-            "links": self.links[: layout.LINK * int(self.control[layout.LINKS])],
-            "owner": self.owner[: int(self.control[layout.LINKS])],
-            "stored": self.stored[: int(self.control[layout.STORED])],
-            "places": self.places,
-            "guards": self.guards,
-            "pace": self.pace.view(np.int64),
-        }
+    def _pack_store(self) -> None:
+        """Let go of what was saved of keys before they were saved again."""
+        live = int(self.places.reshape(-1, saved.PLACE)[:, 1].sum())
+        if live < self.control[layout.STORED]:
+            moved = np.zeros(live, np.int64)
+            self.control[layout.STORED] = saved.pack_stored(self.places, self.stored, moved)
+            self.stored = moved
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
-        """Take over a state."""
+        """Take over a state.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D044``: one of the two runs is inside a load budget, the other is not.
+        """
+        if self.sheds != (header["shed"] is not None):
+            raise DataError(
+                f"the state is of a run {'without' if self.sheds else 'inside'} a load budget, and this one is not",
+                code="ACEP-D044",
+                hint="go on as the run began: runs of the two kinds do not know the same",
+            )
         self.columns.texts.restore(header["texts"])
-        self.slots = header["slots"]
-        self.control = np.array(header["control"], np.int64)
+        self.control = arrays["control"]
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
-        self.pace = arrays["pace"].view(np.float64)
+        self.slots = self.needed = self.places.size // saved.PLACE
+        self.pace = arrays["pace"].view(np.float64) if self.sheds else np.zeros(2 * self.slots)
         if self.sheds:
-            self.shedding.restore(header["shed"])
+            self.shedding.go_on(header["shed"])
         self.set_classes(classes)
+        self._take_up(arrays["pools"])
+
+    def _take_up(self, before: Ints) -> None:
+        """Bring the runs of the key at hand back into the pools, which were ``before``."""
+        slot = int(self.control[layout.SLOT])
+        place = self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)] if slot >= 0 else self.places[:0]
+        if len(place):
+            make_room(before.reshape(-1, kp.POOL)[:, kp.RUNS], lambda: self.pools, self._grow_pool)
+        take_up(before, place, self.stored, self.pools, self.words)
+        self._index_pools()
 
 
 def _power_of_two(least: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,8 @@ REASONS = (
 )  # fmt: skip
 PATH = 4
 """Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
+KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
+"""Words of the arena that go on, beside the latest starts and the counts."""
 WITHOUT_END = 1e18
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
@@ -326,15 +328,13 @@ class Shedding:
 
     def revalue(self, worth: Worth) -> None:
         """From here on runs are worth something else, and may be told apart by other vertices."""
-        totals, newest, price = self.totals(), self._newest.copy(), self.price
+        arena = self._arena()
         sample, shares = self.words[kernel.SAMPLE], self._shares.copy()
         assert not self.words[kernel.SAMPLED], "take the sample first"
         self.worth = worth
         self._lay_out(self.tables)
-        self.restore(totals)
-        self._newest[:] = newest
+        self._restore_arena(arena)
         self.words[kernel.SAMPLE], self._shares[:] = sample, shares
-        self.floats[kernel.PRICE_NOW] = price
 
     @property
     def _newest(self) -> Ints:
@@ -423,15 +423,24 @@ class Shedding:
         """Protected runs that the bound left no room for."""
         return int(self.words[kernel.BROKEN])
 
-    def totals(self) -> list[int]:
-        """What must be kept to go on elsewhere."""
-        return [*self.words[list(kernel.TOTALS)].tolist(), self.untested, self.broken, *self.counts.ravel().tolist()]
+    # --- state ----------------------------------------------------------------------------------------------
 
-    def restore(self, totals: list[int]) -> None:
-        """Go on from ``totals``."""
-        first = len(kernel.TOTALS)
-        self.words[[*kernel.TOTALS, kernel.UNTESTED, kernel.BROKEN]] = totals[: first + 2]
-        self.counts[:] = np.array(totals[first + 2 :]).reshape(self.counts.shape)
+    def header(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON."""
+        return {"arena": self._arena()}
+
+    def go_on(self, header: dict[str, Any]) -> None:
+        """Go on from what ``header`` gave, after ``bind``: with other worths or another allowance, as may be."""
+        self._restore_arena(header["arena"])
+
+    def _arena(self) -> list[int]:
+        return [*self.words[list(KEPT)].tolist(), *self._newest.tolist(), *self.counts.ravel().tolist()]
+
+    def _restore_arena(self, arena: list[int]) -> None:
+        first, pools = len(KEPT), len(self.tables.pools)
+        self.words[list(KEPT)] = arena[:first]
+        self._newest[:] = arena[first : first + pools]
+        self.counts[:] = np.array(arena[first + pools :]).reshape(self.counts.shape)
 
 
 def seed_word(seed: int) -> int:

@@ -1,15 +1,13 @@
 """The state of a pipeline as bytes: a JSON header and plain arrays, never pickle.
 
-Layout: an ``.npz`` archive of int64 arrays, ``header`` (JSON as UTF-8), and the schema, the keys and the recent events
-as Arrow IPC streams. ``FORMAT`` changes when the layout does.
+Layout: see ``blob``; int64 arrays, and the schema, the keys and the recent events as Arrow IPC streams. ``FORMAT``
+changes when the layout does.
 """
 
 from __future__ import annotations
 
-import io
-import json
+from collections.abc import Callable
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +15,16 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
-from acep_approx.matching.pipeline import OutputKind, Pipeline
+from acep_approx.matching.blob import joined, split
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.planner import Plan
-from acep_approx.matching.shedding import Shedding
 
-FORMAT = 3
+FORMAT = 4
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 
 
-def pack(plan: Plan, header: Header, pipeline: Pipeline | None) -> bytes:
+def pack(plan: Plan, header: Header, pipeline: Pipeline | None, last_tick: int) -> bytes:
     """Everything that is needed to go on in another process.
 
     Parameters
@@ -37,17 +35,16 @@ def pack(plan: Plan, header: Header, pipeline: Pipeline | None) -> bytes:
         What the caller wants to keep, as JSON.
     pipeline : Pipeline or None
         None where no events have been seen.
+    last_tick : int
+        Of the last event: what has left its window is not kept.
 
     Complexity: O(state).
     """
     arrays: Arrays = {}
     saved = {"format": FORMAT, "query": _meaning(plan), "caller": header, "bound": pipeline is not None}
     if pipeline is not None:
-        _save(pipeline, saved, arrays)
-    arrays["header"] = np.frombuffer(json.dumps(saved).encode(), np.uint8)
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+        _save(pipeline, saved, arrays, last_tick)
+    return joined(saved, arrays)
 
 
 def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
@@ -59,9 +56,8 @@ def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
         Not a state, a state of another query, or of another format.
     """
     try:
-        arrays = dict(np.load(io.BytesIO(state), allow_pickle=False))
-        saved = json.loads(arrays.pop("header").tobytes())
-    except (ValueError, KeyError, OSError, EOFError, BadZipFile) as error:
+        saved, arrays = split(state)
+    except ValueError as error:
         raise DataError("these bytes are not the state of a matcher", code="ACEP-D040") from error
     if saved["format"] != FORMAT:
         raise DataError(
@@ -81,48 +77,56 @@ def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
     return saved["caller"], saved, arrays
 
 
-def restore(
-    plan: Plan,
-    output: OutputKind,
-    state_cap: int,
-    merging: frozenset[str],
-    saved: Header,
-    arrays: Arrays,
-    shedding: Shedding | None = None,
-) -> Pipeline | None:
-    """The pipeline that was packed, ready for the next batch; None where there was none."""
+def restore(new: Callable[[pa.Schema, Roles], Pipeline], saved: Header, arrays: Arrays) -> Pipeline | None:
+    """The pipeline that was packed, ready for the next batch; None where there was none.
+
+    Parameters
+    ----------
+    new : callable
+        Makes a pipeline for events of a schema.
+    saved, arrays
+        As ``unpack`` gives them.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D044``: one of the two is inside a load budget, the other is not.
+    """
     if not saved["bound"]:
         return None
     schema = _table(arrays["schema"]).schema
-    pipeline = Pipeline(plan, output, schema, Roles(**saved["roles"]), state_cap, merging, shedding)
+    pipeline = new(schema, Roles(**saved["roles"]))
     preparer, recent = pipeline.preparer, pipeline.recent
     for mask in saved["classes"][1:]:
         preparer.add_class(mask)
     preparer.slots = saved["slots"]
     preparer.without_key = saved["without_key"]
-    preparer.set_counters(arrays["counters"])
+    preparer.set_counters(arrays["counters"], room=max(preparer.slots, 1))
     preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
     recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
     recent.data = _table(arrays["recent_data"])
+    pipeline.go_on(saved["pipeline"])
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
     pipeline.engine.restore(saved["engine"], engine, preparer.classes)
     pipeline.restore({name.removeprefix("output_"): a for name, a in arrays.items() if name.startswith("output_")})
     return pipeline
 
 
-def _save(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
+def _save(pipeline: Pipeline, saved: Header, arrays: Arrays, last_tick: int) -> None:
     preparer, recent = pipeline.preparer, pipeline.recent
     saved["roles"] = vars(pipeline.roles)
     saved["classes"] = preparer.classes
     saved["slots"] = preparer.slots
     saved["without_key"] = preparer.without_key
+    saved["pipeline"] = pipeline.header()
     saved["engine"] = pipeline.engine.header()
+    floors = pipeline.floors_after(last_tick)
     arrays["schema"] = _raw(pipeline.schema.empty_table())
-    arrays["counters"] = preparer.counters
+    arrays["counters"] = preparer.counters[: preparer.slots * preparer.counts_events]
     arrays["keys"] = _raw(pa.Table.from_batches([preparer.keys.to_state()]))
     arrays["recent_rows"], arrays["recent_ticks"] = recent.rows, recent.ticks
     arrays["recent_data"] = _raw(recent.data)
-    arrays.update({f"engine_{name}": array for name, array in pipeline.engine.arrays().items()})
+    arrays.update({f"engine_{name}": array for name, array in pipeline.engine.arrays(floors).items()})
     arrays.update({f"output_{name}": array for name, array in pipeline.arrays().items()})
 
 
@@ -140,7 +144,7 @@ def _raw(table: pa.Table) -> Any:
 
 
 def _table(raw: Any) -> pa.Table:
-    return pa.ipc.open_stream(pa.py_buffer(raw.tobytes())).read_all()
+    return pa.ipc.open_stream(pa.py_buffer(raw)).read_all()
 
 
 def _batch(raw: Any) -> pa.RecordBatch:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.matching.arclogs import Listed
+from acep_approx.matching.bind import BoundEvents
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
 
@@ -28,16 +29,30 @@ class BindingColumns:
         One column ``events`` instead of a column per variable.
     returns : ReturnColumns
         What is shown in the place of the variables, if anything.
+    events : BoundEvents
+        What stands for an event where they are shown.
     """
 
     def __init__(
-        self, automaton: Automaton, kleene: frozenset[str], returns: ReturnColumns, *, is_regex: bool
+        self,
+        automaton: Automaton,
+        kleene: frozenset[str],
+        returns: ReturnColumns,
+        events: BoundEvents,
+        *,
+        is_regex: bool,
     ) -> None:
         self.automaton = automaton
         self.returns = returns
+        self.events = events
         self.kleene = kleene
         self.is_regex = is_regex
         self._missing = lru_cache(maxsize=4096)(automaton.missing)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns of the events that are asked for."""
+        return self.returns.needed or self.events.names
 
     def columns(self, listed: Listed) -> dict[str, pa.Array]:
         """Row numbers of the bound events, per variable: int64, null where nothing is bound; lists where Kleene."""
@@ -59,7 +74,9 @@ class BindingColumns:
     def shown(self, listed: Listed, recent: Recent) -> dict[str, pa.Array]:
         """The columns of the variables, or what RETURN asks for."""
         bound = self.columns(listed)
-        return self.returns.columns(bound, recent) if self.returns else bound
+        if self.returns:
+            return self.returns.columns(bound, recent)
+        return {name: self.events.shown(rows, recent.take) for name, rows in bound.items()}
 
     def described(self, listed: Listed, errors: Ints, recent: Recent) -> dict[str, pa.Array]:
         """What is missing from each match, where variables have names, and what ``shown`` gives."""
