@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import Query, compile_query
-from acep_approx.budget.history_graph import HELD_OUT, HistoryGraph, Past
+from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.budget.past import Past
 from acep_approx.budget.policies import POLICIES, worth_of
 from acep_approx.budget.pricing import Prices, learn_prices
 from acep_approx.budget.shedder import RESERVE_EVENTS, RESERVE_SHARE
@@ -76,11 +77,11 @@ class Learned:
         self.plan, self.automaton = plan, plan.registers
         unit = {"unit": workload.unit} if workload.unit else {}
         self.past = Past(plan, workload.train, dict(unit))
-        cut = self.past.cut(1 - HELD_OUT)
+        _, cut = self.past.cut()
         self.known = HistoryGraph(query).fit(workload.train, **unit)
         tracer = Tracer(plan, self.past.schema, self.past.roles)
-        traces = [trace for batch in self.past.batches[:cut] for trace in tracer.push(batch)] + list(tracer.finish())
-        self.held_out = self.past.batches[cut:]
+        traces = [trace for batch in self.past.batches(0, cut) for trace in tracer.push(batch)] + list(tracer.finish())
+        self.held_out = list(self.past.batches(cut))
         self.trace = max(traces, key=lambda trace: len(trace.place))  # the comparators learn from one
         self.scheme = fit_scheme(tracer.remembered.places, self.past.window, self.trace)
 

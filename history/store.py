@@ -27,11 +27,11 @@ from zipfile import BadZipFile
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bitarray import bitarray
 
 from history.bundles import Bundles
 from history.errors import HistoryError
 from history.graph import Graph
+from history.packed import BUNDLES, map_rows, maps_of
 from history.vectors import Scheme
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -45,7 +45,6 @@ DENSE = ("visits", "reached", "led", "cost", "started", "completed")
 EDGES = ("source", "target", "moves", "passed")
 OVERLAPS = ("covered", "cover", "shareable", "shared")
 ENDS = ("ends_vertex", "ends_bundle", "ends")
-BUNDLES = ("first", "last", "slot", "row", "points")
 
 
 @dataclass(frozen=True)
@@ -307,12 +306,11 @@ def _write_tables(graph: Graph, folder: Path) -> None:
     bundles = {name: getattr(counts.bundles, name) for name in BUNDLES}
     bundles["slot"] = pa.array(counts.bundles.slot.tolist(), pa.string())
     pq.write_table(pa.table(bundles), folder / "bundles.parquet")
-    bits = [np.frombuffer(counts.maps[vertex].tobytes(), np.uint8) for vertex in counts.maps]
-    width = (len(counts.bundles) + 7) // 8
+    mapped, bits = map_rows(counts)
     np.savez_compressed(
         folder / "maps.npz",
-        vertices=np.array(list(counts.maps), np.int64),
-        bits=np.stack(bits) if bits else np.empty((0, width), np.uint8),
+        vertices=mapped,
+        bits=bits,
         **{name: getattr(counts, name) for name in ENDS},
     )
 
@@ -335,15 +333,5 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Graph:
     with np.load(folder / "maps.npz", allow_pickle=False) as arrays:
         for name in ENDS:
             setattr(counts, name, arrays[name])
-        counts.maps = _maps(arrays["vertices"].tolist(), arrays["bits"], len(counts.bundles))
+        counts.maps = maps_of(arrays["vertices"].tolist(), arrays["bits"], len(counts.bundles))
     return graph
-
-
-def _maps(vertices: list[int], bits: np.ndarray[Any, np.dtype[np.uint8]], size: int) -> dict[int, bitarray]:
-    maps = {}
-    for vertex, row in zip(vertices, bits, strict=True):
-        found = bitarray(endian="big")
-        found.frombytes(row.tobytes())
-        del found[size:]
-        maps[vertex] = found
-    return maps

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -115,5 +116,10 @@ def _lots(tick: Ints, place: Ints, error: Floats) -> Iterator[tuple[int, int, li
     tick, place, error = tick[order], place[order], error[order]
     starts = np.flatnonzero(np.r_[True, (np.diff(tick) != 0) | (np.diff(place) != 0)])
     for low, high in zip(starts, [*starts[1:], len(tick)], strict=True):
-        chosen = np.random.default_rng(int(high - low)).permutation(high - low)[:MOST_ERRORS]
-        yield int(tick[low]), int(place[low]), error[low + chosen].tolist()
+        yield int(tick[low]), int(place[low]), error[low + _chosen(int(high - low))].tolist()
+
+
+@lru_cache(maxsize=64)
+def _chosen(errors: int) -> Ints:
+    """Which of so many errors are looked at, in which order; most lots are small."""
+    return np.random.default_rng(errors).permutation(errors)[:MOST_ERRORS]

@@ -53,6 +53,8 @@ class Tests:
         leaves out runs that it knows to fail); it passed.
     child : int64 array, shape (rows,)
         Group of the child, over all places; -1 where there is none that goes on.
+    tick : int64 array, shape (rows,), optional
+        When; default: with the last of the events. Drift is noticed the sooner, the finer this is.
     """
 
     step: Ints
@@ -62,6 +64,7 @@ class Tests:
     tested: Floats
     passed: Floats
     child: Ints
+    tick: Ints | None = None
 
 
 @dataclass(frozen=True)

@@ -256,7 +256,8 @@ class Updater:
         group, model = self.chart.group_of_vertex[vertex], self.model
         chance = np.minimum(model.selectivity[step, group] / model.tested[step, group], 1.0)
         error = excess(chance, tests.passed[looked] > 0)
-        return np.full(len(step), events.tick), self.chart.source[step], error
+        tick = np.full(len(step), events.tick) if tests.tick is None else tests.tick[looked]
+        return tick, self.chart.source[step], error
 
     def _errors(self, what: What) -> tuple[Ints, Ints, Floats]:
         """Ticks, places and errors that wait for the next ``settle``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -81,7 +82,8 @@ def world(seed, runs, passes):
 
 def picked(rows, which):
     """Some rows of all columns."""
-    return Rows(*(getattr(rows, name)[which] for name in Rows.__dataclass_fields__))
+    columns = [getattr(rows, name) for name in Rows.__dataclass_fields__]
+    return Rows(*(column if column is None else column[which] for column in columns))
 
 
 def events(tick, number=10_000.0, c_share=SHARE):
@@ -490,3 +492,24 @@ def test_names_of_the_package():
     assert {name for name in rl.__all__ if getattr(rl, name).__name__ == name} == set(rl.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         rl.Nothing  # noqa: B018
+
+
+def test_tests_that_say_when_they_were_tell_when_the_stream_changed():
+    """All in one look: alarms carry the times of the tests, in whatever order these come; else that of the look."""
+    dice = np.random.default_rng(8)
+    learner, other = Updater(CHART), Updater(CHART)
+    for one in (learner, other):
+        one.observe(events(1000, 1000), world(1, 4000, constant_tenth)[1], Lineages.none())
+        one.settle()
+    rows = world(2, 8000, constant_tenth)[1]
+    changed = np.arange(len(rows.step)) >= len(rows.step) // 2
+    passed = np.where(changed, rows.seen * (dice.random(len(rows.step)) < 0.5), rows.passed)
+    tick = 1001 + np.arange(len(rows.step))
+    rows = replace(rows, passed=passed, child=np.full(len(rows.step), -1), tick=tick)
+    order = dice.permutation(len(rows.step))
+    last = int(tick[-1])
+    learner.observe(events(last, 1000), picked(rows, order), Lineages.none())
+    other.observe(events(last, 1000), replace(rows, tick=None), Lineages.none())
+    first = min(alarm.tick for alarm in learner.watch())
+    assert 0 <= first - tick[changed][0] < 1000
+    assert all(alarm.tick == last for alarm in other.watch())

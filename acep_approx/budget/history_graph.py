@@ -6,42 +6,27 @@ Source: Li and Ge, PVLDB 2016, Definition 4 (the graph). The values, prices and 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from acep_approx.budget.choosing import choose
+from acep_approx.budget.past import Past
 from acep_approx.budget.policies import LEARNED, OVERLAP, policy_named, raised, worth_of
-from acep_approx.budget.policies import history as by_history
-from acep_approx.budget.pricing import Prices, Replay, learn_prices
-from acep_approx.budget.trace import Tracer
+from acep_approx.budget.portions import PORTION, portions
+from acep_approx.budget.pricing import Prices, Replay
+from acep_approx.budget.training import Counted, Progress, Tried, count_past, try_readings
 from acep_approx.errors import UsageError
-from acep_approx.events.roles import Roles
-from acep_approx.events.source import open_source
-from acep_approx.events.stream import EventBatch, read_events
-from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.shedding import Worth
 from history import store
-from history.fitting import fit_scheme
-from history.graph import MOST_BUNDLES, Graph
-from history.trace import Trace
+from history.graph import MOST_BUNDLES
 from history.values import fit_chances, fit_values
-from history.vectors import Place, Scheme
 from rl.values import Values
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from acep_approx.api import Query
-
-HELD_OUT = 0.4
-"""Share of the past, its end, that readings are judged on; the graph learns from it afterwards."""
-Progress = Callable[[str, float], None]
-"""Called with what is being done and how much of it, from 0 to 1."""
 
 
 class HistoryGraph:
@@ -116,7 +101,9 @@ class HistoryGraph:
 
     # --- learning -------------------------------------------------------------------------------------------
 
-    def fit(self, events: Any, *, on_progress: Progress | None = None, **roles: Any) -> Self:
+    def fit(
+        self, events: Any, *, on_progress: Progress | None = None, portion_events: int = PORTION, **roles: Any
+    ) -> Self:
         """Learn from past events, and forget what was learned before.
 
         Parameters
@@ -124,6 +111,9 @@ class HistoryGraph:
         events : what ``Query.match`` takes
             In order of time.
         on_progress : callable, optional
+            Called with what is being done and how much of it, from 0 to 1.
+        portion_events : int, default 131,072
+            Events that are counted together where the query has a key; see ``budget.portions``.
         **roles : str
             ``time``, ``key``, ``type``, ``unit``: as for ``Query.match``.
 
@@ -141,77 +131,54 @@ class HistoryGraph:
         -----
         The past is cut in time: of what its first six tenths teach, the reading is kept that finds most of the rest,
         and its recall there is what ``prices_`` says. Then all of the past is learned from, and prices are set anew.
-        Complexity: two exact runs over the past with lineage, and about 80 cheaper ones over its end.
+        Of a long past the reading is tried on its end alone: learned from 2**20 events, and judged on 2**18.
+
+        The same events in the same order give the same history, however they are stored. A past of 2**18 events or more
+        is counted in portions, each of the events of some keys, as it is on Spark (``spark.training``).
+        Complexity: an exact run over the past with lineage, one over the events that are tried, and about 80 cheaper
+        ones over those that are held out.
         """
         self.__dict__.pop("graph_", None)
         self.learned_ = None
-        self.events_ = self.points_ = self._steps = 0
-        past = Past(self.plan, events, roles)
-        cut = past.cut(1 - HELD_OUT)
         tell = on_progress or (lambda _what, _share: None)
-        tell("learning", 0.0)
-        graphs: dict[str, Graph] = {}
-        for trace in self._traces(past, past.batches[:cut] or past.batches):
-            for name, features in (("with features", True), ("without features", False)):
-                if name not in graphs:
-                    graphs[name] = self._graph(past, trace, with_features=features)
-                graphs[name].observe(trace)
-        if not graphs:
-            raise UsageError(
-                "there is nothing to learn from: no event of the past begins a match",
-                code="ACEP-U046",
-                hint="give a past with events of the first variable's type, or a longer one",
-            )
-        held_out = past.batches[cut:] or past.batches
-        found = choose(self.plan, graphs, held_out, past.bind, lambda done: tell("choosing", 0.2 + 0.5 * done))
-        self.overlap_ = found.overlap
-        tell("learning", 0.7)
+        past = Past(self.plan, events, roles)
+        tried = try_readings(self.plan, past, self.integer_gap(past.window), self.most_bundles, tell)
+        number = portions(self.plan, len(past), portion_events)
+        return self.take(tried, count_past(self.plan, past, tried.blank, number), past, tell)
+
+    def take(self, tried: Tried, counted: Counted, past: Past, on_progress: Progress) -> Self:
+        """Take over what was tried on the end of a past, and counted in all of it; then set prices."""
+        self.learned_ = None
+        self._window = past.window
         self.events_ = self.points_ = self._steps = 0
-        for trace in self._traces(past, past.batches):
-            if not self.is_fitted:
-                self.graph_ = self._graph(past, trace, with_features=found.name == "with features")
-            self.graph_.observe(trace)
-        tell("setting prices", 0.9)
-        worth = by_history(past.registers, self.graph_, self.overlap_)
-        self.prices_ = found.prices.at(learn_prices(self.plan, worth, held_out, past.bind))
-        tell("learned", 1.0)
+        self._add(counted)
+        self.overlap_ = tried.reading.overlap
+        on_progress("setting prices", 0.9)
+        self.prices_ = tried.prices(self.plan, self.graph_, past)
+        on_progress("learned", 1.0)
         return self
 
-    def partial_fit(self, events: Any, **roles: Any) -> Self:
+    def partial_fit(self, events: Any, *, portion_events: int = PORTION, **roles: Any) -> Self:
         """Learn from more past events, which follow those learned from before; buckets and prices stay.
 
         Complexity: one exact run with lineage.
         """
         if not self.is_fitted:
-            return self.fit(events, **roles)
+            return self.fit(events, portion_events=portion_events, **roles)
         past = Past(self.plan, events, roles)
-        self._same_window(past.window)
+        self.same_window(past.window)
         self.learned_ = None
-        for trace in self._traces(past, past.batches):
-            self.graph_.observe(trace)
+        number = portions(self.plan, len(past), portion_events)
+        self._add(count_past(self.plan, past, self.graph_, number))
         return self
 
-    def _traces(self, past: Past, batches: Sequence[EventBatch]) -> Iterator[Trace]:
-        """Run over the past, and count what it took."""
-        self._window = past.window
-        tracer = Tracer(self.plan, past.schema, past.roles)
-        self._places = tracer.remembered.places
-        last = -1
-        for trace in _traces(tracer, batches):
-            self.points_ += int((trace.point_row > last).sum())  # those near a border are in two traces
-            last = max(last, int(trace.point_row.max(initial=-1)))
-            yield trace
-        self.events_ += tracer.progress.events
-        self._steps += tracer.progress.steps
+    def _add(self, counted: Counted) -> None:
+        """Take over a graph, and what was counted beside it."""
+        self.graph_ = counted.graph
+        self.events_ += counted.events
+        self.points_ += counted.points
+        self._steps += counted.steps
         self.steps_per_event_ = self._steps / max(self.events_, 1)
-
-    def _graph(self, past: Past, trace: Trace, *, with_features: bool) -> Graph:
-        """An empty graph, its vertices learned from a first trace."""
-        gap = self.integer_gap(past.window)
-        if with_features:
-            return Graph(fit_scheme(self._places, past.window, trace), gap, self.most_bundles)
-        bare = tuple(Place(state, errors) for state, errors in self._places)
-        return Graph(Scheme(bare, past.window), gap, self.most_bundles)
 
     def integer_gap(self, window: int) -> int:
         """The gap between bundles, in ticks."""
@@ -267,7 +234,8 @@ class HistoryGraph:
                 hint="learn a history of this query with acep train",
             )
 
-    def _same_window(self, window: int) -> None:
+    def same_window(self, window: int) -> None:
+        """Refuse events of which the window has another number of ticks (``ACEP-U037``)."""
         if window != self._window:
             raise UsageError(
                 f"the history is of a window of {self._window} ticks, and these events give one of {window}",
@@ -344,50 +312,3 @@ class HistoryGraph:
         known._steps = round(known.steps_per_event_ * known.events_)
         known.prices_ = Prices(tuple(Replay(price, steps, points) for price, steps, points in stored.notes["prices"]))
         return known
-
-
-def _traces(tracer: Tracer, batches: Sequence[EventBatch]) -> Iterator[Trace]:
-    for batch in batches:
-        yield from tracer.push(batch)
-    yield from tracer.finish()
-
-
-class Past:
-    """Past events, read once: batches in memory, of the columns that the query asks for.
-
-    Parameters
-    ----------
-    plan : Plan
-    events : what ``Query.match`` takes
-    roles : dict
-        ``time``, ``key``, ``type``, ``unit``, and how files are read: as for ``Query.match``.
-    """
-
-    def __init__(self, plan: Plan, events: Any, roles: dict[str, Any]) -> None:
-        assert plan.registers is not None
-        self.registers = plan.registers
-        self._matcher_roles = {name: roles.pop(name) for name in ("time", "key", "type", "unit") if name in roles}
-        sort = roles.pop("sort", False)
-        source = open_source(events, **roles)
-        self.schema: pa.Schema = source.schema
-        pipeline = Matcher(plan, output="points", **self._matcher_roles).bind(source.schema)
-        self.roles: Roles = pipeline.roles
-        self.window = pipeline.window
-        self.batches = list(read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort))
-
-    def bind(self, matcher: Matcher) -> None:
-        """Bind a matcher to the columns of these events."""
-        matcher.bind(self.schema, self.roles)
-
-    def cut(self, share: float) -> int:
-        """Cut the batches in two at a share of the events; returns the number of batches in front."""
-        total = sum(map(len, self.batches))
-        front = 0
-        for number, batch in enumerate(self.batches):
-            if front + len(batch) > share * total:
-                at = int(share * total) - front
-                parts = [part for part in (batch.slice(0, at), batch.slice(at, len(batch) - at)) if len(part)]
-                self.batches[number : number + 1] = parts
-                return number + (at > 0)
-            front += len(batch)
-        return len(self.batches)

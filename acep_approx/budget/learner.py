@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,22 @@ class Moment:
     rows: int
 
 
+@dataclass(frozen=True)
+class Brought:
+    """What some events brought: tests that were looked at, and how many there were of all, passed ones by place."""
+
+    rows: int
+    events: int
+    tests: float
+    passes: Floats
+
+    @classmethod
+    def by(cls, rows: Rows, target: Ints, events: int, share: float, passed: Floats) -> Self:
+        """That of tests which were looked at with these shares."""
+        passes = np.bincount(target[rows.passed > 0], minlength=len(passed)) / passed
+        return cls(len(rows), events, float((rows.seen > 0).sum() / share), passes)
+
+
 @dataclass
 class Looking:
     """How much is looked at: shares of the events, and what they brought of late.
@@ -94,15 +111,15 @@ class Looking:
     tests: float = 0.0
     passes: Floats = field(default_factory=lambda: np.zeros(1))
 
-    def adapt(self, rows: Rows, target: Ints, events: int, ahead: int) -> None:
-        """Choose shares for the next ``ahead`` events, after ``events`` of which these tests were seen."""
-        self.rows += len(rows)
-        self.events += events
+    def adapt(self, brought: Brought, ahead: int, most: float = np.inf) -> None:
+        """Choose shares for the next ``ahead`` events, so that ``most`` tests are looked at, after these were."""
+        events = max(brought.events, 1)
+        self.rows += brought.rows
+        self.events += brought.events
         then = self.events + ahead
         wanted = FIRST_ROWS + self.more + ROWS_PER_ROOT * then**0.5 + ROWS_PER_EVENT * then - self.rows
-        wanted = max(wanted, ROWS_PER_EVENT * ahead, LEAST_ROWS) / 2
-        tests = (rows.seen > 0).sum() / self.share / events
-        passes = np.bincount(target[rows.passed > 0], minlength=len(self.passed)) / self.passed / events
+        wanted = min(max(wanted, ROWS_PER_EVENT * ahead, LEAST_ROWS), most) / 2
+        tests, passes = brought.tests / events, brought.passes / events
         if not self.tests:
             self.tests, self.passes = tests, passes
         self.tests, self.passes = (self.tests + tests) / 2, (self.passes + passes) / 2
@@ -184,21 +201,25 @@ class Learner:
 
         ``found`` are the match points of the run so far.
         """
-        self._passed_by += events
-        self._hold_to_promise(found)
         looking = self.looking
         rows = self.reader.read(sample, looking.share, looking.passed, keys)
         records = Events(tick, self._letters, float(self._relevant))
         self._letters, self._relevant = np.zeros_like(self._letters), 0
-        self._set_half_life(tick)
-        self.updater.observe(records, self.reader.tests(rows, self.scheme), fates)
-        self._kept.append(Seen(rows, records, events))
+        self.take(Seen(rows, records, events), fates, found)
+        brought = Brought.by(rows, self.reader.target(rows), int(records.total), looking.share, looking.passed)
+        looking.adapt(brought, int(self.most_events * looking.events / self._passed_by) + 1)
+
+    def take(self, seen: Seen, fates: Lineages, found: int) -> None:
+        """Take tests that were read elsewhere, and fates of the cohort; ``found`` as for ``look``."""
+        self._passed_by += seen.size
+        self._hold_to_promise(found)
+        self._set_half_life(seen.events.tick)
+        self.updater.observe(seen.events, self.reader.tests(seen.rows, self.scheme), fates)
+        self._kept.append(seen)
         self._whole = None
         self._forget()
         self._notice(self.updater.watch())
         self.cohort.add(fates)
-        ahead = int(self.most_events * self.looking.events / self._passed_by) + 1
-        looking.adapt(rows, self.reader.target(rows), int(records.total), ahead)
 
     def _hold_to_promise(self, found: int) -> None:
         """Whenever enough match points have been promised, see whether half of them came."""
@@ -249,6 +270,12 @@ class Learner:
         while len(self._kept) > 1 and held - len(self._kept[0].rows) >= KEPT_ROWS:
             held -= len(self._kept.pop(0).rows)
 
+    def forget_texts(self) -> None:
+        """Let go of texts that none of the tests which are kept points to."""
+        texts = self.reader.forget()
+        self._kept = [replace(seen, rows=self.reader.adopt(seen.rows, texts)) for seen in self._kept]
+        self._whole = None
+
     @property
     def _rows(self) -> Rows:
         """All tests that are kept."""
@@ -263,7 +290,11 @@ class Learner:
         begun = self._changed.events
         since, last = self.looking.events - begun, max(self._revalued.events - begun, 0)
         is_more = since >= last * (GROWTH if since < YOUNG else LATER_GROWTH)
-        return is_more and self.looking.rows >= self._revalued.rows + LEAST_ROWS
+        return is_more and self.has_news()
+
+    def has_news(self) -> bool:
+        """Whether enough tests were seen since runs were revalued."""
+        return self.looking.rows >= self._revalued.rows + LEAST_ROWS
 
     def _has_seen_enough(self) -> bool:
         """Whether runs can be ranked by what was seen, rather than by lot, or by what was known before."""
@@ -291,7 +322,7 @@ class Learner:
         valued for the first time, what the run-steps suffice for.
         """
         scheme, values = self.scheme, self.values
-        worth = self._revalue()
+        worth = self.learn()
         assert self.values is not None
         rows = self.reader.born(self._rows, PRICED)
         if not len(rows):
@@ -308,7 +339,8 @@ class Learner:
         sides = score[order[[min(max(at - 1, 0), len(order) - 1), min(at, len(order) - 1)]]]
         return worth, float(np.sqrt(np.prod(np.maximum(sides, LEAST_PRICE))))
 
-    def _revalue(self) -> Worth:
+    def learn(self) -> Worth:
+        """What runs are worth by now; vertices are other ones where others tell more."""
         if self.known is not None:
             self.known, self.overlap = None, np.full(len(self.overlap), OVERLAP)
         self._revalued = Moment(self.looking.events, self.looking.rows)

@@ -51,7 +51,7 @@ def refresh(known: HistoryGraph, learner: Learner, events: int, points: int, ste
     known.events_ = events + (known.events_ if is_same else 0)
     known.points_ = points + (known.points_ if is_same else 0)
     known.steps_per_event_ = steps_per_event
-    known.prices_ = _prices(learner, events)
+    known.prices_ = _prices(learner, events, steps_per_event)
     known.take_window(learner.scheme.window)
 
 
@@ -84,8 +84,11 @@ def _joined(before: Graph, cohort: CohortCounts, values: Values) -> Graph:
     return graph
 
 
-def _prices(learner: Learner, events: int) -> Prices:
-    """What would be kept at several prices, by the tests that the learner still has; how much is found is unknown."""
+def _prices(learner: Learner, events: int, steps_per_event: float) -> Prices:
+    """What would be kept at several prices, by the tests that the learner still has; how much is found is unknown.
+
+    Of runs that were shed no tests are known, so what would be kept at the lowest price is less than the full work.
+    """
     score, steps = learner.demand()
     if not len(score):
         return Prices()
@@ -93,4 +96,5 @@ def _prices(learner: Learner, events: int) -> Prices:
     at = np.unique((np.geomspace(1, len(order), PRICES) - 1).astype(np.int64))
     kept = np.cumsum(steps[order])
     some = [Replay(float(score[order[i]]), round(float(kept[i]) * events), 0) for i in at if score[order[i]] > 0]
-    return Prices((Replay(0.0, round(float(kept[-1]) * events), 0), *sorted(some, key=lambda replay: replay.price)))
+    full = max(float(kept[-1]), steps_per_event)
+    return Prices((Replay(0.0, round(full * events), 0), *sorted(some, key=lambda replay: replay.price)))

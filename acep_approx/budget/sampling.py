@@ -180,6 +180,21 @@ class Reader:
         births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, 9]
         return np.hstack((births, sample[:, at : at + registers], sample[:, SAMPLE_WORDS + 2 * registers :]))
 
+    def adopt(self, rows: Rows, texts: Sequence[str]) -> Rows:
+        """Rows that another reader of the same query has read, or this one before ``forget``; ``texts`` are theirs."""
+        values, children = rows.values.copy(), rows.children.copy()
+        for number, kind in enumerate(self.remembered.kinds):
+            if kind == "text":
+                for columns in (values, children):
+                    columns[number] = self._kept(columns[number], texts.__getitem__)
+        key = self._kept(rows.key.astype(np.float64), texts.__getitem__).astype(np.int64)
+        return replace(rows, values=values, children=children, key=key)
+
+    def forget(self) -> list[str]:
+        """Forget all texts, and give them back: rows that are kept must be adopted anew."""
+        texts, self.texts, self._codes = self.texts, [], {}
+        return texts
+
     def _kept(self, codes: Floats, text_of: Callable[[int], str]) -> Floats:
         """Codes of texts as they are here, where none is ever forgotten."""
         known, place = np.unique(np.where(np.isnan(codes), -1, codes).astype(np.int64), return_inverse=True)
@@ -229,6 +244,7 @@ class Reader:
             tested=rows.seen * ((rows.outcome != LEFT_OUT) & (self._is_first | is_indexed)[rows.step]),
             passed=rows.passed,
             child=child,
+            tick=rows.tick,
         )
 
     def born(self, rows: Rows, most: int) -> Rows:
@@ -286,5 +302,3 @@ def _steps(tables: RunTables) -> Ints:
                 leaves = tables.strategy != layout.ANY and (tables.strategy == layout.CONTIGUOUS or step.inhibits)
                 found.append((at, target, step.arc, step.letter, int(leaves and at > 0)))
     return np.array(found, np.int64).reshape(-1, 5)
-
-

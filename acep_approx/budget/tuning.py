@@ -36,6 +36,8 @@ MOST_MATCHES = 10_000_000
 
 Compile = Callable[[int | None, str | None], "Query"]
 """Compiles the query for the runs engine with other ERRORS and another WITHIN; None: as they are."""
+Elsewhere = Callable[[Sequence["Query"], "PastTable", "HowTried"], Sequence["Trial"]]
+"""Tries all choices at once, each as ``tried`` does."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def tune(
     most_steps: float = 20_000.0,
     seed: int = 0,
     on_progress: Callable[[str, float], None] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Tuning:
     """Try all choices of errors and windows, with all budgets.
 
@@ -155,11 +158,14 @@ def tune(
     seed : int, default 0
     on_progress : callable, optional
         Called with what is being done, and the share of all choices that are done.
+    elsewhere : callable, optional
+        Tries the choices, e.g. ``spark.tuning.on_spark``. Default: one after the other, here, without those of which
+        it is known that they are too much.
 
     Returns
     -------
     Tuning
-        The same for the same arguments.
+        The same for the same arguments, wherever the choices were tried.
 
     Raises
     ------
@@ -176,15 +182,19 @@ def tune(
     for row in grid:
         row.sort(key=lambda query: query.plan.automaton.errors)
     grid.sort(key=lambda row: row[0].plan.window_ticks(unit))
-    how = _How(parsed, output, most_steps, seed)
+    how = HowTried(parsed, output, most_steps, seed)
+    queries = [query for row in grid for query in row]
+    if elsewhere and on_progress:
+        on_progress(f"{len(queries)} choices at once", 0.0)
+    ready = elsewhere(queries, past, how) if elsewhere else None
     trials: list[Trial] = []
-    for row in grid:
-        for number, query in enumerate(row):
-            asked = Trial(query.plan.automaton.errors, to_text(query.plan.query.window))
-            if on_progress:
-                on_progress(f"ERRORS {asked.errors} WITHIN {asked.within}", len(trials) / (len(grid) * len(row)))
-            less = [*trials[-1:], *trials[-len(row) :][:1]] if number else trials[-len(row) :][:1]
-            trials.append(_skipped(asked, less) or _tried(asked, query, past, how))
+    for place, query in enumerate(queries):
+        asked = _asked(query)
+        if on_progress and not elsewhere:
+            on_progress(f"ERRORS {asked.errors} WITHIN {asked.within}", place / len(queries))
+        above = trials[-len(errors) :][:1]
+        less = [*trials[-1:], *above] if place % len(errors) else above
+        trials.append(_skipped(asked, less) or (ready[place] if ready else tried(query, past, how)))
     return Tuning(parsed, tuple(trials), past.first.num_rows, past.last.num_rows)
 
 
@@ -198,6 +208,11 @@ def refuse_clock(budget: Budget) -> None:
         )
 
 
+def _asked(query: Query) -> Trial:
+    """A choice of which nothing is known yet."""
+    return Trial(query.plan.automaton.errors, to_text(query.plan.query.window))
+
+
 def _skipped(asked: Trial, less: Sequence[Trial]) -> Trial | None:
     """A choice at least as heavy as one that was too much."""
     for one in less:
@@ -208,8 +223,8 @@ def _skipped(asked: Trial, less: Sequence[Trial]) -> Trial | None:
 
 
 @dataclass(frozen=True)
-class _How:
-    """What is the same for all choices."""
+class HowTried:
+    """What is the same for all choices; see ``tune``."""
 
     budgets: tuple[Budget, ...]
     output: Literal["counts", "points"]
@@ -217,8 +232,9 @@ class _How:
     seed: int
 
 
-def _tried(asked: Trial, query: Query, past: PastTable, how: _How) -> Trial:
-    """Learn and measure one choice."""
+def tried(query: Query, past: PastTable, how: HowTried) -> Trial:
+    """Learn and measure one choice: a function of its arguments alone, so it can be called anywhere."""
+    asked = _asked(query)
     all_rows = past.first.num_rows + past.last.num_rows
     heaviest = _load(query.plan, past.first.slice(0, max(int(PREFIX * all_rows), PIECE)), past, how)
     if heaviest > how.most_steps:
@@ -257,7 +273,7 @@ def _run(matcher: Matcher, events: pa.Table) -> Iterable[pa.Table]:
     yield from pipeline.finish()
 
 
-def _load(plan: Plan, events: pa.Table, past: PastTable, how: _How) -> float:
+def _load(plan: Plan, events: pa.Table, past: PastTable, how: HowTried) -> float:
     """Run-steps per event of the heaviest piece; stops at one that is too heavy."""
     matcher = Matcher(plan, output=how.output, **past.named)
     heaviest, steps, seen = 0.0, 0, 0

@@ -1,0 +1,228 @@
+"""One budget for many shards: more of it for those where a run-step finds more, and never more than all of it.
+
+Each shard sheds the runs whose score, in match points per run-step, lies below its price. Where prices differ, a
+run-step is worth more in the dearer shard; most is found when all are the same (Lagrange). So after each batch weights
+move towards that. A shard's weight is a multiple of what its own events are entitled to.
+
+Weights are chosen before it is known how many events each shard will get. So nobody is given on credit: what shards of
+small weight have given up is saved, and shards of large weight get their surplus out of these savings. Ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.budget.budget import Budget
+
+Floats = npt.NDArray[np.float64]
+FILE = "weights.json"
+LEAST = 0.25
+"""Weight that every shard has in any case."""
+PACE, MOST_CHANGE = 0.5, 2.0
+"""Weights change with this power of the price, and in one step by such a factor at most."""
+ROOM = 1.5
+"""A shard that sheds nothing keeps so many times what it has used."""
+ALMOST_ALL = 99.9
+"""Percent: from 100 on nothing at all is shed, whatever the work turns out to be."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What came of a batch in one shard.
+
+    Attributes
+    ----------
+    events : int
+        Of the batch.
+    weight : float
+        By which the shard's part was taken, see ``Split.weight``.
+    steps, bound : int
+        Run-steps done and granted.
+    price : float
+        Least score of a run that was kept, at the end; 0 where nothing was shed.
+    """
+
+    events: int
+    weight: float
+    steps: int
+    bound: int
+    price: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a budget is split over shards.
+
+    Attributes
+    ----------
+    weights : tuple of float
+        One for each shard.
+    surplus : tuple of float
+        How many events' worth each shard may be given beyond what its own are entitled to in the next batch.
+    saved : float
+        How many events' worth nobody was given so far; never below 0.
+    batch : int
+        The last one that it knows of; -1: none.
+    """
+
+    weights: tuple[float, ...]
+    surplus: tuple[float, ...]
+    saved: float = 0.0
+    batch: int = -1
+
+    @classmethod
+    def even(cls, shards: int) -> Self:
+        """All alike."""
+        return cls((1.0,) * shards, (0.0,) * shards)
+
+    def weight(self, shard: int, events: int) -> float:
+        """By what the part of a shard is multiplied in a batch in which it gets so many events.
+
+        Examples
+        --------
+        >>> some = Split((0.5, 1.5), (0.0, 10.0), saved=10.0)
+        >>> some.weight(0, 100), some.weight(1, 10), some.weight(1, 100)
+        (0.5, 1.5, 1.1)
+        """
+        wanted = self.weights[shard]
+        return min(wanted, 1 + self.surplus[shard] / max(events, 1))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``weights.json``; who reads sees the one before or this one."""
+        home = Path(folder)
+        draft = home / f".{FILE}-{os.getpid()}"
+        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        draft.replace(home / FILE)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], shards: int) -> Self:
+        """What ``save`` wrote; all alike where there is none, or it is not whole or of another number of shards."""
+        try:
+            found = json.loads((Path(folder) / FILE).read_text(encoding="utf-8"))
+            made = cls(
+                tuple(map(float, found["weights"])),
+                tuple(map(float, found["surplus"])),
+                float(found["saved"]),
+                int(found["batch"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return cls.even(shards)
+        return made if len(made.weights) == len(made.surplus) == shards else cls.even(shards)
+
+
+def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool = True) -> Split:
+    """Split anew after a batch.
+
+    Parameters
+    ----------
+    before : Split
+        By which the batch was done.
+    needs : sequence of Need
+        One for each shard; without events where it got none.
+    batch : int
+        Its number; one that is known already changes nothing.
+    by_events : bool, default True
+        Whether each event brings a part of the budget. False: it is of the whole job at any time, as a number of runs
+        is, so that the mean over shards is 1 whatever their events.
+
+    Returns
+    -------
+    Split
+        Weights have a mean of 1, over events or shards. Shards without events keep theirs.
+
+    Notes
+    -----
+    A weight is multiplied by the root of price / mean price, by 2 at most or 1/2 at least; that of a shard which sheds
+    nothing falls to 1.5 times what it needs. Complexity: O(shards).
+    """
+    if batch <= before.batch:
+        return before
+    events = np.array([need.events for need in needs], np.float64)
+    if not events.any():
+        return replace(before, batch=batch)
+    wanted = np.array(before.weights) * _changes(needs)
+    weights = _with_mean_one(wanted, events if by_events else np.ones(len(needs)))
+    if not by_events:
+        return Split(tuple(weights.tolist()), tuple(np.inf for _ in needs), 0.0, batch)
+    given = np.array([need.weight for need in needs])
+    saved = max(before.saved + float(((1 - given) * events).sum()), 0.0)
+    surplus = np.maximum(weights - 1, 0.0) * events
+    surplus *= min(1.0, saved / max(float(surplus.sum()), 1e-300))
+    return Split(tuple(weights.tolist()), tuple(surplus.tolist()), saved, batch)
+
+
+def _changes(needs: Sequence[Need]) -> Floats:
+    """By what each weight is multiplied."""
+    events, price = (np.array([getattr(need, of) for need in needs], np.float64) for of in ("events", "price"))
+    sheds = (price > 0) & (events > 0)
+    changes = np.ones(len(needs))
+    if sheds.any():
+        mean = float(np.exp(np.average(np.log(price[sheds]), weights=events[sheds])))
+        changes[sheds] = (price[sheds] / mean) ** PACE
+    for number, need in enumerate(needs):
+        if need.events and not sheds[number]:
+            changes[number] = min(ROOM * need.steps / max(need.bound, 1), 1.0)
+    return np.clip(changes, 1 / MOST_CHANGE, MOST_CHANGE)
+
+
+def _with_mean_one(wanted: Floats, size: Floats) -> Floats:
+    """Weights in these proportions, none below ``LEAST``, with a mean of 1."""
+    weights = np.maximum(wanted, 1e-9)
+    is_least = np.zeros(len(weights), np.bool_)
+    while True:
+        rest = float(size.sum() - LEAST * size[is_least].sum())
+        factor = rest / max(float((size * weights)[~is_least].sum()), 1e-300)
+        below = ~is_least & (factor * weights < LEAST)
+        if not below.any():
+            return np.where(is_least, LEAST, factor * weights)
+        is_least |= below
+
+
+def shard_budget(budget: Budget, weight: float, shards: int, cores: int = 1) -> Budget:
+    """The part of a job's budget that one shard has.
+
+    Parameters
+    ----------
+    budget : Budget
+        Of the whole job.
+    weight : float
+        See ``Split.weight``.
+    shards : int
+    cores : int, default 1
+        On how many shards are matched at the same time.
+
+    Returns
+    -------
+    Budget
+        Percent and run-steps per event: so many times as much for its own events. Runs: its part of them, one at
+        least. Milliseconds per batch: its part of those of all cores. Events per second: the job keeps up with them
+        if an event takes 1 / amount seconds of all cores; dear events of one shard take longer, those of others less.
+
+    Examples
+    --------
+    >>> str(shard_budget(Budget.parse("20%"), 1.5, 8)), str(shard_budget(Budget.parse("80%"), 2.0, 8))
+    ('30%', '99.9%')
+    >>> str(shard_budget(Budget.parse("400 runs"), 0.5, 8)), str(shard_budget(Budget.parse("80 ms/batch"), 1.0, 8, 2))
+    ('25 runs', '20 ms/batch')
+    >>> str(shard_budget(Budget.parse("100k events/s"), 1.0, 8, 4))
+    '25000 events/s'
+    """
+    if budget.is_unlimited:
+        return budget
+    at_once = min(cores, shards)
+    amounts = {
+        "%": min(budget.amount * weight, ALMOST_ALL),
+        "steps/event": budget.amount * weight,
+        "runs": max(budget.amount * weight // shards, 1.0),
+        "ms/batch": budget.amount * weight * at_once / shards,
+        "events/s": budget.amount / (weight * at_once),
+    }
+    return replace(budget, amount=amounts[budget.unit])
