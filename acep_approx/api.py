@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.automaton.draw import draw
 from acep_approx.events.source import open_source
+from acep_approx.matching.bind import bound_names
 from acep_approx.matching.explain import explain_text
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.matches import Matches
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
     from acep_approx.budget.history_graph import HistoryGraph
     from acep_approx.budget.matches import BudgetedMatches
+    from acep_approx.spark.matcher import SparkMatcher
     from acep_approx.why.result import Why
 
 
@@ -105,6 +107,7 @@ class Query:
         on_late: str = "refuse",
         late: str | Path | None = None,
         merge: str = ",".join(MERGING),
+        bind: str | Sequence[str] | None = None,
     ) -> Matches:
         """Find the matches in some events; lazily, nothing is read yet.
 
@@ -129,6 +132,9 @@ class Query:
             ``events.late.LateEvents``, which is ``source.late`` of the matches. Row numbers stay those of the input.
         merge : str, default "equal,pareto,chain"
             Which lossless mergings the runs engine uses; "none" for none.
+        bind : str or sequence of str, optional
+            Columns of the events: what stands for a bound event in the results, in the place of its row number. Of one
+            column its value; of several a struct.
 
         Returns
         -------
@@ -140,9 +146,17 @@ class Query:
             When the events are read: a missing column, a wrong type, time that runs backwards.
         UsageError
             Options that do not go together.
+
+        Examples
+        --------
+        >>> query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
+        >>> events = [{"ts": 1, "type": "A", "id": "x7"}, {"ts": 3, "type": "B", "id": "x9"}]
+        >>> [m.values for m in query.match(events, bind="id")]
+        [{'a': 'x7', 'b': 'x9'}]
         """
         merging(merge)  # a wrong name is told before anything is read
-        options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge}
+        bound_names(bind, self.plan.query)
+        options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind}
         source = open_source(
             events, format=format, on_malformed=on_malformed, rejects=rejects, on_late=on_late, late=late
         )
@@ -231,6 +245,7 @@ class Query:
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         merge: str = ",".join(MERGING),
+        bind: str | Sequence[str] | None = None,
     ) -> Matcher:
         """A matcher to push batches into; see ``Matcher`` for the parameters.
 
@@ -244,7 +259,7 @@ class Query:
         >>> matcher.push([{"ts": 2, "type": "b"}]).column("events").to_pylist()
         [[0, 1]]
         """
-        return Matcher(self.plan, output=output, time=time, key=key, type=type, unit=unit, merge=merge)
+        return Matcher(self.plan, output=output, time=time, key=key, type=type, unit=unit, merge=merge, bind=bind)
 
     def why(
         self,
@@ -304,6 +319,93 @@ class Query:
         options = {"time": time, "key": key_column, "type": type, "unit": unit}
         source = open_source(events, format=format, on_malformed=on_malformed, on_late=on_late)
         return explain(self.plan, source, around, key, options, sort=sort)
+
+    def spark(
+        self,
+        *,
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+        id: str | None = None,  # noqa: A002  (what users call it)
+        bind: str | Sequence[str] | None = None,
+        output: OutputKind = "matches",
+        shards: int | None = None,
+        watermark: str | None = None,
+        budget: str | Budget | None = None,
+        history: str | Path | None = None,
+        learn: bool = False,
+        policy: str | None = None,
+        audit: float = 0.05,
+        seed: int = 0,
+        full_work: float | None = None,
+    ) -> SparkMatcher:
+        """A function from Spark DataFrames of events to DataFrames of matches, batch and streaming.
+
+        Parameters
+        ----------
+        time, key, type, unit
+            As for ``match``.
+        id : str, optional
+            Column that names an event: it stands for the events of a match, and orders events of the same time.
+        bind : str or sequence of str, optional
+            Columns that stand for an event instead. Default: ``id``, or else those that the query reads.
+        output : {"matches", "points", "counts"}, default "matches"
+        shards : int, optional
+            Groups of keys that are matched together. Default: ``spark.sql.shuffle.partitions`` for streams; Spark
+            chooses for batch.
+        watermark : str, optional
+            How late events of a stream may come, such as "10 seconds", where it has no watermark of its own.
+        budget : str or Budget, optional
+            Of the whole job; default: every match is found.
+        history : path, optional
+            Where every worker can read it. Streams take its newest version with each micro-batch.
+        learn : bool, default False
+            Whether the history is refreshed while a stream runs: ``spark.stream.start`` adds new versions to it. It may
+            be empty to begin with.
+        policy, audit, seed, full_work
+            As for ``match_within``.
+
+        Returns
+        -------
+        SparkMatcher
+            For ``events.transform(...)``.
+
+        Raises
+        ------
+        UsageError
+            Not a budget.
+
+        Examples
+        --------
+        >>> matcher = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5 min").spark(time="ts", id="id")
+        >>> # matches = events.transform(matcher)
+        """
+        from acep_approx.budget.budget import Budget
+        from acep_approx.spark.job import Spending
+        from acep_approx.spark.matcher import SparkMatcher
+
+        spending = None
+        if budget is not None:
+            spending = Spending(
+                Budget.parse(budget),
+                None if history is None else str(Path(history).absolute()),
+                policy=policy,
+                audit=audit,
+                seed=seed,
+                full_work=full_work,
+                learns=learn,
+            )
+        return SparkMatcher(
+            self,
+            {"time": time, "key": key, "type": type, "unit": unit},
+            id=id,
+            bind=bind if bind is None or isinstance(bind, str) else tuple(bind),
+            output=output,
+            shards=shards,
+            watermark=watermark,
+            spending=spending,
+        )
 
     def from_state(self, state: bytes) -> Matcher:
         """The matcher that ``Matcher.state_bytes`` was called on, to go on with.

@@ -120,8 +120,9 @@ MAY_IMPORT = {
     "why": {"matching", "automaton", "query", "events", "errors"},
     "report": {"timeline", "timeline_scale"},
     "budget": {"report", "matching", "automaton", "query", "events", "errors"},
-    "api": {"budget", "why", "matching", "automaton", "query", "events", "errors"},
-    "cli": {"api", "budget", "report", "timeline", "query", "events", "errors"},
+    "spark": {"budget", "report", "matching", "automaton", "query", "events", "errors"},
+    "api": {"spark", "budget", "why", "matching", "automaton", "query", "events", "errors"},
+    "cli": {"api", "spark", "budget", "report", "timeline", "query", "events", "errors"},
 }
 """Parts of ``acep_approx`` and what each may import. ``matching`` draws itself in a notebook, hence ``timeline``; what
 ``budget`` writes down is plain data that ``report`` draws, hence no circle."""

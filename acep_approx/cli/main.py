@@ -16,6 +16,7 @@ from acep_approx import __version__
 from acep_approx.cli.check import check
 from acep_approx.cli.demo import demo
 from acep_approx.cli.explain import explain
+from acep_approx.cli.package import package
 from acep_approx.cli.replay import replay
 from acep_approx.cli.run import run
 from acep_approx.cli.terminal import say, show_error
@@ -119,6 +120,7 @@ app.command(
 app.command(
     epilog="[cyan]acep replay @query.acep june.parquet --budget 20% --history history/ --at 2024-06-03T08:00:00Z[/cyan]"
 )(replay)
+app.command(epilog="[cyan]acep package -o acep.zip && spark-submit --py-files acep.zip job.py[/cyan]")(package)
 app.command(epilog="[cyan]acep demo --output flights.html[/cyan]")(demo)
 
 

@@ -238,3 +238,22 @@ Errors = Annotated[
 ]
 Within = Annotated[str | None, typer.Option(metavar="W", show_default=False, help="Replaces the query's WITHIN.")]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")]
+
+Spark = Annotated[
+    bool, typer.Option("--spark", help="Do the work on Spark: here, on all cores, or on the cluster of --master.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        show_default=False,
+        help="With --spark: the cluster, e.g. 'local[4]', spark://host:7077, yarn or k8s://...; by default what "
+        "spark-submit says, else this machine.",
+    ),
+]
+
+
+def check_master(master: str | None, *, spark: bool) -> None:
+    """Refuse a cluster for work that is not done on Spark (``ACEP-S037``)."""
+    if master is not None and not spark:
+        raise UsageError("--master is of use with --spark only", code="ACEP-S037", hint="add --spark, or leave it out")

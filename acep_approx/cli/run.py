@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from acep_approx.cli import options
+from acep_approx.cli import spark as on_spark
 from acep_approx.cli.budgeted import Asked, conclude
 from acep_approx.cli.learning import Saving
 from acep_approx.cli.options import COMPRESSED_FILES, Engine, Format, OnLate, OnMalformed, Output, format_of
@@ -43,6 +44,7 @@ TITLES = {Output.COUNT: "matches", Output.PARTIAL: "partial matches"}
 
 
 def run(
+    context: typer.Context,
     query: options.Query,
     inputs: Annotated[
         list[str],
@@ -87,6 +89,14 @@ def run(
             help="How to write them. By default as the name of FILE says; else a table on a terminal, jsonl elsewhere.",
         ),
     ] = None,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Show this column of the events that a match binds, not their row numbers; again for more of them.",
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -117,7 +127,8 @@ def run(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Write late events, with all their columns, to FILE (.jsonl, .csv, .parquet); with --on-late skip.",
+            help="Write late events, with all their columns, to FILE (.jsonl, .csv, .parquet); with --on-late skip. "
+            "With --stream: to a folder.",
         ),
     ] = None,
     budget: options.Budget = None,
@@ -143,24 +154,46 @@ def run(
         ),
     ] = None,
     quiet: options.Quiet = False,
+    spark: options.Spark = False,
+    master: options.Master = None,
+    id: on_spark.Id = None,  # noqa: A002
+    shards: on_spark.Shards = None,
+    stream: on_spark.Stream = False,
+    watermark: on_spark.Watermark = None,
+    checkpoint: on_spark.Checkpoint = None,
+    trigger: on_spark.Trigger = None,
+    until_done: on_spark.UntilDone = False,
+    metrics_port: on_spark.MetricsPort = None,
 ) -> None:
     """Find the matches of QUERY in the events of INPUT.
 
     Results go to stdout or FILE, words to stderr. Events must be ordered by time.
     """
+    on_spark.check_options(context, output, spark=spark, stream=stream)
     is_compressed = output is Output.COMPRESSED
-    form = _compressed_format(format, file) if is_compressed else _format(format, file)
+    if file is not None and spark and (stream or on_spark.is_folder(file)):
+        form = on_spark.folder_format(file, format, output, is_new=not stream)
+    else:
+        form = _format(format, file, output)
     _check(form, output, file, limit)
     asked = Asked(budget, history, policy, audit, seed, report, shed, full_work, learn, save, save_every, learn_log)
     asked.check()
     targets = [] if file is None else [file / name for name in COMPRESSED_FILES] if is_compressed else [file]
-    _check_written(targets, {"rejected rows": rejects, "late events": late}, asked, inputs)
+    _check_written(targets, {"rejected rows": rejects, "late events": None if stream else late}, asked, inputs)
     text = read_query(query)
 
     from acep_approx.api import compile_query
     from acep_approx.cli.write import Results, print_table, write, write_compressed
 
     compiled = compile_query(text, errors=errors, within=within, engine=engine.value)
+    columns: dict[str, Any] = {"time": time, "key": key, "type": type, "unit": unit}
+    columns["bind"] = bind if bind is None or len(bind) > 1 else bind[0]
+    if spark:
+        more = {"id": id, "shards": shards, "watermark": watermark, "output": on_spark.OUTPUTS[output]}
+        job = on_spark.OnSpark(compiled, inputs, master, input_format, columns | more | on_spark.spending(asked), quiet)
+        later = (checkpoint, late, trigger, until_done, metrics_port) if stream else None
+        _on_spark(job, output, file, form, limit, later)
+        return
     saving = Saving(compiled, asked.home, save_every)
     if save is not None:
         saving.check()
@@ -172,10 +205,7 @@ def run(
             compiled,
             asked,
             inputs,
-            time=time,
-            key=key,
-            type=type,
-            unit=unit,
+            **columns,
             sort=sort,
             on_progress=saving.after(progress.done),
             format=input_format,
@@ -213,20 +243,30 @@ def _matches(compiled: Query, asked: Asked, inputs: list[str], **more: Any) -> A
     return compiled.match_within(inputs, asked.budget, **asked.options(), **more)
 
 
-def _format(wanted: Format | None, file: Path | None) -> Format:
+def _on_spark(
+    job: on_spark.OnSpark, output: Output, file: Path | None, form: Format, limit: int | None, later: Any
+) -> None:
+    """Run the query on Spark: on a batch, or on a stream, of which ``later`` says the rest of ``Places.of``."""
+    if later is None:
+        on_spark.run_batch(job, output, file, form, SHOWN if limit is None and form is Format.TABLE else limit)
+        return
+    from acep_approx.cli.spark_stream import Places, run_stream
+
+    run_stream(job, Places.of(job.inputs, file, *later))
+
+
+def _format(wanted: Format | None, file: Path | None, output: Output) -> Format:
+    if output is Output.COMPRESSED:
+        if file is None or wanted not in (None, Format.PARQUET):
+            raise UsageError(
+                "compressed output is two Parquet files in a folder", code="ACEP-U019", hint="name a folder: -o FOLDER"
+            )
+        return Format.PARQUET
     if wanted is not None:
         return wanted
     if file is not None:
         return format_of(file)
     return Format.TABLE if sys.stdout.isatty() else Format.JSONL
-
-
-def _compressed_format(wanted: Format | None, folder: Path | None) -> Format:
-    if folder is None or wanted not in (None, Format.PARQUET):
-        raise UsageError(
-            "compressed output is two Parquet files in a folder", code="ACEP-U019", hint="name a folder: -o FOLDER"
-        )
-    return Format.PARQUET
 
 
 def _check(form: Format, output: Output, file: Path | None, limit: int | None) -> None:

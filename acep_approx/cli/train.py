@@ -14,6 +14,8 @@ from acep_approx.cli.terminal import amount, read_query, say
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from acep_approx.api import Query
     from acep_approx.budget.history_graph import HistoryGraph
 
@@ -65,6 +67,16 @@ def train(
         OnLate, typer.Option(help="Stop at an event that comes late, or leave such events out.")
     ] = OnLate.REFUSE,
     quiet: options.Quiet = False,
+    spark: options.Spark = False,
+    master: options.Master = None,
+    id: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="With --spark: orders events of the same time; by default their content does.",
+        ),
+    ] = None,
 ) -> None:
     """Learn from past events which partial matches of QUERY are worth keeping, for acep run --budget --history.
 
@@ -77,14 +89,14 @@ def train(
             code="ACEP-U041",
             hint="leave one of them out",
         )
+    options.check_master(master, spark=spark)
+    _check_spark(spark=spark, more=more, skips=on_malformed == OnMalformed.SKIP, id_=id)
     text = read_query(query)
     compiled = learned_query(text, errors=errors, within=within)
     known = _history(compiled, output, gap, new_version=new_version, more=more)
-    read = {
-        "time": time,
-        "key": key,
-        "type": type,
-        "unit": unit,
+    roles = {"time": time, "key": key, "type": type, "unit": unit}
+    read: dict[str, Any] = {
+        **roles,
         "sort": sort,
         "format": input_format,
         "on_malformed": on_malformed,
@@ -92,7 +104,9 @@ def train(
     }
     before = known.events_
     with stages(enabled=not quiet) as bar:
-        if more:
+        if spark:
+            known = _on_spark(master, past, input_format, known, {**roles, "id": id}, bar)
+        elif more:
             bar("learning", 0.0)
             known.partial_fit(past, **read)
         else:
@@ -100,6 +114,42 @@ def train(
     folder = known.save(output, new_version=new_version or more)
     if not quiet:
         _summary(known, known.events_ - before, folder)
+
+
+def _check_spark(*, spark: bool, more: bool, skips: bool, id_: str | None) -> None:
+    """Refuse what can be done here only, or on Spark only."""
+    if spark and (more or skips):
+        anew, repair = "learn anew from all of the past with --new-version", "repair the rows, or leave out --spark"
+        raise UsageError(
+            f"{'--more' if more else '--on-malformed skip'} does not go with --spark",
+            code="ACEP-S023",
+            hint=anew if more else repair,
+        )
+    if id_ is not None and not spark:
+        raise UsageError(
+            "--id is of use with --spark only: here, events of the same time are in the order of the input",
+            code="ACEP-S024",
+            hint="leave it out",
+        )
+
+
+def _on_spark(
+    master: str | None,
+    past: list[str],
+    input_format: str | None,
+    known: HistoryGraph,
+    columns: dict[str, Any],
+    bar: Callable[[str, float], None],
+) -> HistoryGraph:
+    from acep_approx.spark.failures import clear_errors
+    from acep_approx.spark.files import read_files
+    from acep_approx.spark.session import session
+    from acep_approx.spark.training import train_history
+
+    bar("starting Spark", 0.0)
+    with clear_errors():
+        events = read_files(session(master), past, input_format)
+        return train_history(events, known.query, gap=known.gap, on_progress=bar, **columns)
 
 
 def _history(compiled: Query, home: Path, gap: str | None, *, new_version: bool, more: bool) -> HistoryGraph:

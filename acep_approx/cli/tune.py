@@ -15,7 +15,7 @@ from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     from acep_approx.budget.advice import Advice
-    from acep_approx.budget.tuning import Tuning
+    from acep_approx.budget.tuning import Elsewhere, Tuning
 
 BUDGETS = "5%,10%,20%,50%"
 
@@ -69,6 +69,8 @@ def tune(
     on_late: Annotated[
         OnLate, typer.Option(help="Stop at an event that comes late, or leave such events out.")
     ] = OnLate.REFUSE,
+    spark: options.Spark = False,
+    master: options.Master = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Try ERRORS, windows and budgets for QUERY on PAST: what each finds, at which load. Recommends some of them.
@@ -80,6 +82,7 @@ def tune(
         raise UsageError(f"the curves are a page, and {str(plot)!r} is none", code="ACEP-U044", hint="name a FILE.html")
     wanted_errors = [_whole(item) for item in _items(errors)] or [None]
     wanted_windows: list[str | None] = [*_items(within)] or [None]
+    options.check_master(master, spark=spark)
     text = read_query(query)
 
     from acep_approx.budget.advice import advise
@@ -100,6 +103,7 @@ def tune(
             most_steps=most_steps,
             seed=seed,
             on_progress=bar,
+            elsewhere=_on_spark(master) if spark else None,
         )
     advice = advise(tuning)
     if not quiet:
@@ -109,6 +113,13 @@ def tune(
     _recommend(advice)
     if plot is not None:
         _draw(tuning, advice, text, output, plot)
+
+
+def _on_spark(master: str | None) -> Elsewhere:
+    from acep_approx.spark.session import session
+    from acep_approx.spark.tuning import on_spark
+
+    return on_spark(session(master))
 
 
 def _items(text: str | None) -> list[str]:

@@ -1,0 +1,1 @@
+"""The shell around Spark: it moves Arrow columns into the same steps as the local matcher, and state back."""

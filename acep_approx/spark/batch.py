@@ -1,0 +1,39 @@
+"""Batch: a partition of Spark holds some keys, sorted by time, and is matched as it streams through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from acep_approx.spark.job import Job
+from acep_approx.spark.outputs import SCHEMA, packed
+from acep_approx.spark.packing import Batches, gathered
+from acep_approx.spark.shards import Shard, Taken
+
+
+def matching(job: Job) -> Callable[[Batches], Batches]:
+    """For ``mapInArrow`` over sorted partitions: events in, results out. Memory does not grow with the partition."""
+
+    def match(batches: Batches) -> Batches:
+        for taken in _taken(job, batches):
+            yield from taken.results.to_batches()
+
+    return match
+
+
+def accounting(job: Job) -> Callable[[Batches], Batches]:
+    """The same with the rows of ``outputs.SCHEMA`` out."""
+
+    def match(batches: Batches) -> Batches:
+        for taken in _taken(job, batches):
+            yield pa.RecordBatch.from_pylist(list(packed(0, taken)), schema=SCHEMA)
+
+    return match
+
+
+def _taken(job: Job, batches: Batches) -> Iterator[Taken]:
+    shard = Shard(job)
+    for table in gathered(batches):
+        yield shard.take_sorted(table.select(job.schema.names).cast(job.schema))
+    yield shard.finish()

@@ -1,0 +1,83 @@
+"""Bytes that travel through Spark: tables as Arrow streams, and the state of a shard.
+
+The state is a JSON header and bytes (``matching.blob``), never pickle: another version can tell that it cannot read it,
+and people can see what is in a checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.matching import blob
+
+FORMAT = 1
+"""Changes when the layout, or the meaning of a part, does."""
+
+
+def join(header: dict[str, Any], matcher: bytes, waiting: pa.Table) -> bytes:
+    """The state of a shard: what it says about itself, the matcher's own state, and the events that wait."""
+    parts = {"matcher": np.frombuffer(matcher, np.uint8), "waiting": np.frombuffer(to_ipc(waiting), np.uint8)}
+    return blob.joined({"shard": FORMAT, **header}, parts)
+
+
+def split(state: bytes) -> tuple[dict[str, Any], bytes, pa.Table]:
+    """What ``join`` put together.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-S010``: not such bytes; ``ACEP-S011``: of another format.
+    """
+    header, parts = _parts(state)
+    if header["shard"] != FORMAT:
+        raise DataError(
+            f"the checkpoint holds state of format {header['shard']}, and this version reads format {FORMAT}",
+            code="ACEP-S011",
+            hint="go on with the version that wrote it, or start the query with a new checkpoint directory",
+        )
+    return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"].tobytes())
+
+
+def describe(state: bytes) -> dict[str, Any]:
+    """What the state of a shard says about itself, for debugging.
+
+    Parameters
+    ----------
+    state : bytes
+        A value of ``spark.read.format("statestore").option("stateVarName", "shard").load(checkpoint)``.
+
+    Returns
+    -------
+    dict
+        ``format``; ``query``, ``columns`` and what else must stay the same; ``events`` matched so far; ``waiting`` for
+        the watermark; ``watermark`` before which all events were matched, as a tick; and the ``bytes`` of its parts.
+    """
+    header, parts = _parts(state)
+    return {"format": header.pop("shard"), **header, "bytes": {name: part.nbytes for name, part in parts.items()}}
+
+
+def _parts(state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        header, parts = blob.split(state)
+        _ = header["shard"], parts["matcher"], parts["waiting"]
+    except (ValueError, KeyError) as error:
+        raise DataError("these bytes are not the state of a shard", code="ACEP-S010") from error
+    return header, parts
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    """A table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    """The table of an Arrow stream."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()

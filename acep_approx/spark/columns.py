@@ -1,0 +1,28 @@
+"""Columns of DataFrames, as the rest of the package sees them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructType
+
+from acep_approx.events.columns import plain_schema
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The columns of a DataFrame, as far as they can be those of events; times are in UTC."""
+    fields = []
+    for field in schema:
+        try:
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC")))
+        except PySparkException:  # a type that Arrow does not have; nobody can ask for it
+            continue
+    return plain_schema(pa.schema(fields), "the DataFrame")
+
+
+def column(name: str) -> Column:
+    """A column by its name, dots and all."""
+    return F.col("`" + name.replace("`", "``") + "`")

@@ -1,0 +1,113 @@
+"""What the driver does after each micro-batch: it splits the budget anew, and refreshes the history.
+
+It tells the workers by files, each replaced at once: whoever reads sees the one before or the new one. A micro-batch
+that is done twice, after a crash, is learned from once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.budget.refreshing import Refresher
+from acep_approx.budget.shedder import Load
+from acep_approx.budget.splitting import Need, Split, split
+from history.store import is_history
+from history.versions import pointed, prune
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+    from acep_approx.spark.job import Job
+
+log = logging.getLogger("acep_approx.spark")
+LEARNER, BEGAN = "learner.bin", "began.json"
+KEPT_VERSIONS = 8
+
+
+@dataclass
+class Driver:
+    """The driver's side of a budget.
+
+    Parameters
+    ----------
+    job : Job
+    control : Path
+        Folder of what it tells the workers, and of what it must know after a restart.
+    """
+
+    job: Job
+    control: Path
+    refresher: Refresher | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        spending = self.job.spending
+        if spending is None or not spending.learns or self.job.query.plan.registers is None:
+            return
+        known = self._began()
+        load = Load(spending.budget, known, spending.policy, seed=spending.seed, full_work=spending.full_work)
+        self.refresher = Refresher(self.job.query, self.job.plain, self.job.roles, load)
+        saved = self.control / LEARNER
+        if saved.exists():
+            self.refresher.go_on(saved.read_bytes())
+
+    def take(self, books: Sequence[Row], batch: int) -> None:
+        """Learn from the books of a micro-batch."""
+        if self.job.spending is None or self.job.query.plan.registers is None:
+            return
+        self._split(books, batch)
+        if self.refresher is not None and batch > self.refresher.batch:
+            self._refresh(self.refresher, [bytes(row.payload) for row in books], batch)
+
+    def _split(self, books: Sequence[Row], batch: int) -> None:
+        job = self.job
+        if job.shards < 2:
+            return
+        needs = [Need(0, 1.0, 0, 0, 0.0)] * job.shards
+        for row in books:
+            needs[row.shard] = Need(row.events, row.weight, row.steps, row.bound, row.price)
+        assert job.spending is not None
+        by_events = job.spending.budget.unit not in ("runs", "ms/batch")
+        split(Split.load(self.control, job.shards), needs, batch, by_events=by_events).save(self.control)
+
+    def _refresh(self, refresher: Refresher, lessons: list[bytes], batch: int) -> None:
+        refresher.take(batch, lessons)
+        home = self._history
+        if refresher.is_due():
+            folder = refresher.refreshed().save(home, new_version=is_history(home))
+            prune(home, KEPT_VERSIONS, since=self._began_with() or 0)
+            log.info("micro-batch %d: the history is refreshed, %s", batch, folder)
+        if refresher.shares is not None:
+            refresher.shares.save(self.control)
+        _replace(self.control / LEARNER, refresher.to_bytes())
+
+    @property
+    def _history(self) -> Path:
+        assert self.job.spending is not None
+        assert self.job.spending.history is not None
+        return Path(self.job.spending.history)
+
+    def _began_with(self) -> int | None:
+        """The version of the history that the job began with, also after a restart; None: nothing was known."""
+        place, home = self.control / BEGAN, self._history
+        if not place.exists():
+            _replace(place, json.dumps(pointed(home) if is_history(home) else None).encode())
+        version: int | None = json.loads(place.read_text(encoding="utf-8"))
+        return version
+
+    def _began(self) -> HistoryGraph | None:
+        version = self._began_with()
+        return HistoryGraph.load(self._history, self.job.query, version=version) if version is not None else None
+
+
+def _replace(place: Path, content: bytes) -> None:
+    """Write a file at once."""
+    draft = place.with_name(f".{place.name}-{os.getpid()}")
+    draft.write_bytes(content)
+    draft.replace(place)

@@ -1,0 +1,84 @@
+"""Errors that come out of Spark: what went wrong in a worker, said as if it had gone wrong here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from acep_approx.errors import AcepError, DataError, QueryError, UsageError
+
+_OURS = re.compile(r"(?:\b(?P<kind>\w+Error): )?(?P<code>ACEP-[A-Z]\d{3}): (?P<first>.*)(?P<rest>(?:\n  .*)*)")
+_HINT = "  hint: "
+_KINDS: dict[str, type[AcepError]] = {"U": UsageError, "Q": QueryError, "D": DataError, "H": DataError}
+"""Classes of errors, and so exit codes, by the letter of the code, where the text does not tell the class."""
+_MISSING = re.compile(r"No module named '(\w+)")
+_MOST_LINES = 3
+
+
+def explained(error: BaseException) -> AcepError | None:
+    r"""Our own error in the text of one that Spark raised.
+
+    Parameters
+    ----------
+    error : BaseException
+        Spark puts the trace of a worker into the message: of tasks, of streams, of table functions.
+
+    Returns
+    -------
+    AcepError or None
+        With code, message, hint and exit code of the error that the worker raised; ``ACEP-S034`` if the worker has not
+        found a module; None if it was something else.
+
+    Examples
+    --------
+    >>> trace = "Job aborted.\n  File 'x.py'\nDataError: ACEP-D007: time runs\n  hint: sort\n\tat java.lang.Thread"
+    >>> found = explained(RuntimeError(trace))
+    >>> print(found, found.exit_code)
+    ACEP-D007: time runs
+      hint: sort 4
+    """
+    text = str(error)
+    if found := _OURS.search(text):
+        lines = [found["first"], *found["rest"].split("\n")[1:]]
+        hint = next((number for number, line in enumerate(lines) if line.startswith(_HINT)), len(lines))
+        message = "\n".join(lines[:hint]).strip()
+        advice = "\n".join(lines[hint:]).removeprefix(_HINT).strip()
+        return _kind(found["kind"], found["code"])(message, code=found["code"], hint=advice or None)
+    if "Traceback" in text and (found := _MISSING.search(text)):
+        return AcepError(
+            f"the workers of Spark do not find the Python package {found[1]!r}",
+            code="ACEP-S034",
+            hint="install it on every executor; this package itself can be sent: `acep package -o acep.zip`, then "
+            "--py-files acep.zip",
+        )
+    return None
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Raise errors of Spark as ours, without pages of Java.
+
+    Raises
+    ------
+    AcepError
+        What ``explained`` found, or ``ACEP-S035`` with the first lines of what Spark says.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise explained(error) or _failed(error) from error
+
+
+def _kind(name: str | None, code: str) -> type[AcepError]:
+    known = {kind.__name__: kind for kind in (AcepError, UsageError, QueryError, DataError)}
+    return known.get(name or "") or _KINDS.get(code[5], AcepError)
+
+
+def _failed(error: Exception) -> AcepError:
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line for line in lines if line and not line.startswith(("at ", "JVM stacktrace"))][:_MOST_LINES]
+    return AcepError("Spark failed: " + "\n  ".join(said), code="ACEP-S035")

@@ -1,0 +1,120 @@
+"""Files of events as DataFrames, read as a local run reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.files import InputFile, check_format, find_files
+from acep_approx.events.source import open_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_files(
+    spark: SparkSession,
+    paths: Sequence[str | Path],
+    format: str | None = None,  # noqa: A002  (the option's name)
+) -> DataFrame:
+    """Read files of events.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    paths : sequence of str or Path
+        Files and folders, which all workers must see under these names.
+    format : str, optional
+        ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+
+    Returns
+    -------
+    DataFrame
+        Parquet as Spark reads it. Text files by our own reader, one task for each file: types, what counts as null, and
+        which rows are malformed are those of a local run.
+
+    Raises
+    ------
+    DataError
+        What ``open_source`` raises. A row that cannot be read is an error when the DataFrame is used.
+    UsageError
+        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed.
+    """
+    check_format(format)
+    if "-" in map(str, paths):
+        raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
+    files = find_files(paths, format)
+    kinds = {file.format for file in files}
+    if kinds == {"parquet"}:
+        names = [file.path.absolute().as_uri() for file in files]
+        return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
+    if "parquet" in kinds:
+        raise UsageError(
+            "Parquet and text files cannot be read together on Spark",
+            code="ACEP-S021",
+            hint="turn one kind into the other first",
+        )
+    return _read_text(spark, files, format)
+
+
+def _read_text(spark: SparkSession, files: Sequence[InputFile], format_: str | None) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = text_schema([file.path for file in files], format_)
+    names = [str(file.path.absolute()) for file in files]
+    listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch.column("path").to_pylist():
+                yield from read_batches(path, format_, schema)
+
+    one_each = listed.repartitionById(len(names), "number")
+    return one_each.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
+
+
+def text_schema(paths: Sequence[str | Path], format: str | None = None) -> pa.Schema:  # noqa: A002
+    """The columns that text files have together, with types that Spark has."""
+    return _as_spark_has_it(open_source(list(paths), format=format).schema)
+
+
+def read_batches(path: str, format: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:  # noqa: A002
+    """Read one text file.
+
+    Parameters
+    ----------
+    path : str
+    format : str or None
+        None: by its name.
+    schema : pyarrow.Schema
+        Columns that all files have together, as of ``text_schema``; those that this one has not are NULL.
+    """
+    source = open_source(path, format=format)
+    for batch in source.batches():
+        table = pa.Table.from_batches([batch])
+        columns = [
+            table.column(field.name).cast(field.type)
+            if field.name in table.column_names
+            else pa.nulls(len(table), field.type)
+            for field in schema
+        ]
+        yield from pa.table(columns, schema=schema).to_batches()
+
+
+def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
+    """Types that Spark has: times of microseconds in UTC, and text where there is nothing but nulls."""
+    if not len(schema):
+        raise DataError("there are no events in the files", code="ACEP-S022", hint="name files with events")
+    fields = []
+    for field in schema:
+        type_ = field.type
+        if pa.types.is_timestamp(type_):
+            type_ = pa.timestamp("us", tz="UTC")
+        elif pa.types.is_null(type_) or pa.types.is_time(type_):
+            type_ = pa.string()
+        fields.append(pa.field(field.name, type_))
+    return pa.schema(fields)

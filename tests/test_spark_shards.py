@@ -1,0 +1,260 @@
+"""The step of a shard, as Spark calls it but without Spark: local = batch = streaming, in any split; bad input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from acep_approx import DataError, compile_query
+from acep_approx.events.roles import Roles
+from acep_approx.matching import blob
+from acep_approx.spark import outputs
+from acep_approx.spark.batch import accounting, matching
+from acep_approx.spark.blobs import describe, from_ipc, to_ipc
+from acep_approx.spark.job import Job
+from acep_approx.spark.order import in_order
+from acep_approx.spark.packing import SHARD, gathered, packer, unpacker
+from acep_approx.spark.processor import ShardProcessor
+from acep_approx.spark.shards import Shard
+from tests.spark_cases import END, SparkCase, corpus, random_cases, rows
+
+SHARD_COUNTS = (1, 2, 3, 5)
+
+
+def streamed(case: SparkCase, dice: Random) -> tuple[Counter[str], int]:
+    """What a stream finds: random micro-batches and shards, events out of order within the watermark's delay."""
+    shards, delay = dice.choice(SHARD_COUNTS), dice.choice((0, 0, 3))
+    job, shard_of = case.job(shards), case.shard_of(shards)
+    tick = case.events["ts"].to_numpy()
+    arrival = np.argsort(tick + [dice.uniform(0, delay) for _ in tick], kind="stable")
+    testers = [stand_in(job) for _ in range(shards)]
+    found: Counter[str] = Counter()
+    left_out, at, watermark = 0, 0, 0
+    while at < len(arrival):
+        piece = arrival[at : at + dice.randint(1, 9)]
+        at += len(piece)
+        for number, tester in enumerate(testers):
+            mine = [int(i) for i in piece[shard_of[piece] == number]]
+            dice.shuffle(mine)
+            if mine:
+                payload = to_ipc(case.events.take(mine))
+                found, left_out = taken(tester.test(number, [Row(payload=payload)]), found, left_out)
+        latest = int(tick[piece].max()) - delay
+        for tester in testers if latest > watermark else ():
+            found, left_out = taken(tester.setWatermark(latest), found, left_out)
+        watermark = max(watermark, latest)
+    for tester in testers:
+        found, left_out = taken(tester.setWatermark(END), found, left_out)
+    return found, left_out
+
+
+def stand_in(job: Job) -> TwsTester:
+    """Spark's own stand-in; it is told that no packed row is late, as Spark does not know better either."""
+    return TwsTester(ShardProcessor(job), timeMode="EventTime", eventTimeExtractor=lambda _: END)
+
+
+def taken(made: list[Row], found: Counter[str], left_out: int) -> tuple[Counter[str], int]:
+    """Add what some rows hold."""
+    for row in made:
+        if row.kind == outputs.MATCHES:
+            found += rows(from_ipc(row.payload))
+        elif row.kind == outputs.BOOKS:
+            left_out += row.late + row.malformed
+    return found, left_out
+
+
+def in_batch(case: SparkCase, dice: Random) -> Counter[str]:
+    """What partitions find that are sorted as Spark sorts them."""
+    shards = dice.choice(SHARD_COUNTS)
+    job, shard_of = case.job(shards), case.shard_of(shards)
+    found: Counter[str] = Counter()
+    for number in range(shards):
+        events = case.events.take(np.flatnonzero(shard_of == number))
+        batches = iter(events.to_batches(max_chunksize=dice.randint(1, 9)))
+        found += sum((rows(pa.Table.from_batches([made])) for made in matching(job)(batches)), Counter())
+    return found
+
+
+def agree(cases: Iterator[SparkCase], dice: Random) -> int:
+    """Assert that all cases are the same in all ways; returns how many matches there were."""
+    matches = 0
+    for case in cases:
+        expected = case.expected()
+        matches += expected.total()
+        assert in_batch(case, dice) == expected, case
+        found, left_out = streamed(case, dice)
+        assert not left_out, case
+        if waits_for_the_end(case):
+            assert not found - expected, case
+        else:
+            assert found == expected, case
+    return matches
+
+
+def waits_for_the_end(case: SparkCase) -> bool:
+    """Whether matches wait for a window of events to close: no time closes it, and a stream has no end."""
+    registers = case.query.plan.registers
+    return case.query.plan.is_count_window and registers is not None and registers.has_late_ends
+
+
+def test_the_corpus_is_the_same_in_batch_and_in_a_stream():
+    assert agree(corpus(), Random(1)) > 200
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_worlds_are_the_same_in_batch_and_in_a_stream(seed):
+    """Four times fifty cases."""
+    assert agree(random_cases(50, seed), Random(seed)) > 100
+
+
+# --- one shard ------------------------------------------------------------------------------------------------------
+
+QUERY = compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10")
+SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("type", pa.string()), ("id", pa.int64())])
+JOB = Job(QUERY, SCHEMA, Roles("ts", None, "type", None), ("id",), "id", "matches", 1)
+
+
+def events(*some: tuple[int | None, str | None, str, int]) -> pa.Table:
+    """Events of the columns of ``JOB``."""
+    columns = list(zip(*some, strict=True)) or [()] * 4
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
+
+
+def test_events_wait_for_the_watermark_and_are_matched_in_order():
+    shard = Shard(JOB)
+    first = shard.take(events((5, "x", "B", 1), (3, "x", "A", 0)), None)
+    assert (first.results.num_rows, first.books.events, first.books.waiting) == (0, 0, 2)
+    assert shard.waits_until == 4
+    second = shard.take(events(), 5)  # what is at the watermark may still get company
+    assert (second.results.num_rows, second.books.events, second.books.waiting) == (0, 1, 1)
+    third = shard.take(events(), 6)
+    assert third.results.to_pylist() == [{"k": "x", "errors": 0, "start": 3, "end": 5, "missing": [], "a": 0, "b": 1}]
+    assert shard.waits_until is None
+
+
+def test_late_events_and_those_without_a_time_are_left_out_and_can_be_had():
+    shard = Shard(JOB)
+    shard.take(events((3, "x", "A", 0)), None)
+    found = shard.take(events((9, "x", "B", 1), (None, "x", "B", 2), (10, "x", "B", 3)), 10)
+    assert found.left_out.to_pylist() == [
+        {"ts": 9, "k": "x", "type": "B", "id": 1, "reason": "late"},
+        {"ts": None, "k": "x", "type": "B", "id": 2, "reason": "no time"},
+    ]
+    assert (found.books.late, found.books.malformed, found.books.waiting) == (1, 1, 1)
+
+
+def test_the_watermark_never_goes_back():
+    shard = Shard(JOB)
+    shard.take(events((3, "x", "A", 0)), 20)
+    again = Shard(JOB, state=shard.to_bytes())
+    assert again.take(events((12, "x", "B", 1)), 5).books.late == 1
+
+
+def test_events_without_a_key_are_counted():
+    shard = Shard(JOB)
+    shard.take(events((3, None, "A", 0), (4, None, "B", 1)), None)
+    found = shard.take(events(), 30)
+    assert (found.results.num_rows, found.books.events, found.books.without_key) == (0, 2, 2)
+
+
+def test_events_of_one_time_are_ordered_by_id_then_by_content():
+    table = pa.table({"id": [3, 1, 2, 1], "x": ["b", "b", None, "a"]})
+    ticks = np.array([7, 7, 7, 7])
+    assert in_order(table, ticks, ["id", "x"])[0].to_pylist() == [
+        {"id": 1, "x": "a"}, {"id": 1, "x": "b"}, {"id": 2, "x": None}, {"id": 3, "x": "b"},
+    ]  # fmt: skip
+    assert in_order(table, ticks, [])[0].equals(table)
+    assert in_order(table, np.array([4, 3, 2, 1]), ["id"])[1].tolist() == [1, 2, 3, 4]
+
+
+# --- state ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_state_says_what_it_is_and_is_never_pickled():
+    shard = Shard(JOB)
+    shard.take(events((3, "x", "A", 0), (30, "x", "A", 1)), None)
+    shard.take(events(), 20)
+    said = describe(shard.to_bytes())
+    assert (said["format"], said["events"], said["waiting"], said["watermark"]) == (1, 1, 1, 20)
+    assert said["query"] == f"{QUERY.plan.fingerprint()} within 10 ticks"
+    assert said["columns"] == "ts int64, k string, type string, id int64"
+    assert not any(code in shard.to_bytes() for code in (b"cpickle", b"cnumpy", b"ccopy_reg", b"\x80\x04\x95"))
+
+
+@pytest.mark.parametrize(
+    ("what", "other"),
+    [
+        ("query", {"query": compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 11")}),
+        ("query", {"query": compile_query("PATTERN SEQ(A a, C c) WHERE [k] WITHIN 10")}),
+        ("columns", {"schema": SCHEMA.append(pa.field("more", pa.int64()))}),
+        ("events shown as", {"bind": ("id", "type")}),
+        ("shards", {"shards": 2}),
+    ],
+)
+def test_the_checkpoint_of_another_query_is_refused(what, other):
+    shard = Shard(JOB)
+    shard.take(events(), 1)
+    with pytest.raises(DataError, match=f"ACEP-S012: the checkpoint is of another query or of other events: {what}"):
+        Shard(replace(JOB, **other), state=shard.to_bytes())
+
+
+def test_state_of_another_format_or_none_at_all_is_refused():
+    shard = Shard(JOB)
+    shard.take(events(), 1)
+    header, parts = blob.split(shard.to_bytes())
+    with pytest.raises(DataError, match="ACEP-S011: the checkpoint holds state of format 9"):
+        Shard(JOB, state=blob.joined({**header, "shard": 9}, parts))
+    with pytest.raises(DataError, match="ACEP-S010"):
+        Shard(JOB, state=b"something else")
+
+
+# --- moving columns -------------------------------------------------------------------------------------------------
+
+
+def test_packing_gives_each_shard_its_events_and_unpacking_gives_them_back():
+    dice = np.random.default_rng(5)
+    table = events(*((int(t), f"k{t % 7}", "A", i) for i, t in enumerate(dice.integers(0, 50, 300))))
+    shard = dice.integers(0, 4, 300)
+    batches = table.append_column(SHARD, pa.array(shard, pa.int32())).to_batches(max_chunksize=37)
+    packed = list(packer(SCHEMA)(iter(batches)))
+    assert [row["shard"] for batch in packed for row in batch.to_pylist()] == [0, 1, 2, 3]
+    for batch in packed:
+        for number, payload in zip(*(batch.column(i).to_pylist() for i in (0, 1)), strict=True):
+            assert from_ipc(payload)["id"].to_pylist() == np.flatnonzero(shard == number).tolist()
+    back = pa.Table.from_batches(unpacker(SCHEMA)(iter(packed)))
+    assert rows(back) == rows(table)
+
+
+def test_small_batches_are_put_together():
+    table = events(*((t, "x", "A", t) for t in range(100)))
+    assert [len(some) for some in gathered(iter(table.to_batches(max_chunksize=9)), rows=30)] == [36, 36, 28]
+    assert list(gathered(iter([]))) == []
+
+
+def test_a_partition_can_keep_books():
+    table = events((1, "x", "A", 0), (2, "x", "B", 1), (None, "x", "B", 2))
+    made = pa.Table.from_batches(accounting(JOB)(iter(table.to_batches())))
+    kinds = made["kind"].to_pylist()
+    assert sorted(set(kinds)) == ["books", "late", "matches"]
+    numbers = {name: sum(value or 0 for value in made[name].to_pylist()) for name in ("events", "matches", "malformed")}
+    assert numbers == {"events": 2, "matches": 1, "malformed": 1}
+
+
+def test_results_of_many_rows_are_cut_into_several(monkeypatch):
+    monkeypatch.setattr(outputs, "ROWS_AT_ONCE", 3)
+    shard = Shard(JOB)
+    shard.take(events(*((t, "x", "AB"[t % 2], t) for t in range(12))), None)
+    found = shard.take(events(), 100)
+    payloads = [row["payload"] for row in outputs.packed(0, found) if row["kind"] == outputs.MATCHES]
+    assert len(payloads) == -(-found.results.num_rows // 3) > 1
+    assert rows(pa.concat_tables(map(from_ipc, payloads))) == rows(found.results)
+
+
