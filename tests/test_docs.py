@@ -90,8 +90,19 @@ def test_output_may_be_left_out():
     assert not fits("a\nd", "a\nb\nd\n")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_examples_run_and_print_what_the_page_shows(path, tmp_path, monkeypatch):
+def needs_spark(path: Path) -> bool:
+    """Whether a page starts Spark in this process."""
+    return any(block.language == "python" and "acep_approx.spark" in block.text for block in blocks(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.xdist_group("spark")] if needs_spark(path) else []) for path in PAGES],
+    ids=name_of,
+)
+def test_examples_run_and_print_what_the_page_shows(path, tmp_path, monkeypatch, request):
+    if needs_spark(path):
+        request.getfixturevalue("spark")  # the one session of all tests
     monkeypatch.chdir(tmp_path)
     program = tmp_path / ".bin" / "acep"
     program.parent.mkdir()

@@ -112,7 +112,7 @@ def test_the_corpus_is_the_same_in_batch_and_in_a_stream():
 @pytest.mark.parametrize("seed", range(4))
 def test_random_worlds_are_the_same_in_batch_and_in_a_stream(seed):
     """Four times fifty cases."""
-    assert agree(random_cases(50, seed), Random(seed)) > 100
+    assert agree(random_cases(50, seed), Random(seed)) > 50
 
 
 # --- one shard ------------------------------------------------------------------------------------------------------

@@ -76,15 +76,30 @@ def demo(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the picture goes (a page of HTML).")
     ] = Path("acep-demo.html"),
     quiet: options.Quiet = False,
+    spark: options.Spark = False,
+    master: options.Master = None,
 ) -> None:
     """Show the main job on real data: matches with a missing event among US flights, and a picture of where they lie.
 
-    Takes a few seconds. Nothing is downloaded.
+    Takes a few seconds. With --spark: a history is learned from three months of flights, and the other nine are matched
+    as a stream, inside a budget, while the history learns on; takes a few minutes. Nothing is downloaded.
     """
+    options.check_master(master, spark=spark)
     if not output.parent.is_dir():
         raise UsageError(
             f"there is no folder {str(output.parent)!r} for the picture", code="ACEP-U016", hint="name another FILE"
         )
+    if spark:
+        from acep_approx.cli.spark_demo import demo_on_spark
+
+        _write(demo_on_spark(master, quiet=quiet), output)
+    else:
+        _demo_here(output, quiet=quiet)
+    if not quiet:
+        typer.echo(f"\npicture: {output.resolve()}")
+
+
+def _demo_here(output: Path, *, quiet: bool) -> None:
     if not quiet:
         say("reading the flights, and compiling the kernels if this is the first run (a few seconds) ...")
 
@@ -96,16 +111,17 @@ def demo(
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
         findings = explore(events, on_progress=progress.done)
-    page = picture(findings)
+    _write(picture(findings), output)
+    if not quiet:
+        _print_numbers(findings)
+        _print_found(events, findings)
+
+
+def _write(page: str, output: Path) -> None:
     try:
         output.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {str(output)!r}: {error.strerror}", code="ACEP-U012") from error
-    if quiet:
-        return
-    _print_numbers(findings)
-    _print_found(events, findings)
-    typer.echo(f"\npicture: {output.resolve()}")
 
 
 def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Findings:

@@ -13,7 +13,10 @@ from acep_approx.spark.shards import Shard, Taken
 
 
 def matching(job: Job) -> Callable[[Batches], Batches]:
-    """For ``mapInArrow`` over sorted partitions: events in, results out. Memory does not grow with the partition."""
+    """For ``mapInArrow`` over sorted partitions: events in, results out. Memory does not grow with the partition.
+
+    Events come with the columns of the job, whatever their names.
+    """
 
     def match(batches: Batches) -> Batches:
         for taken in _taken(job, batches):
@@ -35,5 +38,5 @@ def accounting(job: Job) -> Callable[[Batches], Batches]:
 def _taken(job: Job, batches: Batches) -> Iterator[Taken]:
     shard = Shard(job)
     for table in gathered(batches):
-        yield shard.take_sorted(table.select(job.schema.names).cast(job.schema))
+        yield shard.take_sorted(table.rename_columns(job.schema.names).cast(job.schema))
     yield shard.finish()

@@ -50,7 +50,8 @@ class Books:
 class Reading:
     """Where the counters of a matcher stand: two of them tell what happened in between.
 
-    ``granted`` run-steps, those ``on_passes`` over runs; ``points``, and those ``audited`` and ``kept``, since the
+    ``granted`` run-steps, those ``left`` of a batch, after which they are gone (of other budgets 0), and those
+    ``on_passes`` over runs; ``points``, and those ``audited`` and ``kept``, since the
     shedder was made; the others are of the whole stream.
     """
 
@@ -58,6 +59,7 @@ class Reading:
     shed: tuple[int, ...] = (0,) * len(REASONS)
     on_passes: float = 0.0
     granted: float = 0.0
+    left: float = 0.0
     points: int = 0
     audited: int = 0
     kept: int = 0
@@ -76,6 +78,7 @@ class Reading:
             tuple(shedding.counts.sum(axis=0).tolist()),
             shedding.on_passes,
             shedding.granted,
+            max(shedding.left, 0.0) if shedding.load.budget.unit == "ms/batch" else 0.0,
             len(shedding.points.joined("row")),
             int(sample.points.sum()) if sample else 0,
             int(sample.found.sum()) if sample else 0,
@@ -93,7 +96,7 @@ class Reading:
             "without_key": now.without_key - then.without_key,
             "points": self.points - before.points,
             "steps": steps,
-            "bound": round(self.granted - before.granted),
+            "bound": steps + round(self.left) if self.left or before.left else round(self.granted - before.granted),
             "live": now.live,
             "audited": self.audited - before.audited,
             "kept": self.kept - before.kept,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column
@@ -10,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
 from acep_approx.events.columns import plain_schema
+from acep_approx.events.roles import Roles
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -21,6 +25,12 @@ def arrow_schema(schema: StructType) -> pa.Schema:
         except PySparkException:  # a type that Arrow does not have; nobody can ask for it
             continue
     return plain_schema(pa.schema(fields), "the DataFrame")
+
+
+def carried_roles(roles: Roles, names: Sequence[str]) -> Roles:
+    """Roles of the columns that are carried; others may look as if they had one, and nobody asks for them."""
+    key, type_ = (name if name in names else None for name in (roles.key, roles.type))
+    return replace(roles, key=key, type=type_)
 
 
 def column(name: str) -> Column:

@@ -18,6 +18,7 @@ from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.refreshing import Refresher
 from acep_approx.budget.shedder import Load
 from acep_approx.budget.splitting import Need, Split, split
+from history.errors import HistoryError
 from history.store import is_history
 from history.versions import pointed, prune
 
@@ -55,7 +56,10 @@ class Driver:
         self.refresher = Refresher(self.job.query, self.job.plain, self.job.roles, load)
         saved = self.control / LEARNER
         if saved.exists():
-            self.refresher.go_on(saved.read_bytes())
+            try:
+                self.refresher.go_on(saved.read_bytes())
+            except ValueError:
+                log.warning("%s cannot be read: what runs are worth is learned anew", saved)
 
     def take(self, books: Sequence[Row], batch: int) -> None:
         """Learn from the books of a micro-batch."""
@@ -78,14 +82,22 @@ class Driver:
 
     def _refresh(self, refresher: Refresher, lessons: list[bytes], batch: int) -> None:
         refresher.take(batch, lessons)
-        home = self._history
         if refresher.is_due():
-            folder = refresher.refreshed().save(home, new_version=is_history(home))
-            prune(home, KEPT_VERSIONS, since=self._began_with() or 0)
-            log.info("micro-batch %d: the history is refreshed, %s", batch, folder)
+            self._save(refresher.refreshed(), batch)
         if refresher.shares is not None:
             refresher.shares.save(self.control)
         _replace(self.control / LEARNER, refresher.to_bytes())
+
+    def _save(self, made: HistoryGraph, batch: int) -> None:
+        """Add a version to the history; where that fails the workers go on with the last good one."""
+        home = self._history
+        try:
+            folder = made.save(home, new_version=is_history(home))
+            prune(home, KEPT_VERSIONS, since=self._began_with() or 0)
+        except (HistoryError, OSError) as error:
+            log.warning("micro-batch %d: the history could not be refreshed: %s", batch, error)
+        else:
+            log.info("micro-batch %d: the history is refreshed: %s", batch, folder)
 
     @property
     def _history(self) -> Path:

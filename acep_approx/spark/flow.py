@@ -88,16 +88,19 @@ class Flow:
         carried = self.events.select(*map(column, self.job.schema.names))
         number = (self.job.shards,) if self.job.shards else ()
         apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
-        names = (self.job.roles.time, *self.job.order)
-        return apart.sortWithinPartitions(*(column(name).asc_nulls_last() for name in names))
+        in_order = apart.sortWithinPartitions(*(column(name).asc_nulls_last() for name in self.job.order))
+        return in_order.toDF(*self._places)
 
     def _packed_by_shard(self) -> DataFrame:
         """Streaming: one row for the events of a shard."""
         number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
-        carried = self._in_time().select(
-            *map(column, self.job.schema.names), number.cast("int").alias(SHARD)
-        )
-        return carried.mapInArrow(packer(self.job.schema), PACKED)
+        carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
+        return carried.toDF(*self._places, SHARD).mapInArrow(packer(self.job.schema), PACKED)
+
+    @property
+    def _places(self) -> list[str]:
+        """Names for the columns that are carried: PySpark gives Python none whose name has a dot."""
+        return [f"_{place}" for place in range(len(self.job.schema))]
 
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""
@@ -126,6 +129,5 @@ class Flow:
             return self.events.withWatermark(time, self.watermark)
         number = column(time).cast("bigint")
         unit = self.job.roles.unit
-        is_nanoseconds = unit == "ns"
-        stamp = F.floor(number / 1000) if is_nanoseconds else number * TO_MICROSECONDS[unit]
+        stamp = F.call_function("div", number, F.lit(1000)) if unit == "ns" else number * TO_MICROSECONDS[unit]
         return self.events.withColumn(STAMP, F.timestamp_micros(stamp)).withWatermark(STAMP, self.watermark)

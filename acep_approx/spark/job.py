@@ -67,7 +67,7 @@ class Job:
         Of the columns that are carried through Spark, in their order there.
     roles : Roles
     order : tuple of str
-        Columns that order events of the same time.
+        Columns that order events, the time first.
     bind : str or tuple of str or None
         What stands for a bound event; see ``Matcher``.
     output : {"matches", "points", "counts"}

@@ -14,7 +14,7 @@ from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.roles import infer_roles
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.spark.columns import arrow_schema
+from acep_approx.spark.columns import arrow_schema, carried_roles
 from acep_approx.spark.flow import Flow
 from acep_approx.spark.job import Job, Spending
 
@@ -119,7 +119,7 @@ class SparkMatcher:
         job = Job(
             query=self.query,
             schema=pa.schema([schema.field(name) for name in carried]),
-            roles=roles,
+            roles=carried_roles(roles, carried),
             order=_order(schema, carried, roles.time, self.id),
             bind=bind,
             output=self.output,
@@ -180,9 +180,9 @@ def _check_time(schema: pa.Schema, time: str, *, is_stream: bool) -> None:
 
 
 def _order(schema: pa.Schema, carried: tuple[str, ...], time: str, id_: str | None) -> tuple[str, ...]:
-    """Columns that order events of the same time: the id, and whatever else can be put in order."""
-    plain = [name for name in carried if name != time and not pa.types.is_nested(schema.field(name).type)]
-    return tuple(dict.fromkeys([*((id_,) if id_ else ()), *plain]))
+    """Columns that order events: the time, which may be finer than ticks, the id, and what else can be put in order."""
+    plain = [name for name in carried if not pa.types.is_nested(schema.field(name).type)]
+    return tuple(dict.fromkeys([time, *((id_,) if id_ else ()), *plain]))
 
 
 def _why_together(query: Query) -> str:

@@ -21,7 +21,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def packer(schema: pa.Schema) -> Callable[[Batches], Batches]:
-    """For ``mapInArrow``: events of ``schema`` with a column ``SHARD`` in, rows of ``PACKED`` out.
+    """For ``mapInArrow``: columns of ``schema``, whatever their names, and ``SHARD`` in, rows of ``PACKED`` out.
 
     Complexity: O(events + rows · shards).
     """
@@ -30,7 +30,8 @@ def packer(schema: pa.Schema) -> Callable[[Batches], Batches]:
         for table in gathered(batches):
             shard = table.column(SHARD).combine_chunks().to_numpy()
             order = np.argsort(shard, kind="stable")
-            events = table.select(schema.names).cast(schema).take(pa.array(order)).combine_chunks()
+            events = table.drop_columns([SHARD]).rename_columns(schema.names).cast(schema)
+            events = events.take(pa.array(order)).combine_chunks()
             numbers, starts = np.unique(shard[order], return_index=True)
             ends = np.append(starts[1:], len(shard)).tolist()
             rows = [to_ipc(events.slice(a, b - a)) for a, b in zip(starts.tolist(), ends, strict=True)]

@@ -35,7 +35,7 @@ SETTINGS = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""Settings of every session that we start; see ``docs/how-to/spark.md`` for why."""
+"""Settings of every session that we start; see ``docs/spark.md`` for why."""
 
 
 def check_java(home: str | None = None) -> int:

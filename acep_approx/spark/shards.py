@@ -6,6 +6,7 @@ This is the step that Spark calls for every micro-batch, and it knows nothing of
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,8 @@ import pyarrow.compute as pc
 
 from acep_approx.budget.observing import Observer
 from acep_approx.errors import DataError
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.spark.blobs import join, split
@@ -184,6 +187,16 @@ class Shard:
             self.waiting = self.waiting.filter(pa.array(~is_ready)).combine_chunks()
         return in_order(ready, tick[is_ready], self.job.order)[0]
 
+    @staticmethod
+    def _run(matcher: Matcher, ready: pa.Table) -> Iterator[pa.Table]:
+        """Run a micro-batch as one batch: a budget of time is granted for each."""
+        pipeline = matcher.pipeline
+        assert pipeline is not None
+        first, rows = matcher.progress.events, ready.num_rows
+        source = open_source(ready.combine_chunks())
+        for batch in read_events(source, pipeline.roles, columns=pipeline.columns, batch_rows=rows, first_row=first):
+            yield from matcher.run(batch)
+
     def _match(self, ready: pa.Table, *, at_end: bool = False) -> tuple[pa.Table, Numbers]:
         """Run events in order; returns what they complete, and what it took."""
         if self._matcher is None:  # only now is it known how much there is to do
@@ -193,7 +206,7 @@ class Shard:
         before = Reading.of(matcher)
         tables = [self.job.results.empty_table()]
         if ready.num_rows:
-            tables.append(matcher.push(ready))
+            tables += self._run(matcher, ready)
         if self.watermark is not None:
             tables.append(matcher.pass_time(self.watermark))
         if at_end:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,19 +75,38 @@ def start(
             code="ACEP-S007",
             hint="read them with spark.readStream, or match them at once with events.transform(matcher)",
         )
-    control = Path(checkpoint) / CONTROL
+    # Spark may have been started in another folder
+    place, state, aside = Path(to).absolute(), Path(checkpoint).absolute(), Path(late).absolute() if late else None
+    control = state / CONTROL
     control.mkdir(parents=True, exist_ok=True)
     flow = _controlled(matcher, control).flow(events)
-    writer = Writer(flow, Path(to), None if late is None else Path(late), Driver(flow.job, control))
+    writer = Writer(flow, place, aside, Driver(flow.job, control))
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
-    stream = stream.option("checkpointLocation", str(checkpoint)).outputMode("append")
+    stream = stream.option("checkpointLocation", str(state)).outputMode("append")
     if until_done:
         stream = stream.trigger(availableNow=True)
     elif trigger is not None:
         stream = stream.trigger(processingTime=trigger)
-    if on_progress is not None:
-        events.sparkSession.streams.addListener(Listener(on_progress))
-    return stream.start()
+    if on_progress is None:
+        return stream.start()
+    sink = OwnProgress(on_progress)
+    events.sparkSession.streams.addListener(Listener(sink))
+    running = stream.start()
+    sink.query.set_result(running.name or running.id)
+    return running
+
+
+@dataclass
+class OwnProgress:
+    """Hands on the numbers of one query: a listener is told of all that run in its session."""
+
+    sink: Callable[[Progress], object]
+    query: Future[str] = field(default_factory=Future)
+
+    def __call__(self, progress: Progress) -> None:
+        """Hand them on, if they are of this query."""
+        if progress.query == self.query.result():
+            self.sink(progress)
 
 
 @dataclass

@@ -45,7 +45,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import LIMIT, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
-from acep_approx.spark.columns import arrow_schema, column
+from acep_approx.spark.columns import arrow_schema, carried_roles, column
 from acep_approx.spark.failures import clear_errors
 from history.graph import MOST_BUNDLES, Graph
 from history.packed import pack, unpack
@@ -159,6 +159,7 @@ class _Training:
         if id_ is not None and id_ not in schema.names:
             raise missing_column(id_, schema.names)
         columns = Matcher(plan, output="points").bind(schema, roles).columns
+        roles = carried_roles(roles, columns)
         order = tuple(dict.fromkeys([*((id_,) if id_ else ()), *(name for name in columns if name != roles.time)]))
         carried = [column(name) for name in dict.fromkeys([*columns, *order])]
         tick = tick_column(events.schema[roles.time].dataType, roles)

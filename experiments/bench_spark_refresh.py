@@ -1,0 +1,185 @@
+"""What refreshing a history costs while a stream runs, and what it brings when the stream changes.
+
+The stream is ``online_streams.swapped``: productive keys, rates and selectivities change at once. A history of what was
+before the change is frozen, or refreshed by what the shards see; one of what came after the change is the yardstick. A
+stream is refreshed micro-batch by micro-batch, so how soon it recovers depends on how long these are.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from acep_approx import Query, compile_query
+from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.spark.stream import start
+from experiments.bench_spark_plans import CORES, Done, Place, done, replay, steady
+from experiments.online_learning import LATER, RECOVERED, SOON, WINDOWS
+from experiments.online_streams import WINDOW, Drift, swapped
+from experiments.sase_report import Column, Report
+from experiments.sase_report import Row as Line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Ints = npt.NDArray[np.int64]
+
+BUDGET = "10%"
+COST = 1.05
+SECTIONS = 10
+"""Parts of what comes after the change."""
+OFF, ON, FRESH = "frozen", "refreshed", "fresh"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A stream that has come to its end: micro-batches, ticks of the match points found, versions of its history."""
+
+    batches: list[Done]
+    found: Ints
+    versions: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A stream that changes, its query and what an exact run takes."""
+
+    where: Place
+    stream: Drift
+    query: Query
+    exact: Ints
+    steps: float
+
+    @classmethod
+    def made(cls, where: Place, half: int, seed: int) -> Scene:
+        """Match all of it exactly."""
+        stream = swapped(seed, half)
+        query = compile_query(stream.query, engine="runs")
+        found = query.match(pa.concat_tables([stream.before, stream.after]))
+        ends = found.points().column("end").to_numpy()
+        return cls(where, stream, query, ends, found.work.steps / (2 * half))
+
+    def learned(self, events: pa.Table) -> Path:
+        """A history of some events."""
+        folder = self.where.new("history")
+        HistoryGraph(self.query).fit(events).save(folder)
+        return folder
+
+    def replayed(self, name: str, events: pa.Table, most: int, repeat: int = 1) -> DataFrame:
+        """Some events as a stream, as fast as they can be matched."""
+        options = {"speed": "max", "most": str(most), "repeat": str(repeat)}
+        return replay(self.where.spark, self.where.written(name, events), time="ts", **options)
+
+    def run(self, events: DataFrame, history: Path, *, learns: bool) -> Ran:
+        """Match a stream inside the budget, with a copy of the history."""
+        mine, to, checkpoint = (self.where.new(name) for name in ("history", "found", "checkpoint"))
+        shutil.copytree(history, mine)
+        matcher = self.query.spark(
+            time="ts", output="points", shards=CORES, watermark="1 millisecond",
+            budget=BUDGET, history=mine, learn=learns, full_work=self.steps,
+        )  # fmt: skip
+        query = start(matcher, events, to=to, checkpoint=checkpoint, until_done=True)
+        query.awaitTermination()
+        ends = [pq.read_table(file, columns=["end"]).column("end").to_numpy() for file in to.rglob("*.parquet")]
+        batches = done(query)
+        versions = max((one.progress.version for one in batches if one.progress is not None), default=0)
+        return Ran(batches, np.unique(np.concatenate([np.zeros(0, np.int64), *ends])), versions)
+
+
+def refresh(report: Report, where: Place, half: int, batches: tuple[int, int], repeats: int, seed: int) -> None:
+    """Duration of micro-batches with and without refresh; recall after a change.
+
+    Parameters
+    ----------
+    report : Report
+    where : Place
+    half : int
+        Events before the change, and after it.
+    batches : (int, int)
+        Micro-batches where the cost is measured, each as large as half a stream; and of half the stream that changes.
+    repeats : int
+        How often the cost is measured.
+    seed : int
+    """
+    scene = Scene.made(where, half, seed)
+    _cost(report, scene, batches[0], repeats)
+    _drift(report, scene, batches[1])
+
+
+def _cost(report: Report, scene: Scene, batches: int, repeats: int) -> None:
+    known = scene.learned(scene.stream.fresh)
+    half = len(scene.stream.after)
+    events = scene.replayed("steady", scene.stream.after, half, batches)
+    found: dict[str, list[float]] = {OFF: [], ON: []}
+    versions = 0
+    for turn in range(repeats):
+        for name in (OFF, ON)[:: -1 if turn % 2 else 1]:
+            ran = scene.run(events, known, learns=name == ON)
+            found[name].append(statistics.median(one.seconds for one in steady(ran.batches)))
+            versions = max(versions, ran.versions)
+    ratios = [on / off for on, off in zip(found[ON], found[OFF], strict=True)]
+    line: Line = {
+        "events": half,
+        "off": statistics.median(found[OFF]),
+        "on": statistics.median(found[ON]),
+        "ratio": statistics.median(ratios),
+        "least": min(ratios),
+        "most": max(ratios),
+        "wanted": COST,
+        "versions": versions,
+    }
+    columns = [
+        Column("events", "events a batch", ",d"),
+        Column("off", "frozen s", ".2f"),
+        Column("on", "refreshed s", ".2f"),
+        Column("ratio", "ratio", ".3f"),
+        Column("least", "least", ".3f"),
+        Column("most", "most", ".3f"),
+        Column("wanted", "wanted <=", ".2f"),
+        Column("versions", "versions", ",d"),
+    ]
+    note = f"budget {BUDGET}; medians over runs of {batches} micro-batches, in turns; versions: of the history in a run"
+    report.table("refresh_cost", "what refreshing adds to a micro-batch", [line], columns, note)
+
+
+def _drift(report: Report, scene: Scene, batches: int) -> None:
+    before, after = scene.stream.before, scene.stream.after
+    each = len(after) // batches
+    whole = scene.replayed("whole", pa.concat_tables([before, after]), each)
+    old = scene.learned(before)
+    runs = {
+        OFF: scene.run(whole, old, learns=False),
+        ON: scene.run(whole, old, learns=True),
+        FRESH: scene.run(scene.replayed("after", after, each), scene.learned(scene.stream.fresh), learns=False),
+    }
+    change, last = int(after.column("ts")[0].as_py()), int(after.column("ts")[-1].as_py())
+    edges = np.linspace(change, last + 1, SECTIONS + 1).astype(np.int64)
+    soon = change + WINDOWS * WINDOW
+    sections = [(f"tenth {n + 1}", *edges[n : n + 2]) for n in range(SECTIONS)]
+    sections += [(SOON, change, soon), (LATER, soon, last)]
+    lines = [_recall(scene.exact, name, first, end, runs) for name, first, end in sections]
+    of_all = lines[-1]
+    recovered = of_all[ON] / max(of_all[FRESH], 1e-9)
+    columns = [Column("part", "after the change"), Column("points", "points", ",d")]
+    columns += [Column(name, name, ".3f") for name in runs]
+    note = (
+        f"recall of match points, budget {BUDGET}, micro-batches of {each:,} events; refreshed / fresh {LATER}: "
+        f"{recovered:.2f}, wanted {RECOVERED}; frozen / fresh: {of_all[OFF] / max(of_all[FRESH], 1e-9):.2f}; "
+        f"versions: {runs[ON].versions}"
+    )
+    report.table("refresh_drift", f"{scene.stream.name}: after an abrupt change", lines, columns, note)
+
+
+def _recall(exact: Ints, name: str, first: int, end: int, runs: dict[str, Ran]) -> Line:
+    """Recall of all runs between two ticks."""
+    wanted = exact[(exact >= first) & (exact < end)]
+    shares = [float(np.isin(wanted, run.found).mean()) if len(wanted) else np.nan for run in runs.values()]
+    return {"part": name, "points": len(wanted), **dict(zip(runs, shares, strict=True))}

@@ -1,0 +1,83 @@
+"""The benchmarks on Spark run through, small; timings are printed, never asserted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from acep_approx import compile_query
+from acep_approx.events.roles import infer_roles
+from acep_approx.spark.blobs import from_ipc
+from acep_approx.spark.job import Job
+from acep_approx.spark.outputs import MATCHES, packed
+from acep_approx.spark.shards import Shard
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory):
+    from experiments.sase_report import Report
+
+    return Report(tmp_path_factory.mktemp("report"))
+
+
+def test_a_recorded_stream_is_the_same_in_any_parts():
+    """Micro-batches of a stream are made apart, and are of one stream."""
+    from experiments.bench_spark_throughput import APART, KEYS, events
+
+    some = events(300, 100, seed=1)
+    assert some.equals(events(300, 100, seed=1))
+    assert some.column("ts").cast("int64").to_pylist() == [APART * (n + 1) for n in range(300, 400)]
+    assert not some.column("k").equals(events(300, 100, seed=2).column("k"))
+    assert 0 <= min(some.column("k").to_pylist()) <= max(some.column("k").to_pylist()) < KEYS
+
+
+def test_a_step_outside_of_spark_finds_what_a_local_run_finds():
+    """Else its time would tell nothing."""
+    from experiments import bench_spark_throughput as bench
+
+    schema = bench.SCHEMA
+    query = compile_query(bench.QUERY.replace("500 ms", "20 s"))
+    job = Job(query, schema, infer_roles(schema, time="ts", key="k"), ("id", "type", "k"), "id", "matches", 2)
+    shop = bench.Shop(job)
+    parts = shop.run(bench.events(0, 40_000, 1), None)
+    assert min(vars(parts).values()) > 0
+    found = 0
+    for number in range(bench.CORES):
+        shard = Shard(job, number, shop.states[number])
+        taken = shard.take(job.schema.empty_table(), 10**12)
+        found += sum(len(from_ipc(row["payload"])) for row in packed(number, taken) if row["kind"] == MATCHES)
+    assert found == len(query.match(bench.events(0, 40_000, 1), time="ts", key="k")) > 100
+
+
+def test_recall_of_a_stream_that_is_played_again_and_again(tmp_path: Path):
+    """The second repetition has match points of runs that began in the first."""
+    from experiments.bench_spark_overload import Scene
+
+    first, later = np.array([False, False, True, False]), np.array([True, False, True, False])
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 3")
+    scene = Scene(None, tmp_path, query, tmp_path, 100, (first, later))  # type: ignore[arg-type]
+    assert scene.recall(np.array([102, 104, 104, 106, 108]), 0, 9) == (1.0, 4)
+    assert scene.recall(np.array([104, 108]), 3, 8) == (1 / 2, 2)
+    with pytest.raises(AssertionError, match="exact"):
+        scene.recall(np.array([100]), 0, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report, capsys):
+    """What is found is among the exact answer (asserted inside)."""
+    from experiments import bench_spark
+
+    assert spark is not None
+    bench_spark.run(list(bench_spark.PARTS), bench_spark.QUICK, report, seed=1)
+    printed = capsys.readouterr().out
+    for title in ("where the time of the cores goes", "3 times the capacity", "what refreshing adds", "abrupt change"):
+        assert title in printed
+    names = {path.stem for path in report.folder.iterdir()}
+    assert {"throughput", "shares", "overload", "refresh_cost", "refresh_drift"} <= names

@@ -1,0 +1,384 @@
+"""``acep run --spark``: the same words as a run here, and streams of files that grow in number."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from acep_approx import compile_query
+from acep_approx.budget.budget import Budget
+from acep_approx.cli import spark_demo, spark_stream
+from acep_approx.cli.main import app
+from acep_approx.cli.spark import is_folder
+from acep_approx.cli.spark_words import Numbers, budget_lines
+from acep_approx.errors import UsageError
+from acep_approx.spark.job import Spending
+from tests.test_spark_metrics import progress
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+spark_test = pytest.mark.xdist_group("spark")
+QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [user] AND b.x > a.x WITHIN 20 s ERRORS 1 WEIGHTS (a = 2, c = 2)"
+RISING = "PATTERN SEQ(A a, B b, C c) WHERE [user] AND b.x > a.x AND c.x > b.x WITHIN 100 s"
+MIDNIGHT = datetime(2024, 5, 1, tzinfo=UTC)
+
+
+def events(number: int, seed: int = 1) -> list[dict[str, Any]]:
+    """One event a second."""
+    dice = Random(seed)
+    return [
+        {
+            "ts": (MIDNIGHT + timedelta(seconds=n)).isoformat(),
+            "user": dice.choice("mnopq"),
+            "type": dice.choice("ABC"),
+            "x": dice.randrange(50),
+            "event": f"e{n:05}",
+        }
+        for n in range(number)
+    ]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """JSON lines; the file is there at once."""
+    draft = path.with_name(f".{path.name}")
+    draft.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    draft.rename(path)
+
+
+def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    """The same as Parquet."""
+    table = pa.Table.from_pylist(rows)
+    times = pa.array([datetime.fromisoformat(row["ts"]) for row in rows], pa.timestamp("us", "UTC"))
+    draft = path.with_name(f".{path.name}")
+    pq.write_table(table.set_column(0, "ts", times), draft)
+    draft.rename(path)
+
+
+def acep(*words: str) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, list(words))
+
+
+def found(text: str) -> Counter[str]:
+    """Results as a multiset, whatever their order."""
+    return Counter(json.dumps(json.loads(line), sort_keys=True) for line in text.splitlines())
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder to be in, with a file of events."""
+    monkeypatch.chdir(tmp_path)
+    write(Path("events.jsonl"), events(300))
+    return tmp_path
+
+
+# --- without Spark ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        ("--master local", "ACEP-S037", "--master"),
+        ("--id event", "ACEP-S071", "--id"),
+        ("--stream", "ACEP-S071", "--stream"),
+        ("--watermark 5s", "ACEP-S071", "--watermark"),
+        ("--spark --watermark 5s", "ACEP-S071", "--watermark"),
+        ("--spark --late x.jsonl", "ACEP-S071", "--late"),
+        ("--spark --budget 20% --learn", "ACEP-S071", "--learn"),
+        ("--spark --merge none", "ACEP-S072", "--merge"),
+        ("--spark --sort", "ACEP-S072", "--sort"),
+        ("--spark --report x.html", "ACEP-S072", "--report"),
+        ("--spark --output bundles", "ACEP-S072", "bundles"),
+        ("--spark --output compressed -o x", "ACEP-S072", "compressed"),
+        ("--spark --stream --limit 3", "ACEP-S072", "--limit"),
+        ("--spark --stream --trigger 5s --until-done", "ACEP-S072", "--trigger"),
+        ("--spark -o full", "ACEP-S073", "full"),
+        ("--spark -o new --format csv", "ACEP-S073", "csv"),
+        ("--spark -o new --output count", "ACEP-S073", "counts"),
+        ("--spark --stream -o new", "ACEP-S074", "--checkpoint"),
+        ("--spark --stream --checkpoint state", "ACEP-S074", "-o"),
+        ("--spark --stream -o new --checkpoint new", "ACEP-S074", "new"),
+        ("--spark --stream -o new --checkpoint events.jsonl/state", "ACEP-S074", "state"),
+        ("--spark --stream -o new --checkpoint state full", "ACEP-S070", "one folder"),
+    ],
+)
+def test_options_that_do_not_go_together(words, code, named):
+    Path("full").mkdir()
+    Path("full/x").touch()
+    refused = acep("run", QUERY, "events.jsonl", *words.split())
+    assert refused.exit_code == 2, refused.output
+    assert code in refused.output
+    assert named in refused.output
+
+
+def test_a_folder_is_told_by_its_name(tmp_path):
+    assert is_folder(tmp_path)
+    assert is_folder(tmp_path / "new")
+    assert not any(map(is_folder, (None, tmp_path / "new.csv", Path("/dev/null"), Path("events.jsonl"))))
+
+
+def test_a_stream_does_not_write_to_a_file():
+    with pytest.raises(UsageError, match="is a file"):
+        spark_stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None, None, True, None)
+
+
+def test_numbers_are_told_once():
+    told: list[int] = []
+    sink = spark_stream.Told([lambda now: told.append(now.batch)])
+    for batch in (0, 1, 1, 0, 3):
+        sink(progress(batch=batch, events=10, waiting=batch))
+    assert told == [0, 1, 3]
+    numbers = Numbers.of_stream(sink.totals)
+    assert (numbers.counts["events"], numbers.counts["waiting"]) == (30, 3)
+
+
+def test_a_budget_in_words():
+    observed = {"events": 100, "steps": 850, "bound": 1000, "shed_0": 20, "shed_2": 10, "audited": 40, "kept": 30}
+    numbers = Numbers.of_batch({**observed, "version": 3, "matches": None})
+    assert list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"))) == [
+        "budget of 10 steps/event, policy history, seed 0, history version 3",
+        "work: 850 run-steps of 1,000 allowed (85.0%)",
+        "shed: 30 runs: 20 born below the price, 10 bound on run-steps",
+        "estimated recall: 75% (40 match points audited)",
+    ]
+    nothing = list(budget_lines(Numbers.of_batch({}), Spending(Budget.parse("10 steps/event"))))
+    assert nothing[2] == "shed: 0 runs"
+    assert nothing[3].startswith("estimated recall: unknown: ")
+
+
+def test_ctrl_c_stops_the_stream():
+    class Stream:
+        asked = stopped = 0
+
+        def awaitTermination(self, timeout):
+            self.asked += 1
+            if self.asked == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+            return self.asked == 4
+
+        def stop(self):
+            self.stopped += 1
+
+    before = signal.getsignal(signal.SIGINT)
+    stream: Any = Stream()
+    assert spark_stream.wait(stream)
+    assert (stream.asked, stream.stopped) == (2, 1)
+    assert not spark_stream.wait(stream)
+    assert (stream.asked, stream.stopped) == (4, 1)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+# --- a batch ----------------------------------------------------------------------------------------------------
+
+
+@spark_test
+@pytest.mark.parametrize("output", ["matches", "points", "count"])
+def test_a_batch_gives_what_a_run_here_gives(spark, output):
+    bind = [] if output == "count" else ["--bind", "event"]
+    here = acep("run", QUERY, "events.jsonl", "--output", output, "--format", "jsonl", *bind)
+    there = acep("run", QUERY, "events.jsonl", "--output", output, "--format", "jsonl", "--spark", "--id", "event")
+    assert (here.exit_code, there.exit_code) == (0, 0), there.output
+    assert len(found(here.stdout)) > 1
+    assert found(there.stdout) == found(here.stdout)
+    same = [line for line in here.stderr.splitlines() if " with 0 errors" in line]
+    assert same == [line for line in there.stderr.splitlines() if " with 0 errors" in line]
+    assert "300 events read, 300 relevant" in there.stderr
+    ends = [row["end"] for row in map(json.loads, there.stdout.splitlines()) if "end" in row]
+    assert ends == sorted(ends)
+
+
+@spark_test
+def test_a_folder_is_written_by_the_workers(spark):
+    for form, read in (("parquet", spark.read.parquet), ("jsonl", spark.read.json)):
+        done = acep("run", QUERY, "events.jsonl", "--spark", "--id", "event", "-o", form, "--format", form)
+        assert done.exit_code == 0, done.output
+        rows = read(str(Path(form).absolute())).select("a", "b", "c").toArrow().to_pylist()
+        here = acep("run", QUERY, "events.jsonl", "--bind", "event", "--format", "jsonl", "-q").stdout
+        wanted = [{name: row[name] for name in "abc"} for row in map(json.loads, here.splitlines())]
+        assert Counter(map(str, rows)) == Counter(map(str, wanted))
+        assert f"{len(wanted):,} matches written to {form}" in done.stderr
+
+
+@spark_test
+def test_a_limit_and_a_budget(spark):
+    words = ("run", RISING, "events.jsonl", "--spark", "--id", "event", "--engine", "runs", "-o", "found.parquet")
+    done = acep(*words, "--limit", "3")
+    assert done.exit_code == 0, done.output
+    assert pq.read_table("found.parquet").num_rows == 3
+    assert "stopped after 3 matches, there are more" in done.stderr
+    within = acep(*words, "--budget", "3 steps/event", "--policy", "random", "--seed", "5")
+    assert within.exit_code == 0, within.output
+    assert "budget of 3 steps/event, policy random, seed 5" in within.stderr
+    assert "of 900 allowed" in within.stderr
+    everything = acep(*words).stderr
+    assert pq.read_table("found.parquet").num_rows > 0
+    assert everything.count(" matches") == 1
+
+
+@spark_test
+def test_errors_of_workers_are_ours(spark):
+    Path("broken.jsonl").write_text('{"ts": 1, "type": "A", "user": "m", "x": 3}\n{"ts": \n', encoding="utf-8")
+    refused = acep("run", QUERY, "broken.jsonl", "--spark")
+    assert refused.exit_code == 4, refused.output
+    assert "ACEP-D" in refused.stderr
+    assert "\tat " not in refused.stderr
+
+
+# --- a stream ---------------------------------------------------------------------------------------------------
+
+STREAM = ("--spark", "--stream", "--id", "event", "--shards", "2", "--watermark", "5 seconds")
+
+
+def of_stream(spark, folder="out") -> Counter[str]:
+    """The matches that a stream has written."""
+    table = spark.read.parquet(str(Path(folder).absolute())).select("errors", "a", "b", "c").toArrow()
+    return Counter(map(str, table.to_pylist()))
+
+
+def of_run(rows: list[dict[str, Any]]) -> Counter[str]:
+    """The matches that a run here finds."""
+    write(Path("all.jsonl"), rows)
+    listed = acep("run", QUERY, "all.jsonl", "--bind", "event", "--format", "jsonl", "-q").stdout
+    rows = [json.loads(line) for line in listed.splitlines()]
+    return Counter(str({name: row[name] for name in ("errors", "a", "b", "c")}) for row in rows)
+
+
+@spark_test
+def test_a_stream_goes_on_where_it_stopped(spark):
+    rows = events(300)
+    Path("in").mkdir()
+    write(Path("in/first.jsonl"), rows[:150])
+    words = ("run", QUERY, "in", *STREAM, "-o", "out", "--checkpoint", "state", "--late", "late", "--until-done")
+    first = acep(*words)
+    assert first.exit_code == 0, first.output
+    assert "6 events wait until the watermark has passed them" in first.stderr
+    write(Path("in/second.jsonl"), [rows[3], *rows[150:]])
+    second = acep(*words)
+    assert second.exit_code == 0, second.output
+    assert "1 event left out that came late" in second.stderr
+    late = spark.read.parquet(str(Path("late").absolute())).toArrow()
+    assert late["event"].to_pylist() == ["e00003"]
+    assert of_stream(spark) == of_run(rows[:294])  # the last ones wait for the watermark
+    write(Path("in/third.jsonl"), events(310)[300:])
+    other = acep("run", RISING, "in", *STREAM, "-o", "other", "--checkpoint", "state", "--until-done")
+    assert (other.exit_code, "ACEP-S012" in other.stderr) == (4, True), other.output
+
+
+@spark_test
+def test_a_stream_that_grows_until_it_is_stopped(spark):
+    rows = events(200)
+    Path("in").mkdir()
+    write_parquet(Path("in/1.parquet"), rows[:100])
+    seen: list[str] = []
+    is_over = threading.Event()
+
+    def meanwhile() -> None:
+        while not is_over.wait(0.1):
+            if Path("out").exists() and not Path("in/2.parquet").exists():
+                write_parquet(Path("in/2.parquet"), rows[100:])
+            with contextlib.suppress(OSError), urlopen("http://127.0.0.1:19464/metrics") as page:
+                numbers = page.read().decode()
+                if "194.0" in numbers:
+                    seen.append(numbers)
+                    os.kill(os.getpid(), signal.SIGINT)
+                    break
+
+    watcher = threading.Thread(target=meanwhile)
+    watcher.start()
+    words = ("-o", "out", "--checkpoint", "state", "--trigger", "1 second", "--metrics-port", "19464")
+    stopped = acep("run", QUERY, "in", *STREAM, *words)
+    is_over.set()
+    watcher.join()
+    assert stopped.exit_code == 130, stopped.output
+    assert "194 events read" in stopped.stderr
+    assert "batch 0: " in stopped.stderr
+    assert of_stream(spark) == of_run(rows[:194])
+    assert seen
+
+
+# --- what the README and the demo show ----------------------------------------------------------------------------
+
+
+@spark_test
+def test_the_commands_of_the_readme(spark):
+    page = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    section = page.partition("\n## On Spark\n")[2].partition("\n## ")[0]
+    commands = [shlex.split(line) for line in re.search(r"```sh\n(.*?)```", section, re.DOTALL)[1].splitlines()]
+    dice = Random(5)
+    visits = [
+        {
+            "ts": ts,
+            "shop": dice.randrange(9),
+            "type": dice.choice(["View", "Basket", "Pay"]),
+            "price": dice.randrange(99),
+        }
+        for ts in range(6000)
+    ]
+    Path("purchases.acep").write_text(
+        "PATTERN SEQ(View v, Basket b, Pay p) WHERE [shop] AND b.price > v.price AND p.price > b.price WITHIN 90",
+        encoding="utf-8",
+    )
+    Path("shops").mkdir()
+    write(Path("past.jsonl"), visits[:3000])
+    for name in ("today.jsonl", "shops/today.jsonl"):
+        write(Path(name), visits[3000:])
+    for program, *words in commands[:-1]:
+        done = acep(*words)
+        assert (program, done.exit_code) == ("acep", 0), done.output
+    assert pq.read_table("found.parquet").num_rows > 0
+    assert sum(of_any("stream", spark).values()) > 0
+    assert commands[-1] == ["acep", "demo", "--spark"]
+
+
+def of_any(folder: str, spark) -> Counter[str]:
+    """The rows that a stream has written."""
+    return Counter(map(str, spark.read.parquet(str(Path(folder).absolute())).toArrow().to_pylist()))
+
+
+@spark_test
+def test_the_demo_in_small(spark, monkeypatch):
+    import pyarrow.compute as pc
+
+    from acep_approx.events.demo import flights
+
+    def some() -> pa.Table:
+        events = flights()
+        begin, end = datetime(2013, 3, 22, tzinfo=UTC), datetime(2013, 4, 12, tzinfo=UTC)
+        return events.filter(pc.and_(pc.greater(events["ts"], begin), pc.less(events["ts"], end)))
+
+    monkeypatch.setattr("acep_approx.events.demo.flights", some)
+    monkeypatch.setattr(spark_demo, "SECONDS", 4)
+    monkeypatch.setattr(spark_demo, "LEAST_BATCHES", 2)
+    monkeypatch.setattr(spark_demo, "BUDGET", "50%")  # of so few events little can be learned
+    before = set(Path(gettempdir()).glob("acep-demo-*"))
+    shown = acep("demo", "--spark", "-o", "demo.html")
+    assert shown.exit_code == 0, shown.output
+    numbers = re.findall(r"([\d,]+) +│ +(?:\d+%)? +│", shown.stdout)
+    exact, random, frozen, refreshed = (int(number.replace(",", "")) for number in numbers)
+    query = compile_query(spark_demo.QUERY)
+    now = some().drop_columns(["key"])
+    now = now.filter(pc.greater_equal(now["ts"], spark_demo.NOW_BEGINS))
+    assert exact == query.match(now).points().num_rows
+    assert max(random, frozen, refreshed) < exact
+    assert refreshed > 0
+    assert Path("demo.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert set(Path(gettempdir()).glob("acep-demo-*")) <= before
+    assert {path.name for path in Path().iterdir()} == {"demo.html", "events.jsonl"}
