@@ -35,4 +35,9 @@ def carried_roles(roles: Roles, names: Sequence[str]) -> Roles:
 
 def column(name: str) -> Column:
     """A column by its name, dots and all."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A column's name where Spark would take a dot for a field of a struct."""
+    return "`" + name.replace("`", "``") + "`"

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from acep_approx.errors import UsageError
 from acep_approx.spark import outputs
 from acep_approx.spark.batch import accounting, matching
-from acep_approx.spark.columns import column
+from acep_approx.spark.columns import column, quoted
 from acep_approx.spark.job import Job
 from acep_approx.spark.packing import PACKED, SHARD, packer, unpacker
 
@@ -125,9 +125,17 @@ class Flow:
                 code="ACEP-S004",
                 hint=f"events.withWatermark({time!r}, '10 seconds'), or watermark='10 seconds' (--watermark)",
             )
-        if dict(self.events.dtypes)[time].startswith("timestamp"):
-            return self.events.withWatermark(time, self.watermark)
-        number = column(time).cast("bigint")
-        unit = self.job.roles.unit
-        stamp = F.call_function("div", number, F.lit(1000)) if unit == "ns" else number * TO_MICROSECONDS[unit]
-        return self.events.withColumn(STAMP, F.timestamp_micros(stamp)).withWatermark(STAMP, self.watermark)
+        kind = dict(self.events.dtypes)[time]
+        if kind == "timestamp":
+            return self.events.withWatermark(quoted(time), self.watermark)
+        stamp = F.timestamp_micros(_microseconds(column(time), kind, self.job.roles.unit))
+        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, self.watermark)
+
+
+def _microseconds(time: Column, kind: str, unit: str | None) -> Column:
+    """A time since 1970 that has no zone, or is a number; plain ticks are taken for milliseconds."""
+    if kind == "timestamp_ntz":  # a cast would take it for a time of the session's zone
+        seconds = (time - F.expr("TIMESTAMP_NTZ'1970-01-01'")).cast("interval second").cast("decimal(20, 6)")
+        return (seconds * 10**6).cast("bigint")
+    number = time.cast("bigint")
+    return F.call_function("div", number, F.lit(1000)) if unit == "ns" else number * TO_MICROSECONDS[unit]
