@@ -205,7 +205,7 @@ class Shop:
         parts = Parts()
         clock = _Clock()
         shard = pa.array(table.column("k").to_numpy() % CORES, pa.int32())
-        carried = table.append_column(SHARD, shard).to_batches(max_chunksize=100_000)
+        carried = table.select(self.job.schema.names).append_column(SHARD, shard).to_batches(max_chunksize=100_000)
         clock.lap()
         rows = pa.Table.from_batches(list(packer(self.job.schema)(iter(carried))))
         parts.arrow += clock.lap()
