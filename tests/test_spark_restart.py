@@ -32,7 +32,7 @@ from tests.spark_cases import rows
 pytestmark = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.slow,
-    pytest.mark.skipif("ACEP_SPARK_KILLS" not in os.environ, reason="takes minutes: ACEP_SPARK_KILLS=20 says how often"),
+    pytest.mark.skipif("ACEP_SPARK_KILLS" not in os.environ, reason="takes minutes: ACEP_SPARK_KILLS=20"),
 ]
 
 KILLS = int(os.environ.get("ACEP_SPARK_KILLS", "0"))
