@@ -24,9 +24,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from rich.markup import escape
 
 from acep_approx import compile_query
+from acep_approx.events.ipc import from_ipc
 from acep_approx.matching.matcher import Matcher
 from acep_approx.spark import outputs
-from acep_approx.spark.blobs import from_ipc
 from acep_approx.spark.metrics import observed
 from acep_approx.spark.packing import SHARD, Batches, packer, unpacker
 from acep_approx.spark.shards import Shard

@@ -22,7 +22,7 @@ from acep_approx.errors import AcepError
 from acep_approx.events.demo import flights
 from acep_approx.events.roles import infer_roles
 from acep_approx.spark.columns import arrow_schema
-from acep_approx.spark.training import PORTION_OF, TICK, _rising, _Training, log, portion_column, train_history
+from acep_approx.spark.training import _Training, log, train_history
 from experiments.bench_spark_plans import Place, spread
 from experiments.bench_spark_throughput import identity
 from experiments.sase_report import Column, Report
@@ -139,13 +139,7 @@ def _pass(past: DataFrame) -> float:
     begun = time.perf_counter()
     job = _Training.of(past, plan, infer_roles(arrow_schema(past.schema), time="ts"), None)
     _, total = job.end()
-    number = portions(plan, total)
-    keys = [job.roles.column(e.name) for e in plan.query.equivalences]
-    tasks = int(past.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    apart = job.events.withColumn(PORTION_OF, portion_column(job.events, keys, number))
-    apart = apart.repartitionById(min(tasks, number), PORTION_OF)
-    in_order = apart.sortWithinPartitions(*_rising([PORTION_OF, TICK, *job.order]))
-    kept = in_order.select(PORTION_OF, TICK, *job.schema.names)
+    kept = job.in_portions(portions(plan, total))
     passed = kept.mapInArrow(identity, from_arrow_schema(arrow_schema(kept.schema)))
     passed.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - begun

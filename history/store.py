@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from history.bundles import Bundles
 from history.errors import HistoryError
+from history.files import replace_file
 from history.graph import Graph
 from history.packed import BUNDLES, map_rows, maps_of
 from history.vectors import Scheme
@@ -290,9 +291,7 @@ def _write(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    pointer = home / f".{LATEST}-{_name(version)}"
-    pointer.write_text(_name(version) + "\n", encoding="utf-8")
-    pointer.replace(home / LATEST)
+    replace_file(home / LATEST, f"{_name(version)}\n".encode())
     return folder
 
 

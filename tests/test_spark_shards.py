@@ -14,11 +14,12 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from acep_approx import DataError, compile_query
+from acep_approx.events.ipc import from_ipc, to_ipc
 from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
 from acep_approx.spark import outputs
 from acep_approx.spark.batch import accounting, matching
-from acep_approx.spark.blobs import describe, from_ipc, to_ipc
+from acep_approx.spark.blobs import describe
 from acep_approx.spark.job import Job
 from acep_approx.spark.order import in_order
 from acep_approx.spark.packing import SHARD, gathered, packer, unpacker

@@ -248,6 +248,16 @@ def test_a_history_is_the_same_as_here(spark, tmp_path, partitions, shards, orde
 
 
 @spark_test
+def test_the_time_may_have_any_name(spark, tmp_path):
+    from acep_approx.spark.training import train_history
+
+    some = EVENTS.slice(0, 500).rename_columns(["event.ts" if name == "ts" else name for name in EVENTS.column_names])
+    known = HistoryGraph(QUERY).fit(some, time="event.ts")
+    found = train_history(spark.createDataFrame(shuffled(some, 1)), QUERY, time="event.ts", id="id")
+    assert files(found, tmp_path / "spark") == files(known, tmp_path / "here")
+
+
+@spark_test
 def test_only_the_end_of_a_long_past_comes_to_the_driver(spark, tmp_path, monkeypatch):
     """Here with a window of bundles, no key, and times that Spark does not know as such."""
     from acep_approx.spark import training

@@ -23,8 +23,10 @@ from acep_approx.budget.learner import Brought, Seen
 from acep_approx.budget.policies import lots
 from acep_approx.budget.sampling import Reader, Rows
 from acep_approx.budget.shedder import Load, Shedder, _first_price
+from acep_approx.events.ipc import from_ipc, to_ipc
 from acep_approx.matching.kernel_shed import FACTOR
 from acep_approx.matching.shedding import Allowance
+from history.files import replace_file
 from rl.records import Events
 
 if TYPE_CHECKING:
@@ -63,9 +65,7 @@ class Shares:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``shares.json``; who reads sees the one before or this one."""
-        draft = Path(folder) / f".{FILE}-{os.getpid()}"
-        draft.write_text(json.dumps({"share": self.share, "passed": self.passed}), encoding="utf-8")
-        draft.replace(Path(folder) / FILE)
+        replace_file(Path(folder) / FILE, json.dumps(vars(self)).encode())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self | None:
@@ -128,15 +128,12 @@ def rows_to_bytes(rows: Rows, header: dict[str, Any]) -> bytes:
         else:
             columns |= {f"{column.name}.{number}": pa.array(each) for number, each in enumerate(values)}
     table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(header)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return to_ipc(table, compression="zstd")
 
 
 def rows_of(raw: bytes) -> tuple[Rows, dict[str, Any]]:
     """What ``rows_to_bytes`` wrote."""
-    table = pa.ipc.open_stream(raw).read_all()
+    table = from_ipc(raw)
     header: dict[str, Any] = json.loads(table.schema.metadata[KEY])
     found: dict[str, npt.NDArray[Any]] = {}
     for column in fields(Rows):

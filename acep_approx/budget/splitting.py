@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.budget.budget import Budget
+from history.files import replace_file
 
 Floats = npt.NDArray[np.float64]
 FILE = "weights.json"
@@ -97,10 +98,7 @@ class Split:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``weights.json``; who reads sees the one before or this one."""
-        home = Path(folder)
-        draft = home / f".{FILE}-{os.getpid()}"
-        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        draft.replace(home / FILE)
+        replace_file(Path(folder) / FILE, json.dumps(asdict(self)).encode())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], shards: int) -> Self:

@@ -95,7 +95,7 @@ def demo_on_spark(master: str | None, *, quiet: bool) -> str:
     from acep_approx.spark.session import check_spark, session
 
     check_spark(streaming=True)
-    events = flights().drop_columns(["key"])  # the planes play no part
+    events = flights()
     is_past = pc.less(events["ts"], NOW_BEGINS)
     past, now = events.filter(is_past), events.filter(pc.invert(is_past))
     if not quiet:

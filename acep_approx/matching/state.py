@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.errors import DataError
+from acep_approx.events.ipc import from_ipc, to_ipc
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.matching.blob import joined, split
@@ -94,7 +95,7 @@ def restore(new: Callable[[pa.Schema, Roles], Pipeline], saved: Header, arrays: 
     """
     if not saved["bound"]:
         return None
-    schema = _table(arrays["schema"]).schema
+    schema = from_ipc(arrays["schema"]).schema
     pipeline = new(schema, Roles(**saved["roles"]))
     preparer, recent = pipeline.preparer, pipeline.recent
     for mask in saved["classes"][1:]:
@@ -104,7 +105,7 @@ def restore(new: Callable[[pa.Schema, Roles], Pipeline], saved: Header, arrays: 
     preparer.set_counters(arrays["counters"], room=max(preparer.slots, 1))
     preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
     recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
-    recent.data = _table(arrays["recent_data"])
+    recent.data = from_ipc(arrays["recent_data"])
     pipeline.go_on(saved["pipeline"])
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
     pipeline.engine.restore(saved["engine"], engine, preparer.classes)
@@ -136,18 +137,11 @@ def _meaning(plan: Plan) -> list[Any]:
 
 
 def _raw(table: pa.Table) -> Any:
-    """A table as an array of bytes (Arrow IPC stream)."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return np.frombuffer(sink.getvalue(), np.uint8)
-
-
-def _table(raw: Any) -> pa.Table:
-    return pa.ipc.open_stream(pa.py_buffer(raw)).read_all()
+    """A table as an array of bytes."""
+    return np.frombuffer(to_ipc(table), np.uint8)
 
 
 def _batch(raw: Any) -> pa.RecordBatch:
-    table = _table(raw).combine_chunks()
+    table = from_ipc(raw).combine_chunks()
     batches = table.to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

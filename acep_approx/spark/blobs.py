@@ -1,6 +1,6 @@
-"""Bytes that travel through Spark: tables as Arrow streams, and the state of a shard.
+"""The state of a shard, as bytes that Spark keeps.
 
-The state is a JSON header and bytes (``matching.blob``), never pickle: another version can tell that it cannot read it,
+It is a JSON header and bytes (``matching.blob``), never pickle: another version can tell that it cannot read it,
 and people can see what is in a checkpoint.
 """
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.errors import DataError
+from acep_approx.events.ipc import from_ipc, to_ipc
 from acep_approx.matching import blob
 
 FORMAT = 1
@@ -39,7 +40,7 @@ def split(state: bytes) -> tuple[dict[str, Any], bytes, pa.Table]:
             code="ACEP-S011",
             hint="go on with the version that wrote it, or start the query with a new checkpoint directory",
         )
-    return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"].tobytes())
+    return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"])
 
 
 def describe(state: bytes) -> dict[str, Any]:
@@ -67,17 +68,3 @@ def _parts(state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     except (ValueError, KeyError) as error:
         raise DataError("these bytes are not the state of a shard", code="ACEP-S010") from error
     return header, parts
-
-
-def to_ipc(table: pa.Table) -> bytes:
-    """A table as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def from_ipc(data: bytes) -> pa.Table:
-    """The table of an Arrow stream."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()

@@ -38,6 +38,16 @@ def column(name: str) -> Column:
     return F.col(quoted(name))
 
 
+def places(schema: pa.Schema) -> list[str]:
+    """Names for columns that are carried to Python: PySpark gives it none whose name has a dot."""
+    return [f"_{place}" for place in range(len(schema))]
+
+
+def rising(names: Sequence[str]) -> list[Column]:
+    """The order of ``spark.order``: by these columns, nulls last."""
+    return [column(name).asc_nulls_last() for name in names]
+
+
 def quoted(name: str) -> str:
     """A column's name where Spark would take a dot for a field of a struct."""
     return "`" + name.replace("`", "``") + "`"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.refreshing import Refresher
-from acep_approx.budget.shedder import Load
 from acep_approx.budget.splitting import Need, Split, split
 from history.errors import HistoryError
+from history.files import replace_file
 from history.store import is_history
 from history.versions import pointed, prune
 
@@ -51,8 +50,7 @@ class Driver:
         spending = self.job.spending
         if spending is None or not spending.learns or self.job.query.plan.registers is None:
             return
-        known = self._began()
-        load = Load(spending.budget, known, spending.policy, seed=spending.seed, full_work=spending.full_work)
+        load = spending.load(spending.budget, self._began())
         self.refresher = Refresher(self.job.query, self.job.plain, self.job.roles, load)
         saved = self.control / LEARNER
         if saved.exists():
@@ -86,7 +84,7 @@ class Driver:
             self._save(refresher.refreshed(), batch)
         if refresher.shares is not None:
             refresher.shares.save(self.control)
-        _replace(self.control / LEARNER, refresher.to_bytes())
+        replace_file(self.control / LEARNER, refresher.to_bytes())
 
     def _save(self, made: HistoryGraph, batch: int) -> None:
         """Add a version to the history; where that fails the workers go on with the last good one."""
@@ -109,17 +107,10 @@ class Driver:
         """The version of the history that the job began with, also after a restart; None: nothing was known."""
         place, home = self.control / BEGAN, self._history
         if not place.exists():
-            _replace(place, json.dumps(pointed(home) if is_history(home) else None).encode())
+            replace_file(place, json.dumps(pointed(home) if is_history(home) else None).encode())
         version: int | None = json.loads(place.read_text(encoding="utf-8"))
         return version
 
     def _began(self) -> HistoryGraph | None:
         version = self._began_with()
         return HistoryGraph.load(self._history, self.job.query, version=version) if version is not None else None
-
-
-def _replace(place: Path, content: bytes) -> None:
-    """Write a file at once."""
-    draft = place.with_name(f".{place.name}-{os.getpid()}")
-    draft.write_bytes(content)
-    draft.replace(place)

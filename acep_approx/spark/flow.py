@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from acep_approx.errors import UsageError
 from acep_approx.spark import outputs
 from acep_approx.spark.batch import accounting, matching
-from acep_approx.spark.columns import column, quoted
+from acep_approx.spark.columns import column, places, quoted, rising
 from acep_approx.spark.job import Job
 from acep_approx.spark.packing import PACKED, SHARD, packer, unpacker
 
@@ -88,19 +88,13 @@ class Flow:
         carried = self.events.select(*map(column, self.job.schema.names))
         number = (self.job.shards,) if self.job.shards else ()
         apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
-        in_order = apart.sortWithinPartitions(*(column(name).asc_nulls_last() for name in self.job.order))
-        return in_order.toDF(*self._places)
+        return apart.sortWithinPartitions(*rising(self.job.order)).toDF(*places(self.job.schema))
 
     def _packed_by_shard(self) -> DataFrame:
         """Streaming: one row for the events of a shard."""
         number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
         carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
-        return carried.toDF(*self._places, SHARD).mapInArrow(packer(self.job.schema), PACKED)
-
-    @property
-    def _places(self) -> list[str]:
-        """Names for the columns that are carried: PySpark gives Python none whose name has a dot."""
-        return [f"_{place}" for place in range(len(self.job.schema))]
+        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema), PACKED)
 
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""

@@ -55,6 +55,10 @@ class Spending:
     full_work: float | None = None
     learns: bool = False
 
+    def load(self, budget: Budget, history: HistoryGraph | None, shard: int = 0) -> Load:
+        """The load of a part of the job that has this budget; ``shard`` moves the seed."""
+        return Load(budget, history, self.policy, self.audit, self.seed + shard, full_work=self.full_work)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -98,29 +102,17 @@ class Job:
             return 1.0
         return Split.load(self.spending.control, self.shards).weight(shard, events)
 
-    def load(self, shard: int, weight: float) -> Load | None:
-        """The load of a shard of some weight in this micro-batch."""
-        if self.spending is None:
-            return None
-        spending = self.spending
-        return Load(
-            shard_budget(spending.budget, weight, max(self.shards, 1), spending.cores),
-            self.history(),
-            spending.policy,
-            spending.audit,
-            spending.seed + shard,  # the audited cells of shards are chosen apart
-            full_work=spending.full_work,
-        )
-
     def shedder(self, shard: int, weight: float) -> Shedder | None:
         """What a shard of some weight sheds with in this micro-batch; None where nothing is shed."""
-        load, plan = self.load(shard, weight), self.query.plan
-        if load is None or plan.registers is None:
+        spending, plan, shards = self.spending, self.query.plan, max(self.shards, 1)
+        if spending is None or plan.registers is None:
             return None
-        if self.spending is None or not self.spending.learns:
+        # the audited cells of shards are chosen apart
+        load = spending.load(shard_budget(spending.budget, weight, shards, spending.cores), self.history(), shard)
+        if not spending.learns:
             return Shedder(plan, load)
-        shares = Shares.load(self.spending.control) if self.spending.control else None
-        return Observer(plan, load, shares, max(self.shards, 1))
+        shares = Shares.load(spending.control) if spending.control else None
+        return Observer(plan, load, shares, shards)
 
     def matcher(self, shard: int = 0, weight: float = 1.0, state: bytes | None = None) -> Matcher:
         """The matcher of a shard, ready for its next events."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.spark.blobs import to_ipc
+from acep_approx.events.ipc import to_ipc
 from acep_approx.spark.books import Books
 from acep_approx.spark.job import Job
 from acep_approx.spark.shards import REASON, Taken

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.spark.blobs import from_ipc, to_ipc
+from acep_approx.events.ipc import from_ipc, to_ipc
 
 SHARD = "_acep_shard"
 """The column that says which shard an event belongs to."""

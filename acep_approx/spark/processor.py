@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from acep_approx.spark.blobs import from_ipc
+from acep_approx.events.ipc import from_ipc
 from acep_approx.spark.job import Job
 from acep_approx.spark.outputs import packed
 from acep_approx.spark.shards import Shard, ticks_per_millisecond
@@ -59,7 +59,8 @@ class ShardProcessor(StatefulProcessor):
         known, per_millisecond = timers.getCurrentWatermarkInMs(), ticks_per_millisecond(self.job)
         taken = shard.take(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
         self._state.update((shard.to_bytes(),))
-        self._wake(None if shard.waits_until is None else -(-shard.waits_until // per_millisecond))
+        until = shard.waits_until
+        self._wake(None if until is None else -(-until // per_millisecond))
         for row in packed(number, taken):
             yield Row(**row)
 

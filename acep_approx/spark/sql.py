@@ -23,7 +23,7 @@ from acep_approx.matching.planner import Plan, plan
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.spark.columns import arrow_schema
+from acep_approx.spark.columns import arrow_schema, quoted
 from acep_approx.spark.job import Job, Spending
 from acep_approx.spark.matcher import SparkMatcher
 from acep_approx.spark.shards import Shard
@@ -166,8 +166,7 @@ def _is_time(type_: Any) -> bool:
 
 def _column(name: str, *, is_time: bool) -> SelectedColumn:
     """A column as the worker gets it: times as numbers, or Python would turn them into the local time of a machine."""
-    quoted = "`" + name.replace("`", "``") + "`"
-    return SelectedColumn(f"unix_micros({quoted})" if is_time else quoted, alias=name)
+    return SelectedColumn(f"unix_micros({quoted(name)})" if is_time else quoted(name), alias=name)
 
 
 def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:

@@ -158,5 +158,5 @@ def _controlled(matcher: SparkMatcher, control: Path) -> SparkMatcher:
     spending = matcher.spending
     if spending is None:
         return matcher
-    history = spending.history or (str((control / "history").absolute()) if spending.learns else None)
-    return replace(matcher, spending=replace(spending, control=str(control.absolute()), history=history))
+    history = spending.history or (str(control / "history") if spending.learns else None)
+    return replace(matcher, spending=replace(spending, control=str(control), history=history))

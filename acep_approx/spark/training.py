@@ -45,7 +45,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import LIMIT, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
-from acep_approx.spark.columns import arrow_schema, carried_roles, column
+from acep_approx.spark.columns import arrow_schema, carried_roles, column, places, rising
 from acep_approx.spark.failures import clear_errors
 from history.graph import MOST_BUNDLES, Graph
 from history.packed import pack, unpack
@@ -201,19 +201,24 @@ class _Training:
 
     def _collected(self, since: int, total: int) -> Past:
         """The events from a tick on, in order."""
-        some = self.events.filter(F.col(TICK) >= since).orderBy(*_rising([TICK, *self.order]))
+        some = self.events.filter(F.col(TICK) >= since).orderBy(*rising([TICK, *self.order]))
         table = some.select(*(column(name) for name in self.schema.names)).toArrow().cast(self.schema)
         return Past(self.plan, table, vars(self.roles).copy(), skipped=total - len(table))
 
-    def counted(self, blank: Graph, number: int, shards: int | None) -> Counted:
-        """What exact runs over all portions found."""
+    def in_portions(self, number: int, shards: int | None = None) -> DataFrame:
+        """The events with ``PORTION_OF``: each portion whole in one task, and in order."""
         keys = [self.roles.column(e.name) for e in self.plan.query.equivalences]
         tasks = shards or int(self.events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
         portion = portion_column(self.events, keys, number)
         apart = self.events.withColumn(PORTION_OF, portion).repartitionById(min(tasks, number), PORTION_OF)
-        in_order = apart.sortWithinPartitions(*_rising([PORTION_OF, TICK, *self.order]))
+        in_order = apart.sortWithinPartitions(*rising([PORTION_OF, TICK, *self.order]))
         kept = in_order.select(PORTION_OF, TICK, *(column(name) for name in self.schema.names))
-        rows = kept.mapInArrow(counting(self.plan, self.schema, self.roles, blank), PACKED).collect()
+        return kept.toDF(PORTION_OF, TICK, *places(self.schema))
+
+    def counted(self, blank: Graph, number: int, shards: int | None) -> Counted:
+        """What exact runs over all portions found."""
+        count = counting(self.plan, self.schema, self.roles, blank)
+        rows = self.in_portions(number, shards).mapInArrow(count, PACKED).collect()
         found = [Counted(unpack(row.graph, blank), row.events, row.points, row.steps) for row in rows]
         log.debug("peak memory of a worker: %d bytes", max((row.memory for row in rows), default=0))
         return reduce(Counted.joined, found, Counted(blank))
@@ -273,7 +278,8 @@ def _filled(parts: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[Even
 def _batch(first: int, held: Sequence[pa.RecordBatch], schema: pa.Schema) -> EventBatch:
     table = pa.Table.from_batches(held)
     tick = to_numpy(table.column(TICK).combine_chunks())
-    return event_batch(first, tick, table.select(schema.names).cast(schema))
+    events = table.drop_columns([PORTION_OF, TICK]).rename_columns(schema.names)
+    return event_batch(first, tick, events.cast(schema))
 
 
 def _peak_memory() -> int:
@@ -336,11 +342,6 @@ def _words(one: Column, type_: DataType) -> Column:
     if isinstance(type_, DateType):
         return F.unix_date(one).cast("long")
     return one.cast("long")
-
-
-def _rising(names: Sequence[str]) -> list[Column]:
-    """Nulls last, as ``spark.order`` has it."""
-    return [column(name).asc_nulls_last() for name in names]
 
 
 def _check_times(total: int, timed: int, first: int, last: int) -> None:
