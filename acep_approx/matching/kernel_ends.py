@@ -97,7 +97,8 @@ def end_event_in(
         front = shape[FRONTS] + tables[ix(state + 5)]
         runs = keep_front(p, pools, words, floats, tables, front, children, runs)
         header[MERGED] += children + made - runs
-        children = min(children, runs)
+        if runs < children + made:  # those that are left have moved up: any may be a child, and start before the others
+            children = pools[ix(p + HEAD)]
         kept = children
     elif pools[ix(p + INDEX_SIZE)] > 0 and pools[ix(p + IS_STALE)]:
         pools[ix(p + REST)] = max(pools[ix(p + REST)] - made, 0)

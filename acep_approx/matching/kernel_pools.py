@@ -278,17 +278,18 @@ def keep_front(
     """Of runs and children of a pool keep those that no other dominates; returns where they end.
 
     Only where nothing is listed: the lineage of the others is lost. Where many runs are left that do not dominate each
-    other, looking for more that do would cost more than it saves.
+    other, looking for more that do would cost more than it saves. Those before the head stay where they are: were they
+    taken out, the head would pass over live ones.
     """
     base, room, fields = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + FIELDS)]
-    alike = pools[ix(p + ALIKE)]
-    if children > LARGE_FRONT:
+    alike, head = pools[ix(p + ALIKE)], pools[ix(p + HEAD)]
+    if children - head > LARGE_FRONT:
         return runs
     end = children
     for child in range(children, runs):
-        kept = 0
+        kept = head
         is_needed = True
-        for run in range(end):
+        for run in range(head, end):
             if is_needed and dominates(words, floats, tables, directions, base, room, alike, run, child):
                 is_needed = False
             if is_needed and dominates(words, floats, tables, directions, base, room, alike, child, run):
