@@ -18,7 +18,8 @@ from acep_approx.query.parser import parse
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
 from tests.naive import Binding, match_points
-from tests.naive_overlap import may_be_reported
+from tests.naive_order import in_order
+from tests.naive_overlap import reported_matches
 from tests.rich_worlds import Dice, RichWorld, rich_worlds, stream
 from tests.smaller_worlds import smallest
 from tests.worlds import World, worlds
@@ -167,18 +168,19 @@ def pushed(query: Query, batches: list[pa.Table], output: Any, merge: str, dice:
     return pa.concat_tables([*parts, matcher.finish()])
 
 
-@cases(600)
-@given(rich_worlds())
-def test_matches_come_in_the_order_of_their_last_events(world: RichWorld) -> None:
-    """Of the matches that one event completes, those with fewer errors first; where nothing can wait."""
+@cases(1000)
+@given(rich_worlds(), st.sampled_from(MERGES))
+def test_matches_come_in_order(world: RichWorld, merge: str) -> None:
+    """By what completes them, errors, later start, later events; all wait where a negation can be the last part."""
 
     def check(world: RichWorld) -> None:
         query = compiled(world)
-        if query is None or "~" in world.text:
+        if query is None:
             return
-        listed = bindings(query.match(world.table()).to_arrow(), world.query)
-        order = [(bound[-1][0], err) for bound, err in listed.items()]
-        assert order == sorted(order)
+        expected = world.expected()
+        waiting = expected if query.plan.registers.has_late_ends else ()
+        listed = bindings(query.match(world.table(), merge=merge).to_arrow(), world.query)
+        assert list(listed) == in_order(world.query, world.rows, expected, waiting)
 
     holds_for(world, check)
 
@@ -200,17 +202,15 @@ def test_missing_names_what_the_least_err_pays_for(world: RichWorld) -> None:
 @cases(600)
 @given(rich_worlds(non_overlap=True), st.sampled_from(MERGES))
 def test_non_overlapping_matches(world: RichWorld, merge: str) -> None:
-    """Reported is what the order of report leaves, with its least err; the same however runs are merged."""
+    """Reported is what the order of report leaves, with its least err, in that order; however runs are merged."""
 
     def check(world: RichWorld) -> None:
         query = compiled(world)
         if query is None:
             return
-        expected = world.expected()
+        expected = reported_matches(world.query, world.rows, world.expected())
         reported = bindings(query.match(world.table(), merge=merge).to_arrow(), world.query)
-        assert reported.items() <= expected.items()
-        assert may_be_reported(world.query, world.rows, expected, reported)
-        assert bindings(query.match(world.table(), merge="none").to_arrow(), world.query) == reported
+        assert list(reported.items()) == list(expected.items())
 
     holds_for(world, check)
 
@@ -234,12 +234,11 @@ def test_matches_read_in_two_ways_wait_only_for_fewer_errors(pattern: str) -> No
         window, errors = dice.choice(("2", "3", "5", "2 events", "4 events")), dice.choice((1, 2))
         text = f"PATTERN {pattern} WITHIN {window} ERRORS {errors} WEIGHTS (a = 3) NON OVERLAP"
         world = RichWorld(parse(text), text, stream(Dice(dice)))
-        query, table, expected = compile_query(text, engine="runs"), world.table(), world.expected()
+        query, table = compile_query(text, engine="runs"), world.table()
         merge = dice.choice(MERGES)
         listed = pushed(query, [table], "matches", merge, None)
-        reported = bindings(listed, world.query)
-        assert reported.items() <= expected.items(), (text, world.rows)
-        assert may_be_reported(world.query, world.rows, expected, reported), (text, world.rows)
+        expected = reported_matches(world.query, world.rows, world.expected())
+        assert list(bindings(listed, world.query).items()) == list(expected.items()), (text, world.rows)
         batches = [table.slice(i, 1) for i in range(table.num_rows)]
         assert pushed(query, batches, "matches", merge, dice).to_pylist() == listed.to_pylist(), (text, world.rows)
 
@@ -247,7 +246,7 @@ def test_matches_read_in_two_ways_wait_only_for_fewer_errors(pattern: str) -> No
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(worlds())
 def test_cells_and_runs_agree(world: World) -> None:
-    """On what the cells engine can run: the same matches, counts and points, also their starts."""
+    """On what the cells engine can run: the same matches in the same order, counts and points, also their starts."""
     try:
         cells = compile_query(world.text, engine="cells")
     except QueryError as error:
@@ -255,10 +254,10 @@ def test_cells_and_runs_agree(world: World) -> None:
         return
     runs = compile_query(world.text, engine="runs")
     table = world.table()
-    expected = bindings(cells.match(table).to_arrow(), world.query)
+    expected = cells.match(table).to_arrow().to_pylist()
     for merge in MERGES[:2]:
         matches = runs.match(table, merge=merge)
-        assert bindings(matches.to_arrow(), world.query) == expected
+        assert matches.to_arrow().to_pylist() == expected
         assert matches.counts().to_pylist() == cells.match(table).counts().to_pylist()
         assert matches.points().to_pylist() == cells.match(table).points().to_pylist()
 

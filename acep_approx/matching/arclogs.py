@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from acep_approx.matching import kernel_arclog, kernel_count, kernel_enumerate
 from acep_approx.matching.arrays import extended, places
 from acep_approx.matching.kernel_arclog import LOG, NOT_MADE
 from acep_approx.matching.kernel_detect import NEVER
+from acep_approx.matching.order import Walked, in_order
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,13 +38,14 @@ class Grouped:
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listed(Walked):
     """Matches as columns.
 
     ``hit`` (index into the hits), ``start`` (tick of the first event) and ``offset`` are per match; match ``m`` binds
     the events ``offset[m] .. offset[m+1]`` of ``row`` and ``label``, earliest first.
     """
 
+    PER_EVENT: ClassVar[tuple[str, ...]] = ("row", "label")
     hit: Ints
     start: Ints
     offset: Ints
@@ -317,7 +319,13 @@ class ArcLogs:
         return int(kernel_count.count_runs(source, key, bound, low, *tables, place, fresh, runs))
 
     def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
-        """The matches of ``hits``, about ``chunk`` bound events at a time."""
+        """The matches of ``hits``, in order, about ``chunk`` bound events at a time."""
+        event, errors = hits[0::2], self.err(hits)
+        group = np.cumsum((np.diff(event, prepend=-1) != 0) | (np.diff(errors, prepend=-1) != 0))
+        labels = np.arange(len(self.determinised.automaton.variables))
+        return in_order(self._walked(hits, events, chunk), group, labels)
+
+    def _walked(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
         walk = _Walk(np.zeros(3 * chunk, np.int64), np.zeros(2 * chunk, np.int64))
         status = kernel_enumerate.OUT_FULL
         while status != kernel_enumerate.DONE:

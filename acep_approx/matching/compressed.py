@@ -164,8 +164,8 @@ class Compressed:
         Returns
         -------
         pyarrow.Table
-            The columns of ``Matches.to_arrow``; matches in order of their hits. All hits together give all matches,
-            each once.
+            The columns of ``Matches.to_arrow``; matches in order of their hits, those of one event with as many errors
+            in the order of ``Matches``. All hits together give all matches, each once.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class Compressed:
         tables = [self._table(NOTHING)]
         left = FAR if limit is None else limit
         if left:
-            for part in self._distinct(chosen) if self.is_ambiguous else self._spelled(chosen, left):
+            for part in self._distinct(chosen) if self.is_ambiguous else self._spelled(chosen):
                 tables.append(self._table(part if len(part) <= left else part.take(np.arange(left))))
                 left -= tables[-1].num_rows
                 if not left:
@@ -211,13 +211,14 @@ class Compressed:
         rows = np.unique(self._row[hits])
         for first in range(0, len(rows), ROWS_AT_ONCE):
             alike = np.flatnonzero(np.isin(self._row, rows[first : first + ROWS_AT_ONCE]))
-            found = Bound.joined(list(self._spelled(alike, FAR)))
+            found = Bound.joined(list(self._spelled(alike)))
             keep = first_of_equal(self._errors[found.hit], found.offset, found.row, found.arc)
             yield found.take(np.flatnonzero(keep & np.isin(found.hit, hits)))
 
-    def _spelled(self, hits: Ints, limit: int) -> Iterator[Bound]:
+    def _spelled(self, hits: Ints) -> Iterator[Bound]:
         """The matches that links spell, some at a time, with labels in the place of arcs."""
-        none = np.zeros(len(hits), np.int64)
-        wanted = Hits(event=none, final=none, errors=none, link=self._link[hits], start=none, mark=none)
-        for bound in listed(self._words, wanted, self._since[hits], min(CHUNK, limit)):
+        none, row, errors = np.zeros(len(hits), np.int64), self._row[hits], self._errors[hits]
+        wanted = Hits(event=row, final=none, errors=errors, link=self._link[hits], start=none, mark=none)
+        labels = np.arange(int(self._spelling.links.label.max(initial=0)) + 1) if self._spelling else none
+        for bound in listed(self._words, wanted, self._since[hits], labels, CHUNK):
             yield replace(bound, hit=hits[bound.hit])

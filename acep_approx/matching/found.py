@@ -5,7 +5,7 @@ A negation at the end of a pattern makes matches wait here until their window ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,13 +18,13 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.matching import kernel_lineage
 from acep_approx.matching.arclogs import Grouped
 from acep_approx.matching.arrays import Ragged, extended, places
-from acep_approx.matching.kernel_layout import ARC_BITS
 from acep_approx.matching.lineage import Bound, Hits, chosen, first_of_equal, listed
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.verify import Bindings, Verifier
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+RowOf = Callable[[Ints, Ints], Ints]
 CHUNK = 1 << 20
 """Bound events that are listed at a time."""
 HITS_AT_ONCE = 4096
@@ -82,7 +82,7 @@ class Finder:
         return self.non_overlap and not self.automaton.needs_filter
 
     def found(self, events: Grouped, hits: Hits) -> Iterator[Found]:
-        """The matches that a batch completes, in order of the rows that complete them.
+        """The matches that a batch completes, in order.
 
         Matches with a negation at their end are kept back; ``closed`` gives them.
         """
@@ -94,14 +94,28 @@ class Finder:
             if self.automaton.has_late_ends:  # which of equal matches is good will be known when the window closes
                 late.append(ready)
             elif len(ready):
-                yield self._apart(self._once(ready))
+                once = self._once(ready)
+                yield once.take(self._apart(once)) if self.non_overlap else once
         if late:
             self.waiting = Found.joined([self.waiting, *late])
 
-    def closed(self, limit: Ints | int) -> Found:
+    def closed(self, limit: Ints | int, row_of: RowOf | None = None) -> tuple[Found, Ints]:
         """Matches that waited and whose window has closed: it ends before ``limit`` (per slot, or for all).
 
         Where no two may overlap, all but those that ``_at_once`` finds wait.
+
+        Parameters
+        ----------
+        limit : int or int64, shape (slots,)
+        row_of : callable, optional
+            In count windows: gives for slots, and numbers of events in them, the rows of these.
+
+        Returns
+        -------
+        Found
+            In order: as they became known, then by errors, later start, end.
+        numpy.ndarray of int64
+            When each became known: a tick; in count windows a row, ``FAR`` at the end of the stream.
         """
         waiting = self.waiting
         together = self.by_event and not self.non_overlap
@@ -112,14 +126,21 @@ class Finder:
         ready = waiting.take(np.flatnonzero(over & ~at_once))
         self.waiting = waiting.take(np.flatnonzero(~over & ~at_once))
         ready = self._once(ready.take(np.flatnonzero(~self._ends_badly(ready))))
-        if not self.non_overlap:
-            return ready.take(np.lexsort((ready.errors, ready.end, ready.start)))
         waited = np.arange(len(unhindered) + len(ready)) >= len(unhindered)
         ready = Found.joined([unhindered, ready])
-        reported = np.where(waited, ready.start + self.window, ready.tick)
-        latest = np.argsort(_latest_first(ready))
-        order = np.lexsort((latest, -ready.start, ready.errors, ready.end * ~waited, waited, reported))
-        return self._apart(ready.take(order))
+        last = ready.tick if together else ready.start
+        moment = np.where(waited, last + self.window, ready.tick)
+        known = moment
+        if row_of is not None:  # the numbers of events of two partitions cannot be compared
+            known = np.where(waited, FAR, ready.end)
+            if isinstance(limit, np.ndarray):
+                known[waited] = row_of(ready.slot[waited], moment[waited])
+        order = np.lexsort((ready.end, -ready.start, ready.errors, ready.end * ~waited, waited, moment, known))
+        ready, known = ready.take(order), known[order]
+        if not self.non_overlap:
+            return ready, known
+        kept = self._apart(ready)
+        return ready.take(kept), known[kept]
 
     def _at_once(self, found: Found) -> Bools:
         """Which matches are reported without waiting: where no way with a negation at the end has fewer errors.
@@ -140,7 +161,7 @@ class Finder:
 
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[Found]:
         if self.finds_one:
-            best, bound = chosen(self.engine.links, hits)
+            best, bound = chosen(self.engine.links, hits, self.labels)
             yield Found.joined([_found(events, best, one) for one in bound])
             return
         if self._simple and not self.non_overlap and not self.by_event:
@@ -152,7 +173,7 @@ class Finder:
 
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[Found]:
         lows = events.tick[hits.event] - self.window
-        for bound in listed(self.engine.links, hits, lows, chunk):
+        for bound in listed(self.engine.links, hits, lows, self.labels, chunk):
             yield _found(events, hits, bound)
 
     def _once(self, found: Found) -> Found:
@@ -163,18 +184,14 @@ class Finder:
         kept = found.take(np.flatnonzero(keep))
         return kept.take(np.lexsort((kept.errors, kept.end)))
 
-    def _apart(self, found: Found) -> Found:
-        """Without the matches that overlap one that was reported before, where the query says so."""
-        if not self.non_overlap or not len(found):
-            return found
-        if self.last_end.size <= found.slot.max():
+    def _apart(self, found: Found) -> Ints:
+        """The matches that do not overlap one that was reported before; they come in the order of report."""
+        if len(found) and self.last_end.size <= found.slot.max():
             self.last_end = extended(self.last_end, 2 * int(found.slot.max()) + 2, -1)
-        if not self.automaton.has_late_ends:
-            found = found.take(_latest_first(found))
         keep = np.zeros(len(found), np.bool_)
         first_row = found.row[found.offset[:-1]]
         kernel_lineage.not_overlapping(found.slot, first_row, found.end, self.last_end, keep)
-        return found.take(np.flatnonzero(keep))
+        return np.flatnonzero(keep)
 
     # --- testing --------------------------------------------------------------------------------------------
 
@@ -331,17 +348,6 @@ def _found(events: Grouped, hits: Hits, bound: Bound) -> Found:
         row=bound.row,
         arc=bound.arc,
     )
-
-
-def _latest_first(found: Found) -> Ints:
-    """The order of report: by row, errors, latest start, then matches with later events, from the last one back."""
-    lengths = np.diff(found.offset)
-    words = found.row * (1 << ARC_BITS) + found.arc
-    keys = []
-    for back in range(int(lengths.max(initial=0))):
-        place = (found.offset[1:] - 1 - back).clip(0)
-        keys.append(np.where(lengths > back, -words[place], 1))
-    return np.lexsort((*reversed(keys), -found.start, found.errors, found.end))
 
 
 def _whole_events(event: Ints, size: int) -> Iterator[tuple[int, int]]:

@@ -198,15 +198,18 @@ def not_overlapping(slot: Ints, first_row: Ints, end_row: Ints, last_end: Ints, 
 
 
 @block_kernel
-def latest(links: Ints, heads: Ints, count: int, low: int, waiting: Ints, path: Ints) -> int:
-    """Of the matches of some hits that start at ``low`` or later the one with the latest events, from the last back.
+def latest(
+    links: Ints, heads: Ints, count: int, low: int, labels: Ints, waiting: Ints, path: Ints,
+) -> int:  # fmt: skip
+    """Of the matches of some hits that start at ``low`` or later the first in the order of ``kernel_order.is_before``.
 
-    However runs were merged, it is the same one. ``heads`` holds ``count`` links, and is used up; all three arrays need
-    room for all links. Returns its number of events; ``path`` has their rows and arcs, the last event first.
+    ``low`` is the latest start that there is. However runs were merged, it is the same match. ``heads`` holds ``count``
+    links, and is used up; all three arrays need room for all links. Returns its number of events; ``path`` has their
+    rows and arcs, the last event first.
     """
     depth = 0
     while True:
-        best, found, left = -1, 0, count
+        best, found, left, is_begin = -1, 0, count, False
         for i in range(count):
             waiting[ix(i)] = heads[ix(i)]
         while left > 0:
@@ -217,16 +220,28 @@ def latest(links: Ints, heads: Ints, count: int, low: int, waiting: Ints, path: 
             if links[ix(at + 2)] >= 0:
                 waiting[ix(left)] = links[ix(at + 2)]
                 left += 1
-            if links[ix(at)] < 0:
+            word = links[ix(at)]
+            if word < 0:
                 waiting[ix(left)] = links[ix(at + 1)]
                 left += links[ix(at + 1)] >= 0
-            elif links[ix(at + 3)] >= low and links[ix(at)] >= best:
-                if links[ix(at)] > best:
-                    best, found = links[ix(at)], 0
-                heads[ix(found)] = links[ix(at + 1)]
-                found += 1
+                continue
+            if links[ix(at + 3)] < low:
+                continue
+            is_later = best < 0 or word >> ARC_BITS > best >> ARC_BITS
+            if not is_later and word >> ARC_BITS == best >> ARC_BITS:
+                mine, other = labels[ix(word & ARC_MASK)], labels[ix(best & ARC_MASK)]
+                if mine > other:
+                    continue
+                is_later = mine < other
+            elif not is_later:
+                continue
+            if is_later:
+                best, found, is_begin = word, 0, False
+            heads[ix(found)] = links[ix(at + 1)]
+            found += 1
+            is_begin = is_begin or links[ix(at + 1)] == -1
         path[ix(depth)] = best
         depth += 1
-        if heads[0] < 0:
+        if is_begin:
             return depth
         count = found

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching import kernel_lineage
-from acep_approx.matching.arrays import Ragged
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK
+from acep_approx.matching.order import Walked, in_order
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class Bound(Ragged):
+class Bound(Walked):
     """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
 
     hit: Ints
@@ -46,8 +46,8 @@ class Bound(Ragged):
     arc: Ints
 
 
-def listed(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
-    """The matches of ``hits``, about ``chunk`` bound events at a time.
+def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Iterator[Bound]:
+    """The matches of ``hits``, in order, about ``chunk`` bound events at a time.
 
     Parameters
     ----------
@@ -56,10 +56,17 @@ def listed(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
     hits : Hits
     lows : numpy.ndarray of int64
         Per hit the earliest start of its matches.
+    labels : numpy.ndarray of int64
+        The variable of each arc.
     chunk : int
 
-    Complexity: O(bound events); see ``kernel_lineage``.
+    Complexity: O(bound events), but for putting them in order; see ``kernel_lineage``, ``order``.
     """
+    group = np.cumsum((np.diff(hits.event, prepend=-1) != 0) | (np.diff(hits.errors, prepend=-1) != 0))
+    return in_order(_walked(links, hits, lows, chunk), group, labels)
+
+
+def _walked(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
     packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark], axis=1).ravel()
     header = np.zeros(kernel_lineage.WALK, np.int64)
     stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
@@ -83,8 +90,8 @@ def listed(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
         header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
 
 
-def chosen(links: Ints, hits: Hits) -> tuple[Hits, Iterator[Bound]]:
-    """One match per event: of those with the fewest errors, and of these of those that start latest, the latest.
+def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Iterator[Bound]]:
+    """One match per event: the first of those that ``listed`` gives.
 
     Returns
     -------
@@ -97,10 +104,10 @@ def chosen(links: Ints, hits: Hits) -> tuple[Hits, Iterator[Bound]]:
     first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
     first = first[np.argsort(first)]  # by row, as hits come
     best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark)))
-    return best, _latest(links, hits, best)
+    return best, _latest(links, hits, best, labels)
 
 
-def _latest(links: Ints, hits: Hits, best: Hits) -> Iterator[Bound]:
+def _latest(links: Ints, hits: Hits, best: Hits, labels: Ints) -> Iterator[Bound]:
     room = links.size // LINK + 1
     heads, waiting, path = (np.empty(room if len(best) else 0, np.int64) for _ in range(3))
     ends = np.append(np.flatnonzero(np.diff(hits.event, prepend=-1)), len(hits))  # hits of one event stand together
@@ -109,7 +116,7 @@ def _latest(links: Ints, hits: Hits, best: Hits) -> Iterator[Bound]:
         alike = (hits.errors[mine] == best.errors[i]) & (hits.start[mine] == best.start[i])
         ways = hits.link[mine][alike]
         heads[: len(ways)] = ways
-        depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), waiting, path)
+        depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), labels, waiting, path)
         words = path[:depth][::-1]
         row, arc = words >> ARC_BITS, words & ARC_MASK
         yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)

@@ -27,6 +27,7 @@ from acep_approx.matching.arrays import extended
 from acep_approx.matching.found import Finder
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.lineage import Hits
+from acep_approx.matching.neighbours import UNKNOWN, Neighbours
 from acep_approx.matching.outputs import NO_BATCH, Stamps
 from acep_approx.matching.planner import Plan, plan
 from acep_approx.matching.recent import Recent
@@ -39,7 +40,6 @@ from acep_approx.query.syntax import QuerySyntax
 
 Ints = npt.NDArray[np.int64]
 END_OF_STREAM = 2**62
-UNKNOWN = 2**62
 CLOSED, ENDED, BROKEN, REFUSED = range(4)
 REASONS = ("window closed", "stream ended", "broken", "refused")
 """Why a partial match came no further; the last: all came, but a condition on the whole match or a negation failed."""
@@ -147,7 +147,6 @@ class RunPartial(RunOutput):
         self.next = np.zeros(0, np.int64)  # when its neighbour came, where neighbours must follow one another
         self.states = States(finder.automaton.query, finder.automaton.automaton)
         self.is_contiguous = finder.automaton.query.strategy.endswith("contiguity")
-        self._neighbours = Neighbours.none()
         self._batch = NO_BATCH
 
     @property
@@ -200,7 +199,7 @@ class RunPartial(RunOutput):
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
-            found = self.finder.closed(limit)
+            found, _ = self.finder.closed(limit)
             self._matched(found.row[found.offset[:-1]])
         end = self.engine.start_of(self.engine.open) + self.engine.window
         over = end < (limit[self.slot] if isinstance(limit, np.ndarray) else limit)
@@ -315,75 +314,3 @@ class States:
         defined = (d.condition for d in self._query.definitions if d.letter == letter)
         stated = (unbound(p) for p in self._query.predicates if is_static(p) and letter in variables(p))
         return (*defined, *stated)
-
-
-class Neighbours:
-    """All events of a batch, also those that no letter holds on, by slot.
-
-    Parameters
-    ----------
-    batch : EventBatch
-    slot : numpy.ndarray of int64
-        Per event; -1 where it is in no partition.
-    counters : numpy.ndarray of int64
-        Events per slot so far, this batch included; empty where windows are of time.
-    """
-
-    def __init__(self, batch: EventBatch, slot: Ints, counters: Ints) -> None:
-        self.first_row = batch.first_row
-        self._ticks = batch.ticks
-        self._all_slots = slot
-        self._order = np.argsort(slot, kind="stable")[int((slot < 0).sum()) :]  # by slot, then by row
-        self._slot = slot[self._order]
-        self._counters = counters
-
-    @classmethod
-    def none(cls) -> Neighbours:
-        """No events."""
-        empty = np.zeros(0, np.int64)
-        return cls(NO_BATCH, empty, empty)
-
-    @classmethod
-    def of(cls, batch: EventBatch, stamps: Stamps) -> Neighbours:
-        """The events of a batch that ``preparer`` has just seen."""
-        preparer = stamps.preparer
-        columns = [batch.data.column(name) for name in preparer.key_columns]
-        slot = preparer.keys.encode(columns) if columns else np.zeros(len(batch.ticks), np.int64)
-        return cls(batch, slot, preparer.counters if preparer.is_count else np.zeros(0, np.int64))
-
-    def in_stream(self, slot: Ints, last: Ints) -> Ints:
-        """When the event after row ``last`` came: its tick, or its number within ``slot``."""
-        found = np.full(len(last), UNKNOWN)
-        place = last + 1 - self.first_row
-        known = np.flatnonzero(place < len(self._ticks))
-        place = place[known]
-        if not self._counters.size:
-            found[known] = self._ticks[place]
-            return found
-        numbers = np.full(len(self._ticks), -UNKNOWN)
-        numbers[self._order] = self._numbers(np.arange(len(self._order)))
-        found[known] = np.where(self._all_slots[place] == slot[known], numbers[place], -UNKNOWN)
-        return found
-
-    def in_partition(self, slot: Ints, last: Ints) -> Ints:
-        """When the first event of ``slot`` after row ``last`` came: its tick, or its number."""
-        found = np.full(len(last), UNKNOWN)
-        size = len(self._ticks) + 1
-        place = np.searchsorted(
-            self._slot * size + self._order, slot * size + (last - self.first_row).clip(-1), side="right"
-        )
-        known = np.flatnonzero(place < len(self._order))
-        known = known[self._slot[place[known]] == slot[known]]
-        place = place[known]
-        found[known] = self._numbers(place) if self._counters.size else self._ticks[self._order[place]]
-        return found
-
-    def _numbers(self, place: Ints) -> Ints:
-        """The numbers within their slots of the events at some places of the order by slot."""
-        slot = self._slot[place]
-        return self._counters[slot] - (np.searchsorted(self._slot, slot, side="right") - place)
-
-    def row_of(self, slot: Ints, number: Ints) -> Ints:
-        """The rows of the events of these numbers within their slots; they are in this batch."""
-        place = np.searchsorted(self._slot, slot, side="right") - (self._counters[slot] - number)
-        return self._order[place] + self.first_row

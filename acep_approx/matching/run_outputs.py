@@ -12,6 +12,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.arclogs import Grouped, Listed
 from acep_approx.matching.found import Finder, Found
 from acep_approx.matching.lineage import Hits
+from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs import Stamps
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.runs import RunEvents, Runs
@@ -47,6 +48,7 @@ class RunOutput:
         self.recent = recent
         finder.by_event = self.groups
         self._kept = 0
+        self._neighbours = Neighbours.none()
         self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
 
     gives_up = False
@@ -64,6 +66,8 @@ class RunOutput:
         if self._keeps_recent:
             self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
         self.finder.log.classes = self.stamps.preparer.classes
+        if self._is_count and self.finder.automaton.has_late_ends:
+            self._neighbours = Neighbours.of(batch, self.stamps)
         hits = self._advanced(events, batch, floors)
         yield from self._results(events, hits)
         yield from self._closed(self._now(batch))
@@ -86,7 +90,7 @@ class RunOutput:
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        return self._table(NO_MATCH)
+        return self._table(NO_MATCH, NO_MATCH.end)
 
     def _advanced(self, events: Grouped, batch: EventBatch, floors: Ints) -> Hits:
         self.engine.begin()
@@ -103,18 +107,18 @@ class RunOutput:
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         for found in self.finder.found(events, hits):
-            yield from self._tables(found)
+            if len(found):
+                yield self._table(found, found.end)
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``limit`` (per slot, or for all)."""
         if self.finder.automaton.has_late_ends:
-            yield from self._tables(self.finder.closed(limit))
+            found, known = self.finder.closed(limit, self._neighbours.row_of if self._is_count else None)
+            if len(found):
+                yield self._table(found, known)
 
-    def _tables(self, found: Found) -> Iterator[pa.Table]:
-        if len(found):
-            yield self._table(found)
-
-    def _table(self, found: Found) -> pa.Table:
+    def _table(self, found: Found, known: Ints) -> pa.Table:
+        """Matches, in order, of which those with the same number in ``known`` became known together."""
         raise NotImplementedError
 
     # --- state ----------------------------------------------------------------------------------------------
@@ -173,7 +177,7 @@ class RunListing(RunOutput):
         super().__init__(engine, finder, stamps, recent)
         self.bindings = bindings
 
-    def _table(self, found: Found) -> pa.Table:
+    def _table(self, found: Found, known: Ints) -> pa.Table:  # noqa: ARG002
         listed = Listed(
             hit=found.end, start=found.start, offset=found.offset, row=found.row, label=self.finder.labels[found.arc]
         )
@@ -200,24 +204,23 @@ class RunPoints(RunOutput):
         if self.engine.keeps_lineage:
             yield from super()._results(events, hits)
         elif len(hits):
-            none = np.zeros(len(hits) + 1, np.int64)
-            yield self._table(
-                Found(
-                    slot=events.slot[hits.event],
-                    end=events.row[hits.event],
-                    tick=events.tick[hits.event],
-                    start=hits.start,
-                    errors=hits.errors,
-                    final=hits.final,
-                    offset=none,
-                    row=none,
-                    arc=none,
-                )
+            none, end = np.zeros(len(hits) + 1, np.int64), events.row[hits.event]
+            found = Found(
+                slot=events.slot[hits.event],
+                end=end,
+                tick=events.tick[hits.event],
+                start=hits.start,
+                errors=hits.errors,
+                final=hits.final,
+                offset=none,
+                row=none,
+                arc=none,
             )
+            yield self._table(found, end)
 
-    def _table(self, found: Found) -> pa.Table:
-        order = np.lexsort((-found.start, found.errors, found.end))
-        best = order[np.flatnonzero(np.diff(found.end[order], prepend=-1))]
+    def _table(self, found: Found, known: Ints) -> pa.Table:
+        order = np.lexsort((-found.start, found.errors, found.end, known))
+        best = order[_firsts(known[order], found.end[order])]
         tick, start = found.tick[best], found.start[best]
         extent = (
             {"span": pa.array(tick - start), "position": pa.array(tick)}
@@ -238,10 +241,10 @@ class RunCounts(RunOutput):
 
     groups = True
 
-    def _table(self, found: Found) -> pa.Table:
-        order = np.lexsort((found.errors, found.end))
+    def _table(self, found: Found, known: Ints) -> pa.Table:
+        order = np.lexsort((found.errors, found.end, known))
         row, errors = found.end[order], found.errors[order]
-        first = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(errors, prepend=-1))
+        first = _firsts(known[order], row, errors)
         at = order[first]
         columns = {
             **self.stamps.keys(found.slot[at]),
@@ -250,3 +253,10 @@ class RunCounts(RunOutput):
         }
         event = self.stamps.events.column(found.end[at], self.recent.take, [*columns, "matches"])
         return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})
+
+
+def _firsts(*columns: Ints) -> Ints:
+    """Where something new begins in sorted columns."""
+    differ = np.ones(len(columns[0]), np.bool_)
+    differ[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(differ)

@@ -193,7 +193,8 @@ class RunTrace(RunOutput):
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
-            self._found.append(self.finder.closed(limit).end)
+            found, _ = self.finder.closed(limit)
+            self._found.append(found.end)
         yield from ()
 
     def _look_back(self, now: Ints | int) -> None:
@@ -232,7 +233,7 @@ class RunTrace(RunOutput):
         floors[:known] = now[:known] - self.engine.window
         return floors
 
-    def _table(self, found: Found) -> pa.Table:  # noqa: ARG002
+    def _table(self, found: Found, known: Ints) -> pa.Table:  # noqa: ARG002
         return pa.table({})
 
 
