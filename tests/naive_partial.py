@@ -86,8 +86,9 @@ def is_broken(search: PartitionSearch, path: Path) -> bool:
         after = last + 1
         if after >= len(search.rows):
             return False
-        if search.query.window.unit == "events" and after not in search.number:
-            return True
+        if search.query.window.unit == "events":  # an event of another partition counts where it came
+            before = sum(row < after for row in search.part)
+            return before <= search.number[first] + search.query.window.amount
         return search.span_fits(first, after)
     later = [row for row in search.part if row > last]
     return search.query.strategy == "partition_contiguity" and bool(later) and search.span_fits(first, later[0])

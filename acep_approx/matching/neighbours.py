@@ -28,7 +28,6 @@ class Neighbours:
     def __init__(self, batch: EventBatch, slot: Ints, counters: Ints) -> None:
         self.first_row = batch.first_row
         self._ticks = batch.ticks
-        self._all_slots = slot
         self._order = np.argsort(slot, kind="stable")[int((slot < 0).sum()) :]  # by slot, then by row
         self._slot = slot[self._order]
         self._counters = counters
@@ -48,7 +47,7 @@ class Neighbours:
         return cls(batch, slot, preparer.counters if preparer.is_count else np.zeros(0, np.int64))
 
     def in_stream(self, slot: Ints, last: Ints) -> Ints:
-        """When the event after row ``last`` came: its tick, or its number within ``slot``."""
+        """When the event after row ``last`` came: its tick, or how many of ``slot`` came before it."""
         found = np.full(len(last), UNKNOWN)
         place = last + 1 - self.first_row
         known = np.flatnonzero(place < len(self._ticks))
@@ -56,9 +55,10 @@ class Neighbours:
         if not self._counters.size:
             found[known] = self._ticks[place]
             return found
-        numbers = np.full(len(self._ticks), -UNKNOWN)
-        numbers[self._order] = self._numbers(np.arange(len(self._order)))
-        found[known] = np.where(self._all_slots[place] == slot[known], numbers[place], -UNKNOWN)
+        # an event of another slot comes when the next one of this slot would
+        size, mine = len(self._ticks), slot[known]
+        ahead = np.searchsorted(self._slot * size + self._order, mine * size + place)
+        found[known] = self._counters[mine] - (np.searchsorted(self._slot, mine, side="right") - ahead)
         return found
 
     def in_partition(self, slot: Ints, last: Ints) -> Ints:
