@@ -217,6 +217,14 @@ def test_told_in_pieces_or_at_once(world: RichWorld) -> None:
     holds_for(world, in_pieces)
 
 
+def test_how_many_have_a_text_is_not_compared_with_it() -> None:
+    """Codes of texts depend on how the past is cut, and numbers of events are no values of theirs."""
+    query = compile_query("PATTERN SEQ(A+ a[], B b) WHERE count(a[].s) < b.x AND a[i].s <> b.s WITHIN 9")
+    tracer, _ = traced_by(query.plan, pa.table({"ts": [1], "type": ["A"], "s": ["u"], "x": [1]}), MERGE)
+    assert "number of a[] that have s" in tracer.remembered.columns
+    assert not [name for name in tracer.remembered.columns if name.endswith("ahead of now")]
+
+
 # --- by hand ----------------------------------------------------------------------------------------------------------
 
 

@@ -101,7 +101,8 @@ class Remembered:
         kinds = [register_kind(register, event_columns) for register in distinct]
         ahead = []
         for number, register in enumerate(distinct):
-            if kinds[number] in ("int", "float") and register.of in event_columns.expressions:
+            is_value = register.kind != "counted" and kinds[number] in ("int", "float")  # how many have it is another
+            if is_value and register.of in event_columns.expressions:
                 ahead.append((number, event_columns.place(register.of)))
         names = register_names(automaton)
         return cls(
