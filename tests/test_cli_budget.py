@@ -137,6 +137,17 @@ def test_all_of_the_work_is_the_exact_answer():
     assert acep("run", QUERY, "now.csv", "--quiet", "--budget", "100%", "--history", "history").stdout == everything
 
 
+def test_all_matches_at_the_points_found_are_listed():
+    options = ["--budget", "2 steps/event", "--history", "history", "--format", "csv"]
+    some = acep("run", QUERY, "now.csv", *options, "-q").stdout.splitlines()
+    result = acep("run", QUERY, "now.csv", *options, "--expand")
+    exact = acep("run", QUERY, "now.csv", "--format", "csv", "--quiet").stdout.splitlines()
+    whole = result.stdout.splitlines()
+    assert len(some) < len(whole)
+    assert set(whole) < set(exact)
+    assert f"{len(whole) - 1:,} matches" in result.stderr
+
+
 @pytest.mark.parametrize("name", ["shed.csv", "shed.jsonl", "shed.parquet"])
 def test_what_was_shed_is_written(name):
     result = acep("run", QUERY, "now.csv", "--budget", "2 steps/event", "--shed", name, "--output", "points")
@@ -184,6 +195,8 @@ def test_where_the_cells_answer_nothing_is_shed():
         (["--budget", "9 runs", "--policy", "history"], "ACEP-U032"),
         (["--budget", "9 runs", "--audit", "1"], "ACEP-U033"),
         (["--budget", "9 runs", "--output", "partial"], "ACEP-U038"),
+        (["--expand"], "ACEP-U040"),
+        (["--budget", "9 runs", "--output", "points", "--expand"], "ACEP-U053"),
         (["--budget", "9 runs", "--output", "compressed", "-o", "folder"], "ACEP-U038"),
         (["--budget", "9 runs", "--report", "nowhere/report.html"], "ACEP-U016"),
         (["--budget", "9 runs", "--shed", "shed.txt"], "ACEP-U018"),

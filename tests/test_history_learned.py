@@ -234,17 +234,37 @@ def test_all_matches_at_the_points_found_can_be_had(query: Query, known: History
     """One run stands for others: the region before a match point is matched again."""
     test = stream(3000, 13)
     some = query.match_within(test, "5%", history=known, audit=0)
-    found = points(some)
+    found = set(some.points()["row"].to_pylist())
     whole = some.expanded()
     ends = {int(test["ts"][row].as_py()) for row in found}
     exact = [row for row in query.match(test).to_arrow().to_pylist() if row["end"] in ends]
     assert len(whole) > len(some.to_arrow())
-    assert sorted(map(str, whole.to_pylist())) == sorted(map(str, exact))
+    assert whole.to_pylist() == exact
+
+
+def test_what_is_expanded_does_not_depend_on_what_was_asked_before(query: Query, known: HistoryGraph) -> None:
+    """Listing finds other match points than detecting does: less can be merged."""
+    test = stream(3000, 13)
+
+    def fresh() -> BudgetedMatches:
+        return query.match_within(test, "5%", history=known, audit=0)
+
+    whole = fresh().expanded()
+    assert len(whole) > len(fresh().to_arrow())
+    for ask in ("to_arrow", "points", "counts", "bundles", "record", "expanded"):
+        some = fresh()
+        getattr(some, ask)()
+        assert some.expanded().equals(whole), ask
+
+
+def test_what_cannot_be_expanded_is_refused_whatever_was_asked_before(query: Query) -> None:
     rows = compile_query(QUERY.replace("WITHIN 40", "WITHIN 40 events"))
-    counted = rows.match_within(test, "3 steps/event", audit=0)
-    counted.to_arrow()
     with pytest.raises(UsageError, match="ACEP-U047"):
-        counted.expanded()
+        rows.match_within(stream(30, 13), "3 steps/event").expanded()
+    once = query.match_within(stream(30, 13).to_reader(), "3 steps/event")
+    with pytest.raises(UsageError, match="ACEP-U103"):
+        once.expanded()
+    assert query.match_within([], "3 steps/event").expanded().num_rows == 0
 
 
 def test_where_nothing_was_found_nothing_is_expanded(query: Query, known: HistoryGraph) -> None:

@@ -64,6 +64,7 @@ class BudgetedMatches(Matches):
             if load.policy_name in LEARNED:
                 raise no_history(load.policy_name)
         self.shedder: Shedder | None = None
+        self._asked: OutputKind | None = None
         self._pipeline: Pipeline | None = None
         self._seconds = 0.0
         self._logged: list[pa.Table] = []
@@ -81,7 +82,7 @@ class BudgetedMatches(Matches):
                 code="ACEP-U038",
                 hint="leave the budget out, or ask for matches, points or counts",
             )
-        self.shedder = shedder(plan, self.load)
+        self.shedder, self._asked = shedder(plan, self.load), kind
         return Matcher(plan, output=kind, shedding=self.shedder, **self._options)
 
     def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
@@ -162,20 +163,21 @@ class BudgetedMatches(Matches):
         return lessons_table(lessons(self.shedder) if self.shedder else None, is_time=self._is_time)
 
     def expanded(self) -> pa.Table:
-        """All matches that end at the match points which the last call found, not only those whose runs were kept.
+        """All matches that end when a match point does which ``points`` finds, not only those whose runs were kept.
 
-        The events are read once more, and those at most a window before such a point are matched exactly; that work
-        is not part of the budget. Columns as for ``to_arrow``.
+        Unless ``points`` was the last call that found matches, it is called first. Then the events are read once more,
+        and those at most a window before such a point are matched exactly; that work is not part of the budget. Columns
+        as for ``to_arrow``.
 
         Raises
         ------
         UsageError
-            ``ACEP-U047``: windows of events have no times to look at again; ``ACEP-U003``: the events can be read only
+            ``ACEP-U047``: windows of events have no times to look at again; ``ACEP-U103``: the events can be read only
             once.
 
         Complexity: see ``expand.expanded``.
         """
-        if self.shedder is None or self._pipeline is None:
+        if self.plan.registers is None:
             return self.to_arrow()
         if self.plan.is_count_window:
             raise UsageError(
@@ -183,6 +185,16 @@ class BudgetedMatches(Matches):
                 code="ACEP-U047",
                 hint="use a window of time, or list all matches without a budget",
             )
+        if not self.source.reusable:
+            raise UsageError(
+                "these events can be read only once, and expanding reads them twice",
+                code="ACEP-U103",
+                hint="give a list, a table or a file",
+            )
+        if self._asked != "points":
+            self.points()
+        if self.shedder is None or self._pipeline is None:  # no columns, no events
+            return pa.table({})
         ticks = self.shedder.points.joined("tick")
         matcher = Matcher(self.plan, **self._options)
         pipeline = matcher.bind(self.source.schema)

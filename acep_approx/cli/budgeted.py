@@ -29,7 +29,7 @@ class Asked:
         What was learned from the past; files for the page and for the runs that were shed.
     audit, full_work : float, optional
     seed : int, optional
-    learn : bool, default False
+    learn, expand : bool, default False
     save, learn_log : Path, optional
         Where what is learned goes, and when it was.
     save_every : int, optional
@@ -48,6 +48,7 @@ class Asked:
     save: Path | None = None
     save_every: int | None = None
     learn_log: Path | None = None
+    expand: bool = False
 
     def check(self) -> None:
         """Refuse options that need a budget, and files that cannot be written, before any work is done.

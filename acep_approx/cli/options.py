@@ -191,6 +191,14 @@ FullWork = Annotated[
         "history knows. A run without --budget says them at its end: so many met per event.",
     ),
 ]
+Expand = Annotated[
+    bool,
+    typer.Option(
+        "--expand",
+        help="List all matches that end at the match points which the budget finds, not only those whose partial "
+        "matches were kept. The input is read twice; the second time costs nothing of the budget.",
+    ),
+]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", show_default=False, help="Of the audit and of coins. By default 0.")
 ]

@@ -136,6 +136,7 @@ def run(
     policy: options.Policy = None,
     audit: options.Audit = None,
     full_work: options.FullWork = None,
+    expand: options.Expand = False,
     seed: options.Seed = None,
     learn: options.Learn = False,
     save: options.Save = None,
@@ -175,8 +176,10 @@ def run(
         form = on_spark.folder_format(file, format, output, is_new=not stream)
     else:
         form = _format(format, file, output)
-    _check(form, output, file, limit)
-    asked = Asked(budget, history, policy, audit, seed, report, shed, full_work, learn, save, save_every, learn_log)
+    _check(form, output, file, limit, is_expanded=expand)
+    asked = Asked(
+        budget, history, policy, audit, seed, report, shed, full_work, learn, save, save_every, learn_log, expand
+    )
     asked.check()
     targets = [] if file is None else [file / name for name in COMPRESSED_FILES] if is_compressed else [file]
     _check_written(targets, {"rejected rows": rejects, "late events": None if stream else late}, asked, inputs)
@@ -221,7 +224,7 @@ def run(
         if is_compressed and file is not None:
             results = write_compressed(matches.compressed(), file)
         else:
-            with closing(_tables(matches, output)) as tables:
+            with closing(_tables(matches, output, is_expanded=expand)) as tables:
                 results = Results(tables, SHOWN if limit is None and form is Format.TABLE else limit)
                 if form is Format.TABLE:
                     found = list(results)
@@ -269,7 +272,7 @@ def _format(wanted: Format | None, file: Path | None, output: Output) -> Format:
     return Format.TABLE if sys.stdout.isatty() else Format.JSONL
 
 
-def _check(form: Format, output: Output, file: Path | None, limit: int | None) -> None:
+def _check(form: Format, output: Output, file: Path | None, limit: int | None, *, is_expanded: bool) -> None:
     """Refuse options that do not go together, before any work is done."""
     if form is Format.PARQUET and file is None:
         raise UsageError("Parquet cannot be written to stdout", code="ACEP-U011", hint="name a file: -o FILE")
@@ -281,6 +284,8 @@ def _check(form: Format, output: Output, file: Path | None, limit: int | None) -
         )
     if output in (Output.COUNT, Output.COMPRESSED) and limit is not None:
         raise UsageError(f"--limit means nothing for --output {output.value}", code="ACEP-U015", hint="leave it out")
+    if is_expanded and output is not Output.MATCHES:
+        raise UsageError(f"--expand lists matches, not {output.value}", code="ACEP-U053", hint="leave one of them out")
 
 
 def _check_written(targets: list[Path], more: dict[str, Path | None], asked: Asked, inputs: list[str]) -> None:
@@ -312,9 +317,11 @@ def _is_input(file: Path, given: Path) -> bool:
     return file == given or (file.exists() and given in file.parents)
 
 
-def _tables(matches: Matches, output: Output) -> Generator[pa.Table]:
+def _tables(matches: Any, output: Output, *, is_expanded: bool) -> Generator[pa.Table]:
     """The results as a stream of tables."""
-    if output is Output.MATCHES:
+    if is_expanded:
+        yield matches.expanded()
+    elif output is Output.MATCHES:
         yield from matches.tables()
     elif output is Output.POINTS:
         yield from matches.point_tables()

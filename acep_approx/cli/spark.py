@@ -106,6 +106,7 @@ HERE_ONLY = {
     "learn_log": "leave it out, or leave out --spark",
     "report": "leave it out, or leave out --spark",
     "shed": "leave it out, or leave out --spark",
+    "expand": "leave it out, or leave out --spark",
 }
 """Options of a run here that have no meaning on Spark, and what to do."""
 OUTPUTS = {Output.MATCHES: "matches", Output.POINTS: "points", Output.COUNT: "counts"}
