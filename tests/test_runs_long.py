@@ -75,3 +75,31 @@ def test_runs_stay_in_the_index_while_another_pool_grows(key: str) -> None:
     )
     query = compile_query(f"PATTERN SEQ(A a, B b, C c) WHERE {key}b.x = a.x AND c.x = b.x WITHIN 400")
     assert [(m["a"], m["b"], m["c"]) for m in query.match(events).to_arrow().to_pylist()] == [(0, 1, 300)]
+
+
+def events_of(text: str) -> pa.Table:
+    """Events like ``60 A 2 1``: tick, type, x and y."""
+    rows = (event.split() for event in text.split(","))
+    return pa.Table.from_pylist([{"ts": int(t), "type": kind, "x": int(x), "y": int(y)} for t, kind, x, y in rows])
+
+
+def test_a_front_keeps_the_runs_behind_its_head() -> None:
+    """Runs too old were taken out in front of the head, which then stood behind live ones: match points were lost."""
+    events = events_of(
+        "0 A 56 3937, 26 A 43 1, 29 A 56 247220, 30 A 44 3576, 38 A 29 3470, 38 A 71 1, 167 A 5 247220, 232 A 64 3282, "
+        "233 A 36 3470, 262 A 89 355599, 374 A 32 1, 377 B 71 3464, 394 C 27 3676, 409 D 91 3282"
+    )
+    matches = compile_query(
+        "PATTERN SEQ(A a, A b, B c, C d, D e) "
+        "WHERE a.y <> b.y AND c.y <> a.y AND d.x > a.x AND e.x > b.x AND e.y = b.y WITHIN 300"
+    ).match(events)
+    assert matches.to_arrow()["e"].to_pylist() == [13]
+    assert matches.points()["row"].to_pylist() == [13]
+
+
+def test_a_front_knows_its_oldest_run() -> None:
+    """The first child of the event at 111 is older than all runs there were; the second takes their place."""
+    text = "PATTERN SEQ(A a, B b, C c) WHERE b.y <> a.y AND c.x > a.x AND c.x > b.x WITHIN 60"
+    matches = compile_query(text).match(events_of("60 A 2 1, 100 A 5 2, 110 B 9 1, 111 B 3 3, 125 C 4 0"))
+    assert len(matches) == 0
+    assert matches.points().num_rows == 0

@@ -1,0 +1,152 @@
+"""Every output says the same, on streams long enough for pools to grow and for runs to leave their windows.
+
+Brute force cannot follow here. What it can check, small worlds, is in ``test_runs_oracle``; here outputs and ways to
+merge are held against each other, and what a budget finds against what there is.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from acep_approx import Query, compile_query
+from acep_approx.errors import AcepError
+from acep_approx.query.printer import to_text
+from tests.naive import match_points
+from tests.rich_worlds import Dice, pattern_query
+from tests.test_runs_oracle import MERGES, bindings, counted, least, per_point, pushed
+
+MOST = 20_000
+"""Matches of a world; those that have more are left out."""
+COMPARED = ("<>", "<>", ">", "<", ">=", "<=", "=")
+
+
+def stream(dice: Random, events: int) -> pa.Table:
+    """Some ticks apart or at one time; a few types, more of the first ones; values that are equal now and then."""
+    ticks = sorted(dice.randrange(2 * events) for _ in range(events))
+    rows = [
+        {
+            "ts": tick,
+            "type": dice.choice("AAAABBBCCD"),
+            "x": dice.choice((None, *range(30))),
+            "y": dice.choice((float("nan"), 0.5, 1.0, 2.5, 7.0)),
+            "s": dice.choice(("u", "v", "w", None)),
+            "g": dice.choice("ppq"),
+        }
+        for tick in ticks
+    ]
+    kinds = {"ts": pa.int64(), "type": pa.string(), "x": pa.int64(), "y": pa.float64(), "s": pa.string()}
+    return pa.Table.from_pylist(rows, pa.schema([*kinds.items(), ("g", pa.string())]))
+
+
+def comparing(dice: Random) -> str:
+    """A sequence whose events are compared with each other, as fronts of runs, and indexes, are made for."""
+    length = dice.choice((2, 3, 4, 5))
+    names = "abcde"[:length]
+    parts = [f"{kind} {name}" for name, kind in zip(names, sorted(dice.choices("AABBCD", k=length)), strict=True)]
+    if dice.randrange(4) == 0:
+        parts.insert(dice.randrange(1, length), "~(D n)")
+    conditions = []
+    for _ in range(dice.choice((0, 1, 2, 3, 4))):
+        one, other = dice.sample(names, 2)
+        right = f"{other}.x" if dice.randrange(4) else f"{other}.x + {dice.choice(names.replace(one, ''))}.y"
+        conditions.append(f"{one}.x {dice.choice(COMPARED)} {right}")
+    before = dice.sample(names[:-1], min(dice.choice((0, 0, 1, 2)), length - 1))
+    conditions += [f"{names[-1]}.x {dice.choice('<>')} {other}.x" for other in before]
+    conditions += ["[g]"] * (not conditions or dice.randrange(4) == 0)
+    window = f"{dice.choice((20, 60, 150, 300))}{dice.choice(('', '', ' events'))}"
+    errors = dice.choice(("", "", " ERRORS 1")) if length > 2 else ""
+    return f"PATTERN SEQ({', '.join(parts)}) WHERE {' AND '.join(conditions)} WITHIN {window}{errors}"
+
+
+def world(seed: int) -> tuple[Query, pa.Table] | None:
+    """A query with a long stream; None: it has too many matches, or the runs engine cannot run it."""
+    dice = Random(seed)
+    if dice.randrange(3):
+        text = comparing(dice)
+    else:
+        tree = pattern_query(Dice(dice), non_overlap=False)
+        if tree is None:
+            return None
+        text = to_text(tree)
+    try:
+        query = compile_query(text, engine="runs")
+    except AcepError:
+        return None
+    events = stream(dice, dice.choice((60, 200, 500)))
+    if query.match(events, limit=MOST + 1).to_arrow().num_rows > MOST:
+        return None
+    return query, events
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows; not a number as a text, which is equal to itself."""
+    return [{name: str(value) for name, value in row.items()} for row in table.to_pylist()]
+
+
+def latest_starts(matches: pa.Table, expected: dict[Any, int]) -> dict[int, tuple[int, int]]:
+    """Per match point the least err, and the latest start at that."""
+    found: dict[int, tuple[int, int]] = {}
+    for bound, start in zip(expected, matches["start"].to_pylist(), strict=True):
+        row, mine = bound[-1][0], (expected[bound], -start)
+        found[row] = min(mine, found.get(row, mine))
+    return found
+
+
+def latest(points: pa.Table) -> dict[int, tuple[int, int]]:
+    """What ``latest_starts`` must give."""
+    return {row["row"]: (row["errors"], -row["start"]) for row in points.to_pylist()}
+
+
+def outputs_agree(seed: int) -> int:
+    """All outputs of a world; returns how many matches there are, -1 where the world is left out."""
+    made = world(seed)
+    if made is None:
+        return -1
+    query, events = made
+    dice = Random(seed)
+    whole = query.match(events).to_arrow()
+    expected = bindings(whole, query.syntax)
+    for merge in MERGES:
+        matches = query.match(events, merge=merge)
+        assert rows_of(matches.to_arrow()) == rows_of(whole), merge
+        points = matches.points()
+        assert least(points) == match_points(expected), merge
+        if query.syntax.window.unit == "ticks":
+            assert latest(points) == latest_starts(whole, expected), merge
+        assert counted(matches.counts()) == per_point(expected), merge
+    if not query.plan.registers.needs_filter:
+        spelled = query.match(events).compressed().expand()
+        if not query.plan.registers.has_late_ends:
+            assert rows_of(spelled) == rows_of(whole)
+    merge, output = dice.choice(MERGES), dice.choice(("matches", "points", "counts"))
+    cuts = sorted(dice.randint(0, len(events)) for _ in range(dice.randrange(6)))
+    batches = [events.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, len(events)], strict=True)]
+    parts = pushed(query, batches, output, merge, dice)
+    assert rows_of(parts) == rows_of(pushed(query, [events], output, merge, None))
+    budgeted_are_true(query, events, expected, dice)
+    return len(expected)
+
+
+def budgeted_are_true(query: Query, events: pa.Table, expected: dict[Any, int], dice: Random) -> None:
+    """What a budget buys are matches, match points and counts of the exact answer."""
+    budget = f"{dice.choice((1, 3, 10, 40))} {dice.choice(('runs', 'steps/event'))}"
+    policy, audit = dice.choice(("random", "oldest", "most-advanced")), dice.choice((0, 0.05))
+    some = query.match_within(events, budget, policy=policy, audit=audit, seed=dice.randrange(9))
+    points = match_points(expected)
+    assert bindings(some.to_arrow(), query.syntax).keys() <= expected.keys(), budget
+    assert least(some.points()).keys() <= points.keys(), budget
+    exact = per_point(expected)
+    per_row = {row: sum(n for (at, _), n in exact.items() if at == row) for row in points}
+    for row in some.counts().to_pylist():
+        assert row["matches"] <= per_row[row["row"]], budget
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_all_outputs_agree_on_long_streams(part: int) -> None:
+    """Lists, points, counts and compressed matches; merged in any way, in any split; inside a budget none is false."""
+    seen = [outputs_agree(seed) for seed in range(60 * part, 60 * (part + 1))]
+    assert sum(matches > 50 for matches in seen) >= 20
