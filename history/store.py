@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from history.checking import Array, check_manifest, expect, scheme_of
 from history.errors import HistoryError
-from history.files import replace_file
+from history.files import read_json, replace_file
 from history.graph import Graph
 from history.tables import TABLES, read_arrays, read_tables, write_tables
 
@@ -224,13 +224,13 @@ def damaged(home: str | os.PathLike[str], what: str) -> HistoryError:
 def _manifest(home: Path, version: int) -> dict[str, Any]:
     file = home / _name(version) / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = read_json(file)
         found = manifest["format"]
         if found == FORMAT:
             is_as_written = DIGEST not in manifest or manifest.pop(DIGEST) == _sum(manifest)
             expect(is_as_written, "it is not the one that was written")
             check_manifest(manifest, TABLES, (LEARNED,))
-    except (OSError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, KeyError, TypeError) as error:
         raise damaged(home, f"{_name(version)}/{MANIFEST} is missing or not whole") from error
     except ValueError as error:
         raise damaged(home, f"{_name(version)}/{MANIFEST} is not whole: {error}") from error
