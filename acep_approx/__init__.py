@@ -12,8 +12,7 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-import history
-import rl
+from acep_approx.siblings import check_siblings
 
 if TYPE_CHECKING:
     from acep_approx.api import Query, compile_query
@@ -58,14 +57,7 @@ _HOME = {
     **dict.fromkeys(("absent", "either", "event", "seq"), "acep_approx.query.builder"),
 }
 
-for _package in (history, rl):
-    if getattr(_package, "__distribution__", None) != "acep-approx":
-        raise ImportError(
-            f"the package {_package.__name__!r} at {getattr(_package, '__file__', None)} belongs to another "
-            "distribution and has replaced ours; repair with: pip uninstall the other distribution, then "
-            "pip install --force-reinstall acep-approx"
-        )
-
+check_siblings()
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 
 def replace_file(place: Path, content: bytes) -> None:
@@ -23,3 +25,19 @@ def replace_file(place: Path, content: bytes) -> None:
     draft = place.with_name(f".{place.name}-{os.getpid()}")
     draft.write_bytes(content)
     draft.replace(place)
+
+
+def read_json(place: Path) -> Any:
+    """What a file of JSON holds.
+
+    Raises
+    ------
+    OSError
+        It is not there, or cannot be read.
+    ValueError
+        It is not JSON, or not whole.
+    """
+    try:
+        return json.loads(place.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(f"{place.name} is too deep") from error

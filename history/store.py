@@ -1,7 +1,7 @@
 """Histories on disk: a directory that people can read and processes can share.
 
     past/LATEST               name of the version that holds
-    past/v0001/manifest.json  format, query, scheme, notes, sizes and SHA-256 of the files
+    past/v0001/manifest.json  format, query, scheme, notes, sizes, SHA-256 of the files and of the manifest itself
     past/v0001/vertices.parquet, edges.parquet, overlaps.parquet, bundles.parquet
     past/v0001/maps.npz       match maps of the vertices that have one, and edges to bundles
     past/v0001/learned.npz    arrays of a learner, where one has refreshed it
@@ -26,26 +26,22 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from history.bundles import Bundles
+from history.checking import Array, check_manifest, expect, scheme_of
 from history.errors import HistoryError
-from history.files import replace_file
+from history.files import read_json, replace_file
 from history.graph import Graph
-from history.packed import BUNDLES, map_rows, maps_of
-from history.vectors import Scheme
+from history.tables import TABLES, read_arrays, read_tables, write_tables
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FORMAT = 2
 """Changes when the layout does."""
 MANIFEST = "manifest.json"
 LATEST = "LATEST"
-TABLES = ("vertices.parquet", "edges.parquet", "overlaps.parquet", "bundles.parquet", "maps.npz")
+VERSION = r"v[0-9]{4,12}"
+"""How the folders of versions are called."""
 LEARNED = "learned.npz"
-DENSE = ("visits", "reached", "led", "cost", "started", "completed")
-EDGES = ("source", "target", "moves", "passed")
-OVERLAPS = ("covered", "cover", "shareable", "shared")
-ENDS = ("ends_vertex", "ends_bundle", "ends")
+DIGEST = "sha256"
+"""Key of the manifest: what the rest of it adds up to. Histories of earlier versions have none."""
 
 
 @dataclass(frozen=True)
@@ -182,17 +178,14 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     if fingerprint is not None:
         _same_query(manifest, fingerprint, home)
     folder = home / _name(number)
-    for name in {**dict.fromkeys(TABLES), **manifest["files"]}:
-        if manifest["files"].get(name) != _digest(folder / name, home):
-            raise _torn(home, f"{name} is not the file that was written")
+    for name, digest in manifest["files"].items():
+        if digest != _digest(folder / name, home):
+            raise damaged(home, f"{name} is not the file that was written")
     try:
         graph = _read(folder, manifest)
-        learned: dict[str, Array] = {}
-        if LEARNED in manifest["files"]:
-            with np.load(folder / LEARNED, allow_pickle=False) as arrays:
-                learned = dict(arrays)
+        learned = read_arrays(folder / LEARNED) if LEARNED in manifest["files"] else {}
     except (OSError, ValueError, LookupError, TypeError, BadZipFile, pa.ArrowException) as error:
-        raise _torn(home, str(error)) from error
+        raise damaged(home, str(error)) from error
     return Stored(graph, manifest["fingerprint"], number, manifest["notes"], learned)
 
 
@@ -206,21 +199,21 @@ def _name(version: int) -> str:
 def _versions(home: Path) -> list[int]:
     if not home.is_dir():
         return []
-    return sorted(int(entry.name[1:]) for entry in home.iterdir() if re.fullmatch(r"v\d{4,}", entry.name))
+    return sorted(int(entry.name[1:]) for entry in home.iterdir() if re.fullmatch(VERSION, entry.name))
 
 
 def _latest(home: Path) -> int:
     try:
         text = (home / LATEST).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise _torn(home, f"{LATEST} cannot be read") from error
-    found = re.fullmatch(r"v(\d{4,})", text)
-    if not found:
-        raise _torn(home, f"{LATEST} names no version: {text[:40]!r}")
-    return int(found[1])
+    except (OSError, ValueError) as error:
+        raise damaged(home, f"{LATEST} cannot be read") from error
+    if not re.fullmatch(VERSION, text):
+        raise damaged(home, f"{LATEST} names no version: {text[:40]!r}")
+    return int(text[1:])
 
 
-def _torn(home: Path, what: str) -> HistoryError:
+def damaged(home: str | os.PathLike[str], what: str) -> HistoryError:
+    """The error of a history that is not as it was written."""
     return HistoryError(
         f"the history at {str(home)!r} is damaged: {what}",
         code="ACEP-H004",
@@ -229,13 +222,18 @@ def _torn(home: Path, what: str) -> HistoryError:
 
 
 def _manifest(home: Path, version: int) -> dict[str, Any]:
+    file = home / _name(version) / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads((home / _name(version) / MANIFEST).read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = read_json(file)
         found = manifest["format"]
         if found == FORMAT:
-            _ = manifest["fingerprint"], manifest["notes"], manifest["files"], manifest["scheme"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _torn(home, f"{_name(version)}/{MANIFEST} is missing or not whole") from error
+            is_as_written = DIGEST not in manifest or manifest.pop(DIGEST) == _sum(manifest)
+            expect(is_as_written, "it is not the one that was written")
+            check_manifest(manifest, TABLES, (LEARNED,))
+    except (OSError, KeyError, TypeError) as error:
+        raise damaged(home, f"{_name(version)}/{MANIFEST} is missing or not whole") from error
+    except ValueError as error:
+        raise damaged(home, f"{_name(version)}/{MANIFEST} is not whole: {error}") from error
     if found != FORMAT:
         raise HistoryError(
             f"the history at {str(home)!r} has format {found}, this version reads format {FORMAT}",
@@ -243,6 +241,11 @@ def _manifest(home: Path, version: int) -> dict[str, Any]:
             hint="read it with the version that wrote it, or learn it again",
         )
     return manifest
+
+
+def _sum(manifest: dict[str, Any]) -> str:
+    """The SHA-256 of what a manifest says, however it is spaced."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _same_query(manifest: dict[str, Any], fingerprint: str, home: Path) -> None:
@@ -259,7 +262,7 @@ def _digest(file: Path, home: Path) -> str:
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as error:
-        raise _torn(home, f"{file.name} cannot be read") from error
+        raise damaged(home, f"{file.name} cannot be read") from error
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -270,7 +273,7 @@ def _write(
 ) -> Path:
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=home))
     try:
-        _write_tables(graph, draft)
+        write_tables(graph, draft)
         files = [*TABLES, *([LEARNED] if learned else [])]
         if learned:
             np.savez_compressed(draft / LEARNED, **learned)  # type: ignore[arg-type]
@@ -283,6 +286,8 @@ def _write(
             bundles=len(graph.counts.bundles),
             files={name: _digest(draft / name, home) for name in files},
         )
+        manifest = json.loads(json.dumps(manifest))  # as it will be read
+        manifest[DIGEST] = _sum(manifest)
         text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         (draft / MANIFEST).write_text(text, encoding="utf-8")
         draft.chmod(0o755)
@@ -295,42 +300,7 @@ def _write(
     return folder
 
 
-def _write_tables(graph: Graph, folder: Path) -> None:
-    counts = graph.counts
-    seen = np.flatnonzero(counts.visits)
-    vertices = {"vertex": seen, **{name: getattr(counts, name)[seen] for name in DENSE}}
-    pq.write_table(pa.table(vertices), folder / "vertices.parquet")
-    for file, columns in (("edges.parquet", EDGES), ("overlaps.parquet", OVERLAPS)):
-        pq.write_table(pa.table({name: getattr(counts, name) for name in columns}), folder / file)
-    bundles = {name: getattr(counts.bundles, name) for name in BUNDLES}
-    bundles["slot"] = pa.array(counts.bundles.slot.tolist(), pa.string())
-    pq.write_table(pa.table(bundles), folder / "bundles.parquet")
-    mapped, bits = map_rows(counts)
-    np.savez_compressed(
-        folder / "maps.npz",
-        vertices=mapped,
-        bits=bits,
-        **{name: getattr(counts, name) for name in ENDS},
-    )
-
-
 def _read(folder: Path, manifest: dict[str, Any]) -> Graph:
-    graph = Graph(Scheme.from_json(manifest["scheme"]), manifest["gap"], manifest["most_bundles"])
-    counts = graph.counts
-    table = pq.read_table(folder / "vertices.parquet")
-    seen = table.column("vertex").to_numpy()
-    for name in DENSE:
-        getattr(counts, name)[seen] = table.column(name).to_numpy()
-    for file, names in (("edges.parquet", EDGES), ("overlaps.parquet", OVERLAPS)):
-        table = pq.read_table(folder / file)
-        for name in names:
-            setattr(counts, name, table.column(name).to_numpy())
-    table = pq.read_table(folder / "bundles.parquet")
-    columns = {name: table.column(name).to_numpy() for name in BUNDLES if name != "slot"}
-    slots = np.array(table.column("slot").to_pylist(), np.str_)
-    counts.bundles = Bundles(slot=slots, **columns)
-    with np.load(folder / "maps.npz", allow_pickle=False) as arrays:
-        for name in ENDS:
-            setattr(counts, name, arrays[name])
-        counts.maps = maps_of(arrays["vertices"].tolist(), arrays["bits"], len(counts.bundles))
+    graph = Graph(scheme_of(manifest["scheme"]), manifest["gap"], manifest["most_bundles"])
+    read_tables(graph, folder)
     return graph

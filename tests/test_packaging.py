@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import email
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -95,21 +96,106 @@ def test_the_unpacked_wheel_runs_away_from_this_tree(wheel, tmp_path):
 # --- the guard --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["rl", "history"])
-def test_a_foreign_package_of_our_name_is_refused(name, tmp_path):
-    """PyPI has other packages that install ``rl`` or ``history``; each overwrites the other's files."""
-    stand_in = tmp_path / name / "__init__.py"
-    stand_in.parent.mkdir()
-    stand_in.write_text("", encoding="utf-8")
-    done = run_python("import acep_approx", tmp_path, ROOT, cwd=tmp_path)
+NAMES = ("history", "rl")
+IMPORTS = "import acep_approx"
+RUNS = f"{IMPORTS}; print(len(acep_approx.compile_query('PATTERN A a WITHIN 5').match([{{'ts': 1, 'type': 'A'}}])))"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["file", "package"])
+@pytest.mark.parametrize("how", ["script", "path", "imported before"])
+def test_somebodys_own_file_of_our_name_is_named_and_not_run(name, kind, how, tmp_path):
+    mine = tmp_path / "mine"
+    stand_in = mine / name / "__init__.py" if kind == "package" else mine / f"{name}.py"
+    stand_in.parent.mkdir(parents=True)
+    stand_in.write_text("print('was run')", encoding="utf-8")
+    script = mine / "script.py"
+    script.write_text(f"import {name}\n{RUNS}" if how == "imported before" else RUNS, encoding="utf-8")
+    done = run_python(script.read_text() if how == "path" else f"import runpy; runpy.run_path({str(script)!r})",
+                      mine, ROOT, cwd=tmp_path)  # fmt: skip
     assert done.returncode == 1
-    assert f"ImportError: the package {name!r} at {stand_in} belongs to another distribution" in done.stderr
-    assert "pip install --force-reinstall acep-approx" in done.stderr
+    assert done.stdout == ("was run\n" if how == "imported before" else "")
+    told = done.stderr.strip().splitlines()[-1]
+    shown = stand_in.parent if kind == "package" else stand_in
+    assert told.startswith(f"ImportError: {shown} is in the way: Python takes it for the package {name!r}")
+    assert "rename it, or start Python where" in told
+    assert "pip" not in told
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_of_our_name_is_named(name, tmp_path):
+    script = tmp_path / f"{name}.py"
+    script.write_text(RUNS, encoding="utf-8")
+    command = [sys.executable, str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert f"ImportError: {script} is in the way" in done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("kind", "is_first"), [("file", False), ("package", False), ("folder", False), ("folder", True)]
+)
+def test_what_python_does_not_find_first_is_in_nobodys_way(name, kind, is_first, tmp_path):
+    """Files behind this package, and folders that are no packages wherever they are."""
+    if kind == "file":
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('was run')", encoding="utf-8")
+    else:
+        (tmp_path / name).mkdir()
+        inside = "__init__.py" if kind == "package" else "notes.py"
+        (tmp_path / name / inside).write_text("raise SystemExit('was run')", encoding="utf-8")
+    paths = (tmp_path, ROOT) if is_first else (ROOT, tmp_path)
+    done = run_python(RUNS, *paths, cwd=tmp_path if is_first else ROOT)
+    assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_that_was_imported_before_is_named(name, tmp_path):
+    (tmp_path / name).mkdir()
+    code = f"import sys; all, sys.path[:] = [*sys.path], [{str(tmp_path)!r}]; import {name}; sys.path[:] = all; {RUNS}"
+    assert f"ImportError: {tmp_path / name} is in the way" in run_python(code, ROOT, cwd=tmp_path).stderr
+
+
+@pytest.fixture
+def site(wheel, tmp_path):
+    """This package as it is installed, in a folder of its own."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site-packages")
+    return tmp_path / "site-packages"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_distribution_that_has_replaced_a_package_is_named(name, site, tmp_path):
+    """PyPI has other packages that install ``rl`` or ``history``; each overwrites the other's files."""
+    (site / name / "__init__.py").write_text("", encoding="utf-8")
+    done = run_python(RUNS, site, cwd=tmp_path)
+    assert "is not as acep-approx installed it; repair with: pip install --force-reinstall acep-approx" in done.stderr
+    other = site / "other_agent-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-agent\nVersion: 1.0\n", encoding="utf-8")
+    (other / "RECORD").write_text(f"{name}/__init__.py,,\nother_agent-1.0.dist-info/METADATA,,\n", encoding="utf-8")
+    done = run_python(RUNS, site, cwd=tmp_path)
+    assert f"{site / name / '__init__.py'} belongs to another distribution, other-agent, and acep-approx" in done.stderr
+    assert "pip uninstall other-agent, then pip install --force-reinstall acep-approx" in done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_package_that_was_taken_away_is_missed(name, site, tmp_path):
+    shutil.rmtree(site / name)
+    (tmp_path / name).mkdir()  # no package either
+    done = run_python(RUNS, site, cwd=tmp_path)
+    assert f"ImportError: the package {name!r} of acep-approx is not there any more; repair with: pip" in done.stderr
+
+
+def test_packages_in_a_zip_are_found(wheel, tmp_path):
+    """As Spark's workers have them."""
+    assert run_python(IMPORTS, wheel, cwd=tmp_path).returncode == 0
 
 
 # --- who imports whom -------------------------------------------------------------------------------------
 
 MAY_IMPORT = {
+    "siblings": set(),
     "errors": set(),
     "events": {"errors"},
     "query": {"errors"},
@@ -168,7 +254,7 @@ def test_imports_run_one_way(path):
     part = path.relative_to(ROOT / "acep_approx").parts[0].removesuffix(".py")
     inner = {name.split(".")[1] for name in imported(path) if name.startswith("acep_approx.")} - {"__version__"}
     if part == "__init__":
-        assert not inner, "the package itself loads its parts when they are used"
+        assert inner == {"siblings"}, "the package itself loads its parts when they are used"
     else:
         assert part in MAY_IMPORT, f"{part} is new: give it a place in MAY_IMPORT and in CONTRIBUTING.md"
         assert inner <= MAY_IMPORT[part] | {part}

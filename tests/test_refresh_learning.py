@@ -176,8 +176,10 @@ def test_shares_are_whole_or_none(tmp_path: Path) -> None:
     assert Shares.load(tmp_path) is None
     Shares(0.5, (0.5, 1.0)).save(tmp_path)
     assert Shares.load(tmp_path) == Shares(0.5, (0.5, 1.0))
-    (tmp_path / "shares.json").write_text('{"share": 0.5')
-    assert Shares.load(tmp_path) is None
+    values = ('0, "passed": []}', '0.5, "passed": [NaN]}', '2, "passed": []}', '[], "passed": 3}')
+    for text in ('{"share": 0.5', "[" * 9999, "\xff", *(f'{{"share": {value}' for value in values)):
+        (tmp_path / "shares.json").write_text(text, "latin-1")
+        assert Shares.load(tmp_path) is None
 
 
 @pytest.mark.parametrize("budget", ["100%", "10%"])

@@ -13,11 +13,12 @@ from acep_approx import Query, compile_query
 from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.learner import Learner
 from acep_approx.budget.matches import BudgetedMatches
-from history import store
+from history import store, tables
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200"
 EVENTS = 8000
 DENSE = ("visits", "reached", "led")
+PAIRED = [name for names in tables.PAIRS.values() for name in names]
 
 
 def stream(seed: int, *, events: int = EVENTS, first: int = 0, least: int = 10) -> pa.Table:
@@ -157,8 +158,8 @@ def test_nothing_is_refreshed_before_anything_is_learned(query: Query) -> None:
 
 def snapshot(known: HistoryGraph) -> dict[str, Any]:
     """All that was counted."""
-    counts = {name: getattr(known.graph_.counts, name) for name in store.DENSE + store.EDGES + store.OVERLAPS}
-    bundles = {name: getattr(known.graph_.counts.bundles, name) for name in store.BUNDLES}
+    counts = {name: getattr(known.graph_.counts, name) for name in (*tables.DENSE, *PAIRED)}
+    bundles = vars(known.graph_.counts.bundles)
     maps = {vertex: bits.to01() for vertex, bits in known.graph_.counts.maps.items()}
     arrays = {name: column.tolist() for name, column in (counts | bundles).items()}
     return arrays | {"maps": maps, "events": known.events_, "points": known.points_, "learned": known.learned_ is None}
@@ -177,7 +178,7 @@ def test_counts_of_a_history_are_kept_and_those_of_the_cohort_are_added(query: Q
     for name, added in zip(DENSE, (learner.cohort.visits, learner.cohort.points, learner.cohort.led), strict=True):
         gained = getattr(now.graph_.counts, name) - getattr(known.graph_.counts, name)
         assert gained.tolist() == np.rint(added).tolist()
-    for name in store.EDGES + store.OVERLAPS:
+    for name in PAIRED:
         assert getattr(now.graph_.counts, name).tolist() == before[name]
     assert now.events_ == EVENTS + 1500
     assert now.points_ == known.points_ + len(points(some))

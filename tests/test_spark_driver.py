@@ -19,7 +19,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.shedder import Shedder
 from acep_approx.events.roles import Roles
 from acep_approx.spark import outputs
-from acep_approx.spark.driver import KEPT_VERSIONS, LEARNER, Driver
+from acep_approx.spark.driver import BEGAN, KEPT_VERSIONS, LEARNER, Driver
 from acep_approx.spark.job import Job, Spending
 from acep_approx.spark.shards import Shard
 from history.versions import pointed, versions
@@ -170,6 +170,33 @@ def test_a_learner_that_cannot_be_read_begins_anew(tmp_path, control, caplog):
     assert "learned anew" in caplog.text
     assert driver.refresher is not None
     assert driver.refresher.batch == -1
+
+
+def test_a_learner_of_another_query_is_not_gone_on_with(tmp_path, control, caplog):
+    events = stream(2)
+    job = job_of(events, control, learns=True, history=str(tmp_path / "history"))
+    run(job, control, events)
+    other = compile_query("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 60")
+    driver = Driver(replace(job, query=other, spending=replace(job.spending, history=str(tmp_path / "none"))), control)
+    assert "learned anew" in caplog.text
+    assert driver.refresher is not None
+    assert driver.refresher.batch == -1
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[3]", b"true", b"-1", b"1.5", b"[" * 9999])
+def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, tmp_path, control, caplog):
+    events = stream(6)
+    home = tmp_path / "history"
+    HistoryGraph(QUERY).fit(events, time="ts", type="type").save(home)
+    job = job_of(events, control, learns=True, history=str(home))
+    Driver(job, control)
+    assert (control / BEGAN).read_bytes() == b"1"
+    (control / BEGAN).write_bytes(content)
+    driver = Driver(job, control)
+    assert driver.refresher is not None
+    assert driver.refresher.load.history is not None
+    assert "began.json cannot be read" in caplog.text
+    assert (control / BEGAN).read_bytes() == b"1"
 
 
 def test_versions_that_somebody_trained_stay(tmp_path, control):

@@ -184,7 +184,7 @@ def test_the_state_says_what_it_is_and_is_never_pickled():
     shard.take(events((3, "x", "A", 0), (30, "x", "A", 1)), None)
     shard.take(events(), 20)
     said = describe(shard.to_bytes())
-    assert (said["format"], said["events"], said["waiting"], said["watermark"]) == (1, 1, 1, 20)
+    assert (said["format"], said["events"], said["waiting"], said["watermark"]) == (2, 1, 1, 20)
     assert said["query"] == f"{QUERY.plan.fingerprint()} within 10 ticks"
     assert said["columns"] == "ts int64, k string, type string, id int64"
     assert not any(code in shard.to_bytes() for code in (b"cpickle", b"cnumpy", b"ccopy_reg", b"\x80\x04\x95"))
@@ -195,6 +195,8 @@ def test_the_state_says_what_it_is_and_is_never_pickled():
     [
         ("query", {"query": compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 11")}),
         ("query", {"query": compile_query("PATTERN SEQ(A a, C c) WHERE [k] WITHIN 10")}),
+        ("partitions by", {"query": compile_query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10")}),
+        ("RETURN", {"query": compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10 RETURN a.id AS id")}),
         ("columns", {"schema": SCHEMA.append(pa.field("more", pa.int64()))}),
         ("events shown as", {"bind": ("id", "type")}),
         ("shards", {"shards": 2}),

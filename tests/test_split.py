@@ -106,9 +106,17 @@ def test_the_file_is_whole_or_all_shards_are_alike(tmp_path: Path) -> None:
     assert Split.load(tmp_path, 3) == some
     assert Split.load(tmp_path, 4) == Split.even(4)
     assert [entry.name for entry in tmp_path.iterdir()] == [FILE]
-    for text in ("", "{", "[]", '{"weights": [1, 1, 1]}', '{"weights": 3, "surplus": 3, "saved": 0, "batch": 0}'):
+    numbers = '{"weights": [1, 1, %s], "surplus": [0, 0, %s], "saved": %s, "batch": %s}'
+    wrong = [
+        (-1, 0, 0, 0), ("NaN", 0, 0, 0), ("Infinity", 0, 0, 0), (1, "NaN", 0, 0), (1, -1, 0, 0), (1, 0, "NaN", 0),
+        (1, 0, -5, 0), (1, 0, 0, "Infinity"), (1, 0, 0, "null"), ("1" + 400 * "0", 0, 0, 0), ("[]", 0, 0, 0),
+    ]  # fmt: skip
+    texts = ["", "{", "[]", '{"weights": [1, 1, 1]}', '{"weights": 3, "surplus": 3, "saved": 0, "batch": 0}']
+    for text in [*texts, "[" * 9999, *(numbers % some for some in wrong)]:
         (tmp_path / FILE).write_text(text)
         assert Split.load(tmp_path, 3) == Split.even(3)
+    (tmp_path / FILE).write_bytes(b"\xff\xfe")
+    assert Split.load(tmp_path, 3) == Split.even(3)
     some_runs = split(Split.even(2), [Need(10, 1.0, 5, 9, price) for price in (1.0, 2.0)], 7, by_events=False)
     some_runs.save(tmp_path)
     assert Split.load(tmp_path, 2) == some_runs

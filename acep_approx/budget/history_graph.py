@@ -5,8 +5,9 @@ Source: Li and Ge, PVLDB 2016, Definition 4 (the graph). The values, prices and 
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +22,7 @@ from acep_approx.errors import UsageError
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.shedding import Worth
 from history import store
+from history.checking import check_column, expect
 from history.graph import MOST_BUNDLES
 from history.values import fit_chances, fit_values
 from rl.values import Values
@@ -299,16 +301,61 @@ class HistoryGraph:
             version cannot read (ACEP-H003), damaged (ACEP-H004).
         """
         stored = store.load(path, version=version)
-        window = stored.graph.scheme.window
-        known = cls(query, gap=stored.notes["gap"], most_bundles=stored.graph.most_bundles)
-        if stored.fingerprint != known.fingerprint(window):
-            store.load(path, known.fingerprint(window))  # refuses, and says why
-        known.graph_, known.version_, known._window = stored.graph, stored.version, window
-        known.events_, known.points_ = stored.notes["events"], stored.notes["points"]
-        known.steps_per_event_, known.overlap_ = stored.notes["steps_per_event"], stored.notes["overlap"]
-        if stored.learned:
-            known.learned_overlap_ = stored.learned.pop("overlap")
-            known.learned_ = Values(**stored.learned)
-        known._steps = round(known.steps_per_event_ * known.events_)
-        known.prices_ = Prices(tuple(Replay(price, steps, points) for price, steps, points in stored.notes["prices"]))
+        graph, notes = stored.graph, stored.notes
+        window = graph.scheme.window
+        try:
+            known = cls(query, gap=_gap(notes), most_bundles=graph.most_bundles)
+            if stored.fingerprint != known.fingerprint(window):
+                store.load(path, known.fingerprint(window), version=version)  # refuses, and says why
+            known.graph_, known.version_, known._window = graph, stored.version, window
+            known._take_notes(notes)
+            known._take_learned(stored.learned)
+        except (ValueError, LookupError, TypeError, OverflowError) as error:
+            raise store.damaged(path, f"version {stored.version}: {error}") from error
         return known
+
+    def _take_notes(self, notes: dict[str, Any]) -> None:
+        """Take over what ``save`` wrote down beside the graph.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError
+            It is not that.
+        """
+        automaton, none = self.plan.registers, np.zeros(0)
+        assert automaton is not None
+        worth_of(automaton, self.graph_.scheme, none, none)  # refuses places and features of another query
+        self.events_, self.points_ = (_number(notes, name, int) for name in ("events", "points"))
+        self.steps_per_event_, self.overlap_ = (_number(notes, name, float) for name in ("steps_per_event", "overlap"))
+        self._steps = round(self.steps_per_event_ * self.events_)
+        kinds = {"price": float, "steps": int, "points": int}
+        replays = [dict(zip(kinds, replay, strict=True)) for replay in notes["prices"]]
+        made = [Replay(*(_number(replay, name, kind) for name, kind in kinds.items())) for replay in replays]
+        expect(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
+        self.prices_ = Prices(tuple(made))
+
+    def _take_learned(self, learned: dict[str, Any]) -> None:
+        """Take over what a learner has found, if one has; raises as ``_take_notes`` does."""
+        if not learned:
+            return
+        scheme = self.graph_.scheme
+        sizes = {**{field.name: scheme.vertices for field in fields(Values)}, "overlap": len(scheme.places)}
+        for name, size in sizes.items():
+            column = check_column(name, learned[name], "float64", size, least=None)
+            expect(np.isfinite(column).all(), f"{name} is not finite everywhere")
+        self.learned_overlap_ = learned["overlap"]
+        self.learned_ = Values(*(learned[field.name] for field in fields(Values)))
+
+
+def _gap(notes: dict[str, Any]) -> int | str:
+    gap: int | str = notes["gap"]
+    expect(gap == "window" or type(gap) is int, f"gap is {gap!r}")
+    return gap
+
+
+def _number(notes: dict[str, Any], name: str, type_: type) -> Any:
+    """A number of the notes: a count, or any that is finite."""
+    value = notes[name]
+    is_one = type(value) in (int, type_) and math.isfinite(value) and (value >= 0 or type_ is float)
+    expect(is_one, f"{name} is {value!r}")
+    return value

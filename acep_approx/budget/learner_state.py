@@ -1,4 +1,4 @@
-"""A learner as bytes, to go on after a restart: plain arrays and a JSON header, no pickle.
+"""A learner as bytes, to go on after a restart: plain arrays and a JSON header under a digest, no pickle.
 
 Drift detectors are left out, as in ``rl.Updater.to_arrays``: a change just before the restart is noticed later.
 """
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from acep_approx.budget.learner import Learner, Looking, Moment, Seen
 from acep_approx.budget.observing import rows_of, rows_to_bytes
 from acep_approx.budget.sampling import Rows
+from acep_approx.matching.sealed import sealed, unsealed
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.exploration import CohortCounts
@@ -27,7 +28,7 @@ from rl.values import Values
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FORMAT = 1
+FORMAT = 2
 VALUES = ("gain", "cost", "chance")
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -47,7 +48,7 @@ def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
             arrays["letters"] = np.array([seen.events.counts for seen in learner._kept])
     sink = io.BytesIO()
     np.savez(sink, header=np.frombuffer(json.dumps(saved).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
-    return sink.getvalue()
+    return sealed([sink.getvalue()])
 
 
 def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
@@ -58,8 +59,9 @@ def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
     ValueError
         Not such bytes, or those of a learner of another query.
     """
+    content = unsealed(raw)
     try:
-        arrays: Arrays = dict(np.load(io.BytesIO(raw), allow_pickle=False))
+        arrays: Arrays = dict(np.load(io.BytesIO(content), allow_pickle=False))
         saved = json.loads(arrays.pop("header").tobytes())
         if saved["format"] != FORMAT or ("learner" in saved) != (learner is not None):
             raise ValueError("of another format, or of another query")
@@ -89,7 +91,10 @@ def _header(learner: Learner) -> dict[str, Any]:
 
 
 def _go_on(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
-    learner.scheme = scheme = Scheme.from_json(saved["scheme"])
+    scheme = Scheme.from_json(saved["scheme"])
+    if _vertices(scheme) != _vertices(learner.scheme):
+        raise ValueError("of another query")
+    learner.scheme = scheme
     part = {name.removeprefix("updater."): each for name, each in arrays.items() if name.startswith("updater.")}
     learner.updater = Updater.from_arrays(learner.reader.chart(scheme), part)
     learner.cohort = CohortCounts(scheme.vertices, learner.cohort.half_life)
@@ -105,6 +110,11 @@ def _go_on(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner._revalued, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
     learner._told = saved["told"]
     learner._kept, learner._whole = _kept(learner, saved["kept"], arrays), None
+
+
+def _vertices(scheme: Scheme) -> tuple[Any, ...]:
+    """What the same query gives every scheme, whatever was found to tell its runs apart."""
+    return scheme.window, scheme.cells, [(place.state, place.errors) for place in scheme.places]
 
 
 def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> list[Seen]:

@@ -26,7 +26,7 @@ from acep_approx.budget.shedder import Load, Shedder, _first_price
 from acep_approx.events.ipc import from_ipc, to_ipc
 from acep_approx.matching.kernel_shed import FACTOR
 from acep_approx.matching.shedding import Allowance
-from history.files import replace_file
+from history.files import read_json, replace_file
 from rl.records import Events
 
 if TYPE_CHECKING:
@@ -71,10 +71,11 @@ class Shares:
     def load(cls, folder: str | os.PathLike[str]) -> Self | None:
         """What ``save`` wrote; None where there is none, or it is not whole."""
         try:
-            found = json.loads((Path(folder) / FILE).read_text(encoding="utf-8"))
-            return cls(float(found["share"]), tuple(map(float, found["passed"])))
-        except (OSError, ValueError, KeyError, TypeError):
+            found = read_json(Path(folder) / FILE)
+            made = cls(float(found["share"]), tuple(map(float, found["passed"])))
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
+        return made if all(0 < share <= 1 for share in (made.share, *made.passed)) else None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ small weight have given up is saved, and shards of large weight get their surplu
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.budget.budget import Budget
-from history.files import replace_file
+from history.files import read_json, replace_file
 
 Floats = npt.NDArray[np.float64]
 FILE = "weights.json"
@@ -104,16 +105,22 @@ class Split:
     def load(cls, folder: str | os.PathLike[str], shards: int) -> Self:
         """What ``save`` wrote; all alike where there is none, or it is not whole or of another number of shards."""
         try:
-            found = json.loads((Path(folder) / FILE).read_text(encoding="utf-8"))
+            found = read_json(Path(folder) / FILE)
             made = cls(
                 tuple(map(float, found["weights"])),
                 tuple(map(float, found["surplus"])),
                 float(found["saved"]),
                 int(found["batch"]),
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return cls.even(shards)
-        return made if len(made.weights) == len(made.surplus) == shards else cls.even(shards)
+        return made if made._is_of(shards) else cls.even(shards)
+
+    def _is_of(self, shards: int) -> bool:
+        """Whether it can be that of so many shards."""
+        are_weights = all(0 < weight < math.inf for weight in self.weights)
+        can_be = are_weights and all(more >= 0 for more in self.surplus) and 0 <= self.saved < math.inf
+        return can_be and len(self.weights) == len(self.surplus) == shards
 
 
 def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool = True) -> Split:

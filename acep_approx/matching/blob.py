@@ -1,6 +1,6 @@
-"""A JSON header and flat arrays as one string of bytes: no archive, no checksums, no copies but one.
+"""A JSON header and flat arrays as one string of bytes: no archive, no copies but one.
 
-Layout: eight bytes that say what it is; the length of the header in eight bytes; the header, as UTF-8; then the arrays,
+Layout, behind the digest of ``sealed``: the length of the header in eight bytes; the header, as UTF-8; then the arrays,
 one after the other. All begin at multiples of eight. ``arrays`` of the header has the name, type and length of each.
 """
 
@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-MAGIC = b"acep-st\n"
-WORD = len(MAGIC)
+from acep_approx.matching.sealed import sealed, unsealed
+
+WORD = 8
 TYPES = ("int64", "uint8")
 """What arrays may hold."""
 
@@ -39,10 +40,10 @@ def joined(header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> by
     """
     shapes = [[name, TYPES.index(array.dtype.name), array.size] for name, array in arrays.items()]
     text = json.dumps({**header, "arrays": shapes}, separators=(",", ":")).encode()
-    parts: list[Any] = [MAGIC, len(text).to_bytes(WORD, "little"), text, bytes(-len(text) % WORD)]
+    parts: list[Any] = [len(text).to_bytes(WORD, "little"), text, bytes(-len(text) % WORD)]
     for array in arrays.values():
         parts += [np.ascontiguousarray(array).data, bytes(-array.nbytes % WORD)]
-    return b"".join(parts)
+    return sealed(parts)
 
 
 def split(blob: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -50,20 +51,21 @@ def split(blob: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
 
     Raises
     ------
+    OlderBytesError
+        An earlier version wrote it.
     ValueError
         It was not put together so, or is not whole.
     """
-    held = bytearray(blob)
-    if held[:WORD] != MAGIC:
-        raise ValueError("this does not begin as it should")
-    length = int.from_bytes(held[WORD : 2 * WORD], "little")
-    header = json.loads(held[2 * WORD : 2 * WORD + length])
-    at = 2 * WORD + length + -length % WORD
+    held = unsealed(blob)
+    length = int.from_bytes(held[:WORD], "little")
+    at = WORD + length + -length % WORD
     arrays = {}
-    for name, type_, size in header.pop("arrays"):
-        kind = np.dtype(TYPES[type_])
-        arrays[name] = np.frombuffer(held, kind, size, at)
-        at += size * kind.itemsize + -(size * kind.itemsize) % WORD
-    if at != len(held):
-        raise ValueError("there are more or fewer bytes than the header says")
+    try:
+        header = json.loads(bytes(held[WORD : WORD + length]))
+        for name, type_, size in header.pop("arrays"):
+            kind = np.dtype(TYPES[type_])
+            arrays[name] = np.frombuffer(held, kind, size, at)
+            at += size * kind.itemsize + -(size * kind.itemsize) % WORD
+    except (LookupError, TypeError) as error:
+        raise ValueError("something else was sealed") from error
     return header, arrays

@@ -127,7 +127,8 @@ class Matcher:
         Raises
         ------
         DataError
-            A missing column, a wrong type, or time that runs backwards.
+            A missing column, a wrong type, or time that runs backwards;
+            ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
         source = open_source(events)
         pipeline = self.pipeline or self.bind(source.schema)
@@ -140,6 +141,7 @@ class Matcher:
     def run(self, batch: EventBatch) -> Iterator[pa.Table]:
         """Run one batch; results come as they are made, and must all be taken before the next batch."""
         assert self.pipeline is not None, "bind first"
+        self._check_whole()
         first = int(batch.ticks[0])
         if self.last_tick is not None and first < self.last_tick:
             raise DataError(
@@ -166,6 +168,7 @@ class Matcher:
             empty.
         """
         assert self.pipeline is not None, "bind first"
+        self._check_whole()
         return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.pass_time(tick)])
 
     @property
@@ -184,10 +187,18 @@ class Matcher:
         """
         if self.pipeline is None:
             return pa.table({})
+        self._check_whole()
         return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.finish()])
 
     def state_bytes(self) -> bytes:
-        """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout."""
+        """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D045``: an error stopped it in the middle of a batch.
+        """
+        self._check_whole()
         header = {
             "options": {
                 "output": self.output,
@@ -200,6 +211,15 @@ class Matcher:
             "last_tick": self.last_tick,
         }
         return pack(self.plan, header, self.pipeline, 0 if self.last_tick is None else self.last_tick)
+
+    def _check_whole(self) -> None:
+        """Refuse to go on from the middle of a batch: its events are half in, and links of its runs lead nowhere."""
+        if self.pipeline is not None and self.pipeline.is_within:
+            raise DataError(
+                "this matcher stopped in the middle of a batch, and cannot go on from there",
+                code="ACEP-D045",
+                hint="go on from a state that was saved before that batch, or begin anew",
+            )
 
     @classmethod
     def from_state(cls, plan: Plan, state: bytes, shedding: Shedding | None = None) -> Matcher:

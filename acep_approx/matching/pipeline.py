@@ -104,6 +104,8 @@ class Pipeline:
         Columns of the events that must be in each batch.
     window : int
         In ticks, or in events for a count window.
+    is_within : bool
+        Whether it stands in the middle of a batch: an error stopped it there, or not all results were taken.
 
     Raises
     ------
@@ -154,6 +156,7 @@ class Pipeline:
         self.columns = self._columns()
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.preparer.slots, 1))
+        self.is_within = False
         self._swept = 0
         self._piece = LEAST_PIECE
 
@@ -309,11 +312,13 @@ class Pipeline:
         progress.events += len(batch)
         progress.relevant += len(events.row)
         progress.without_key = self.preparer.without_key
+        self.is_within = True
         yield from self._output.run(events, batch, self._floors(batch))
         if isinstance(self.engine, Runs):
             progress.take(self.engine.work())
         self._sweep(int(batch.ticks[-1]))
         progress.keys = max(len(self.preparer.keys), 1)
+        self.is_within = False
 
     def _floors(self, batch: EventBatch) -> Ints:
         """Starts from which on entries may still be asked for while this batch is listed; per slot or for all."""

@@ -31,6 +31,11 @@ from acep_approx.matching.shedding import Allowance, Shedding
 Ints = npt.NDArray[np.int64]
 FIRST_ROOM = 64
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
+OF_BATCH = (
+    layout.EVENT, layout.PHASE, layout.SOURCE, layout.OFFSET, layout.HITS, layout.LIMIT, layout.ASK, layout.HASHED_NOW,
+    layout.HITS_BEFORE, layout.LOGGED,
+)  # fmt: skip
+"""Words of the header that count into arrays of the batch at hand: no part of a state, which has not these arrays."""
 SLICE = 1 << 14
 """Run-steps between two looks at the clock: about 50 us."""
 
@@ -391,8 +396,10 @@ class Runs:
             self._compact(floors)
         self._pack_store()
         self.control[layout.SLOT] = hand
+        control = self.control.copy()
+        control[list(OF_BATCH)] = 0
         return {
-            "control": self.control,
+            "control": control,
             "pools": self.pools,
             "links": self.links[: layout.LINK * int(self.control[layout.LINKS])],
             "owner": self.owner[: int(self.control[layout.LINKS]) * self.is_count],

@@ -1,7 +1,7 @@
 """The state of a pipeline as bytes: a JSON header and plain arrays, never pickle.
 
-Layout: see ``blob``; int64 arrays, and the schema, the keys and the recent events as Arrow IPC streams. ``FORMAT``
-changes when the layout does.
+Layout: see ``blob``, which refuses bytes that have changed; int64 arrays, and the schema, the keys and the recent
+events as Arrow IPC streams. ``FORMAT`` changes when the layout does.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching.blob import joined, split
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.planner import Plan
+from acep_approx.matching.sealed import OlderBytesError
+from acep_approx.query.printer import to_text
 
-FORMAT = 4
+FORMAT = 5
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 
@@ -42,7 +44,7 @@ def pack(plan: Plan, header: Header, pipeline: Pipeline | None, last_tick: int) 
     Complexity: O(state).
     """
     arrays: Arrays = {}
-    saved = {"format": FORMAT, "query": _meaning(plan), "caller": header, "bound": pipeline is not None}
+    saved = {"format": FORMAT, "query": meaning(plan), "caller": header, "bound": pipeline is not None}
     if pipeline is not None:
         _save(pipeline, saved, arrays, last_tick)
     return joined(saved, arrays)
@@ -54,24 +56,27 @@ def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
     Raises
     ------
     DataError
-        Not a state, a state of another query, or of another format.
+        Not a state (ACEP-D040), a state of another format (ACEP-D041), or of another query (ACEP-D042).
     """
     try:
         saved, arrays = split(state)
-    except ValueError as error:
-        raise DataError("these bytes are not the state of a matcher", code="ACEP-D040") from error
-    if saved["format"] != FORMAT:
+        format_, theirs = saved["format"], saved["query"]
+    except OlderBytesError as error:
+        raise _other_format(f"less than {FORMAT}") from error
+    except (ValueError, KeyError) as error:
         raise DataError(
-            f"the state has format {saved['format']}, this version reads format {FORMAT}",
-            code="ACEP-D041",
-            hint="go on with the version that wrote it, or start from the beginning",
-        )
-    here = _meaning(plan)
-    if saved["query"] != here:
-        (theirs, their_window), (ours, our_window) = saved["query"], here
+            "these bytes are not the state of a matcher, or not all as they were written",
+            code="ACEP-D040",
+            hint="take a copy that is whole, or start from the beginning",
+        ) from error
+    if format_ != FORMAT:
+        raise _other_format(format_)
+    ours = meaning(plan)
+    if theirs != ours:
+        other = [name for name in ours if theirs[name] != ours[name]]
+        had, have = ("; ".join(f"{name} {one[name] or '(none)'}" for name in other) for one in (theirs, ours))
         raise DataError(
-            f"the state is of another query: fingerprint {theirs}, window {their_window}; "
-            f"this one has fingerprint {ours}, window {our_window}",
+            f"the state is of another query: {had}; this one has {have}",
             code="ACEP-D042",
             hint="restore a state with the query it was made with",
         )
@@ -131,9 +136,23 @@ def _save(pipeline: Pipeline, saved: Header, arrays: Arrays, last_tick: int) -> 
     arrays.update({f"output_{name}": array for name, array in pipeline.arrays().items()})
 
 
-def _meaning(plan: Plan) -> list[Any]:
-    """What makes a state useless to another query, as JSON gives it back."""
-    return [plan.fingerprint(), [plan.query.window.amount, plan.query.window.unit]]
+def _other_format(theirs: object) -> DataError:
+    return DataError(
+        f"the state has format {theirs}, this version reads format {FORMAT}",
+        code="ACEP-D041",
+        hint="go on with the version that wrote it, or start from the beginning",
+    )
+
+
+def meaning(plan: Plan) -> dict[str, str]:
+    """What makes a state useless to another query: what is run, on which partitions, and which columns are kept."""
+    query = plan.query
+    return {
+        "fingerprint": plan.fingerprint(),
+        "window": f"{query.window.amount} {query.window.unit}",
+        "partitions by": ", ".join(equivalence.name for equivalence in query.equivalences),
+        "RETURN": ", ".join(f"{to_text(output.value)} AS {output.name}" for output in query.outputs),
+    }
 
 
 def _raw(table: pa.Table) -> Any:

@@ -14,8 +14,9 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.ipc import from_ipc, to_ipc
 from acep_approx.matching import blob
+from acep_approx.matching.sealed import OlderBytesError
 
-FORMAT = 1
+FORMAT = 2
 """Changes when the layout, or the meaning of a part, does."""
 
 
@@ -35,11 +36,7 @@ def split(state: bytes) -> tuple[dict[str, Any], bytes, pa.Table]:
     """
     header, parts = _parts(state)
     if header["shard"] != FORMAT:
-        raise DataError(
-            f"the checkpoint holds state of format {header['shard']}, and this version reads format {FORMAT}",
-            code="ACEP-S011",
-            hint="go on with the version that wrote it, or start the query with a new checkpoint directory",
-        )
+        raise _other_format(header["shard"])
     return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"])
 
 
@@ -65,6 +62,20 @@ def _parts(state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         header, parts = blob.split(state)
         _ = header["shard"], parts["matcher"], parts["waiting"]
+    except OlderBytesError as error:
+        raise _other_format(f"less than {FORMAT}") from error
     except (ValueError, KeyError) as error:
-        raise DataError("these bytes are not the state of a shard", code="ACEP-S010") from error
+        raise DataError(
+            "these bytes are not the state of a shard, or not all as they were written",
+            code="ACEP-S010",
+            hint="start the query with a new checkpoint directory",
+        ) from error
     return header, parts
+
+
+def _other_format(theirs: object) -> DataError:
+    return DataError(
+        f"the checkpoint holds state of format {theirs}, and this version reads format {FORMAT}",
+        code="ACEP-S011",
+        hint="go on with the version that wrote it, or start the query with a new checkpoint directory",
+    )

@@ -17,7 +17,7 @@ from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.refreshing import Refresher
 from acep_approx.budget.splitting import Need, Split, split
 from history.errors import HistoryError
-from history.files import replace_file
+from history.files import read_json, replace_file
 from history.store import is_history
 from history.versions import pointed, prune
 
@@ -106,9 +106,16 @@ class Driver:
     def _began_with(self) -> int | None:
         """The version of the history that the job began with, also after a restart; None: nothing was known."""
         place, home = self.control / BEGAN, self._history
-        if not place.exists():
-            replace_file(place, json.dumps(pointed(home) if is_history(home) else None).encode())
-        version: int | None = json.loads(place.read_text(encoding="utf-8"))
+        if place.exists():
+            try:
+                version: int | None = read_json(place)
+            except ValueError:
+                version = -1
+            if version is None or (type(version) is int and version > 0):
+                return version
+            log.warning("%s cannot be read: the job is taken to have begun with the version that holds now", place)
+        version = pointed(home) if is_history(home) else None
+        replace_file(place, json.dumps(version).encode())
         return version
 
     def _began(self) -> HistoryGraph | None:

@@ -21,6 +21,7 @@ from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.state import meaning
 from acep_approx.spark.blobs import join, split
 from acep_approx.spark.books import Books, Numbers, Reading
 from acep_approx.spark.job import Job
@@ -222,11 +223,11 @@ def _why(events: pa.Table, reason: str) -> pa.Table:
 
 def _identity(job: Job) -> dict[str, str]:
     """What must be the same for a state to be of use."""
-    plan = job.query.plan
-    window = plan.query.window
+    same = meaning(job.query.plan)
     shown = job.bind if isinstance(job.bind, str) else ", ".join(job.bind or ()) or "RETURN"
     return {
-        "query": f"{plan.fingerprint()} within {window.amount} {window.unit}",
+        "query": f"{same.pop('fingerprint')} within {same.pop('window')}",
+        **same,
         "columns": ", ".join(f"{field.name} {field.type}" for field in job.schema),
         "events shown as": shown,
         "output": job.output,

@@ -1,0 +1,155 @@
+"""State that is not to the bit what was written is refused before anything of it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep_approx import DataError, HistoryGraph, compile_query
+from acep_approx.budget.budget import Budget
+from acep_approx.budget.shedder import Load, Shedder
+from acep_approx.events.roles import Roles
+from acep_approx.matching import blob
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.sealed import DIGEST, MAGIC, UNSEALED, sealed, unsealed
+from acep_approx.spark.blobs import describe
+from acep_approx.spark.driver import LEARNER
+from acep_approx.spark.job import Job, Spending
+from acep_approx.spark.shards import Shard
+from tests.test_spark_driver import QUERY, job_of, run
+from tests.test_spark_driver import stream as keyed_stream
+
+LOOKED_AT = 2 * (len(MAGIC) + DIGEST)
+"""Bytes at the beginning of which every bit is flipped."""
+FLIPS = 400
+CELLS = "PATTERN SEQ(A a, B b, C c) WHERE [k] WITHIN 40 ERRORS 1"
+RUNS = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x WITHIN 60"
+WAITING = "PATTERN SEQ(A a, B b, ~C c) WHERE [k] AND b.x > a.x WITHIN 60"
+TEXTS = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { b.s != a.s AND c.s = a.s } WITHIN 40 events"
+
+
+def stream(events: int = 900) -> pa.Table:
+    dice = np.random.default_rng(3)
+    columns = {"ts": np.arange(events), "x": dice.integers(0, 30, events), "k": dice.integers(0, 5, events)}
+    words = {name: pa.array(dice.choice(list(of), events)) for name, of in (("type", "ABCD"), ("s", "uvwxyz"))}
+    return pa.table({**columns, **words})
+
+
+@cache
+def known() -> HistoryGraph:
+    return HistoryGraph(compile_query(RUNS)).fit(stream())
+
+
+def harmed(whole: bytes) -> Iterator[bytes]:
+    """Every bit of the beginning flipped, bits anywhere, bytes replaced, cut off, too long."""
+    dice = Random(5)
+    bits = [*range(8 * min(LOOKED_AT, len(whole))), *(dice.randrange(8 * len(whole)) for _ in range(FLIPS))]
+    for bit in bits:
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        yield bytes(flipped)
+    for at in range(len(MAGIC) + DIGEST):
+        yield whole[:at] + bytes([whole[at] ^ dice.randrange(1, 256)]) + whole[at + 1 :]
+    for size in (0, 1, 7, 8, 20, 40, 41, 48, 100, len(whole) // 2, len(whole) - 8, len(whole) - 1):
+        yield whole[:size]
+    yield from (whole + bytes(1), whole + bytes(8), whole + whole, whole[1:], whole[8:])
+
+
+def matcher_state(text: str, output: str, budget: str) -> tuple[bytes, Callable[[Any], object]]:
+    """A state, and what restores it."""
+    query = compile_query(text)
+
+    def shedder() -> Shedder | None:
+        return Shedder(query.plan, Load(Budget.parse(budget), known())) if budget else None
+
+    matcher = Matcher(query.plan, output=output, shedding=shedder())  # type: ignore[arg-type]
+    matcher.push(stream())
+    return matcher.state_bytes(), lambda state: Matcher.from_state(query.plan, state, shedder())
+
+
+STATES = [
+    (CELLS, "points", ""), (CELLS, "matches", ""), (CELLS, "counts", ""), (CELLS, "partial", ""), (RUNS, "points", ""),
+    (RUNS, "matches", ""), (WAITING, "matches", ""), (TEXTS, "matches", ""), (RUNS, "matches", "30%"),
+    (RUNS, "points", "20 runs"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "output", "budget"), STATES)
+def test_the_state_of_a_matcher(text: str, output: str, budget: str) -> None:
+    whole, restore = matcher_state(text, output, budget)
+    restore(whole)
+    for state in harmed(whole):
+        with pytest.raises(DataError) as error:
+            restore(state)
+        assert error.value.code == "ACEP-D040"
+
+
+@pytest.mark.parametrize("spending", [None, Spending(Budget.parse("9 steps/event"), policy="oldest")])
+def test_the_state_of_a_shard(spending: Spending | None) -> None:
+    table = stream()
+    job = Job(compile_query(RUNS), table.schema, Roles("ts", None, "type", None), ("x",), "x", "matches", 1, spending)
+    shard = Shard(job)
+    shard.take(table, 500)
+    whole = shard.to_bytes()
+    assert Shard(job, state=whole).waiting.num_rows == 400
+    for state in harmed(whole):
+        for read in (lambda state: Shard(job, state=state), describe):
+            with pytest.raises(DataError) as error:
+                read(state)
+            assert error.value.code == "ACEP-S010"
+
+
+def test_what_a_driver_has_learned(tmp_path: Path) -> None:
+    """It is learned anew, with a warning; never taken for something else."""
+    control = tmp_path / "control"
+    control.mkdir()
+    events = keyed_stream(2)
+    job = job_of(events, control, learns=True, history=str(tmp_path / "history"))
+    run(job, control, events)
+    refresher = refresher_of(job, control)
+    whole = (control / LEARNER).read_bytes()
+    refresher.go_on(whole)
+    for learned in harmed(whole):
+        with pytest.raises(ValueError, match=r"those that were written|no digest"):
+            refresher.go_on(learned)
+
+
+def refresher_of(job: Job, control: Path) -> Any:
+    from acep_approx.spark.driver import Driver
+
+    refresher = Driver(job, control).refresher
+    assert refresher is not None
+    return refresher
+
+
+def test_one_kind_of_state_is_not_taken_for_another() -> None:
+    matcher = QUERY.matcher()
+    mine = matcher.state_bytes()
+    others = [sealed([b"{}"]), blob.joined({"shard": 2}, {}), blob.joined({"format": 5}, {}), sealed([b""])]
+    for state in (*others, None, "text", 7, [1]):
+        with pytest.raises(DataError) as error:
+            QUERY.from_state(state)  # type: ignore[arg-type]
+        assert error.value.code == "ACEP-D040"
+    for state in (*others, mine):
+        with pytest.raises(DataError) as error:
+            describe(state)
+        assert error.value.code == "ACEP-S010"
+
+
+def test_state_without_a_digest_is_of_another_format() -> None:
+    """As versions before wrote it."""
+    old = UNSEALED + bytes(unsealed(QUERY.matcher().state_bytes()))
+    for read, code in ((QUERY.from_state, "ACEP-D041"), (describe, "ACEP-S011")):
+        with pytest.raises(DataError) as error:
+            read(old)
+        assert error.value.code == code
+    header, arrays = blob.split(QUERY.matcher().state_bytes())
+    with pytest.raises(DataError, match="ACEP-D041: the state has format 99, this version reads format 5"):
+        QUERY.from_state(blob.joined({**header, "format": 99}, arrays))
