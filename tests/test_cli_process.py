@@ -8,10 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.patience import PATIENCE, until
 
 ROOT = Path(__file__).parent.parent
 AB = "PATTERN SEQ(A a, B b) WITHIN 20"
@@ -36,7 +37,7 @@ def program(*arguments: str, **options) -> subprocess.Popen[str]:
 def test_a_full_disk():
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         process = program("run", AB, "events.csv", stdout=full)
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert words.startswith("error ACEP-E001")
     assert words.count("\n") == 1
@@ -55,7 +56,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(many):
         assert json.loads(process.stdout.readline())["errors"] == 0
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 def test_results_are_written_while_events_come_and_an_interrupted_run_leaves_nothing():
@@ -64,13 +65,9 @@ def test_results_are_written_while_events_come_and_an_interrupted_run_leaves_not
     process.stdin.write("".join(json.dumps({"ts": i, "type": "AB"[i % 2]}) + "\n" for i in range(400_000)))
     process.stdin.flush()
     part = Path("out.jsonl.part")
-    until = time.monotonic() + 30
-    while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
-        time.sleep(0.02)
-    size = part.stat().st_size
+    until(lambda: part.exists() and part.stat().st_size)
     process.send_signal(signal.SIGINT)
-    _, words = process.communicate(timeout=30)
-    assert size
+    _, words = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert words == "interrupted\n"
     assert not part.exists()
@@ -92,7 +89,7 @@ def on_terminal(*arguments: str, **environment: str) -> str:
                 printed += piece
         except OSError:  # how Linux says that the other side is closed
             pass
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE)
     return printed.decode()
 
 
