@@ -21,7 +21,8 @@ from acep_approx.api import Query
 from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.versions import newest
 from history.errors import HistoryError
-from history.versions import LEFT_OVER, pointed, prune, versions
+from history.store import LEFT_OVER
+from history.versions import pointed, prune, versions
 from tests.patience import until
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20"
