@@ -58,7 +58,7 @@ class OutFile:
         while True:
             is_left_over = False
             try:
-                sink = self._part.open("xb")
+                sink: BinaryIO = self._part.open("xb")
             except FileExistsError:
                 is_left_over = True
                 try:
