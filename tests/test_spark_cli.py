@@ -107,6 +107,7 @@ def folder(tmp_path, monkeypatch) -> Path:
         ("--spark --sort", "ACEP-S072", "--sort"),
         ("--spark --report x.html", "ACEP-S072", "--report"),
         ("--spark --output bundles", "ACEP-S072", "bundles"),
+        ("--spark --stream --output count", "ACEP-S072", "count"),
         ("--spark --output compressed -o x", "ACEP-S072", "compressed"),
         ("--spark --stream --limit 3", "ACEP-S072", "--limit"),
         ("--spark --stream --trigger 5s --until-done", "ACEP-S072", "--trigger"),
