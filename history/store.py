@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,10 @@ MANIFEST = "manifest.json"
 LATEST = "LATEST"
 VERSION = r"v[0-9]{4,12}"
 """How the folders of versions are called."""
+DRAFTS = (".draft-", ".gone-", f".{LATEST}-")
+"""How the names of unfinished files begin."""
+LEFT_OVER = 3600.0
+"""Seconds after which what a killed writer has left behind is taken for that."""
 LEARNED = "learned.npz"
 DIGEST = "sha256"
 """Key of the manifest: what the rest of it adds up to. Histories of earlier versions have none."""
@@ -116,6 +121,7 @@ def save(
     else:
         check_free(home)
     home.mkdir(parents=True, exist_ok=True)
+    clear_left_over(home)
     return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}}, learned or {})
 
 
@@ -140,7 +146,7 @@ def check_free(path: str | os.PathLike[str]) -> None:
             code="ACEP-H005",
             hint="choose another place, or ask for a new version of it",
         )
-    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+    if home.exists() and (not home.is_dir() or any(not entry.name.startswith(DRAFTS) for entry in home.iterdir())):
         raise HistoryError(
             f"{str(home)!r} is neither a history nor an empty directory",
             code="ACEP-H006",
@@ -187,6 +193,21 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     except (OSError, ValueError, LookupError, TypeError, BadZipFile, pa.ArrowException) as error:
         raise damaged(home, str(error)) from error
     return Stored(graph, manifest["fingerprint"], number, manifest["notes"], learned)
+
+
+def clear_left_over(home: Path) -> None:
+    """Delete what killed writers left behind more than an hour ago; others may still be writing what is younger."""
+    for entry in home.iterdir():
+        if entry.name.startswith(DRAFTS) and _age(entry) > LEFT_OVER:
+            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+
+
+def _age(entry: Path) -> float:
+    """Seconds since it was written; 0 where it is gone by now."""
+    try:
+        return time.time() - entry.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 # --- versions -----------------------------------------------------------------------------------------------

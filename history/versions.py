@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 from history import store
 from history.errors import HistoryError
-
-LEFT_OVER = 3600.0
-"""Seconds after which what a killed writer has left behind is taken for that."""
 
 
 def pointed(path: str | os.PathLike[str]) -> int:
@@ -79,15 +75,5 @@ def prune(path: str | os.PathLike[str], keep: int = 8, since: int = 0) -> list[i
         shutil.rmtree(gone, ignore_errors=True)
         (home / store._name(version)).rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
-    for entry in home.iterdir():
-        if entry.name.startswith((".draft-", ".gone-", f".{store.LATEST}-")) and _age(entry) > LEFT_OVER:
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+    store.clear_left_over(home)
     return old
-
-
-def _age(entry: Path) -> float:
-    """Seconds since it was written; 0 where it is gone by now."""
-    try:
-        return time.time() - entry.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -8,10 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.patience import PATIENCE, until
 
 ROOT = Path(__file__).parent.parent
 AB = "PATTERN SEQ(A a, B b) WITHIN 20"
@@ -36,7 +37,7 @@ def program(*arguments: str, **options) -> subprocess.Popen[str]:
 def test_a_full_disk():
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         process = program("run", AB, "events.csv", stdout=full)
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert words.startswith("error ACEP-E001")
     assert words.count("\n") == 1
@@ -55,26 +56,53 @@ def test_a_reader_that_has_seen_enough_is_no_error(many):
         assert json.loads(process.stdout.readline())["errors"] == 0
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 def test_results_are_written_while_events_come_and_an_interrupted_run_leaves_nothing():
-    query = AB.replace("20", "1")
-    process = program("run", query, "-", "-o", "out.jsonl", "--input-format", "jsonl", stdin=subprocess.PIPE)
+    process = writing()
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert words == "interrupted\n"
+    assert [entry.name for entry in Path().iterdir()] == ["events.csv"]
+
+
+def writing(*more: str) -> subprocess.Popen[str]:
+    """A run that has written something to ``out.jsonl``, and waits for more events."""
+    arguments = ("run", AB.replace("20", "1"), "-", "-o", "out.jsonl", "--input-format", "jsonl", *more)
+    process = program(*arguments, stdin=subprocess.PIPE)
     process.stdin.write("".join(json.dumps({"ts": i, "type": "AB"[i % 2]}) + "\n" for i in range(400_000)))
     process.stdin.flush()
     part = Path("out.jsonl.part")
-    until = time.monotonic() + 30
-    while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
-        time.sleep(0.02)
-    size = part.stat().st_size
-    process.send_signal(signal.SIGINT)
-    _, words = process.communicate(timeout=30)
-    assert size
-    assert process.returncode == 130
-    assert words == "interrupted\n"
-    assert not part.exists()
-    assert not Path("out.jsonl").exists()
+    until(lambda: part.exists() and part.stat().st_size)
+    return process
+
+
+def test_what_a_killed_run_left_is_replaced_and_the_next_run_says_so():
+    kept = ("--on-late", "skip", "--late", "late.csv", "--on-malformed", "skip", "--rejects", "bad.jsonl")
+    with writing(*kept) as process:
+        process.kill()
+    left = sorted(str(part) for part in Path().glob("*.part"))
+    assert left == ["bad.jsonl.part", "late.csv.part", "out.jsonl.part"]
+    _, words = program("run", AB, "events.csv", "-o", "out.jsonl", *kept, "-q").communicate(timeout=PATIENCE)
+    said = [f"an earlier run did not end: its unfinished file {part} is replaced" for part in left]
+    assert sorted(words.splitlines()) == said
+    assert json.loads(Path("out.jsonl").read_text(encoding="utf-8"))["b"] == 1
+    assert Path("late.csv").read_text(encoding="utf-8") == "row,ts,type\n"
+    assert not list(Path().glob("*.part"))
+    _, words = program("run", AB, "events.csv", "-o", "out.jsonl", *kept, "-q").communicate(timeout=PATIENCE)
+    assert words == ""
+
+
+def test_two_runs_do_not_write_one_file():
+    with writing() as process:
+        _, words = program("run", AB, "events.csv", "-o", "out.jsonl").communicate(timeout=PATIENCE)
+        assert words.startswith("error ACEP-U025: another run is writing 'out.jsonl'")
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+        process.stderr.read()
+    assert len(Path("out.jsonl").read_text(encoding="utf-8").splitlines()) == 200_000
 
 
 def on_terminal(*arguments: str, **environment: str) -> str:
@@ -92,7 +120,7 @@ def on_terminal(*arguments: str, **environment: str) -> str:
                 printed += piece
         except OSError:  # how Linux says that the other side is closed
             pass
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE)
     return printed.decode()
 
 

@@ -34,6 +34,7 @@ import pytest
 import acep_approx
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -148,7 +149,7 @@ def run_console(text: str, where: str) -> str:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=120,
+            timeout=PATIENCE,
         )
         if shown.strip():
             assert fits(shown, done.stdout), f"{where}: `{command.strip()}` really prints\n{done.stdout}"

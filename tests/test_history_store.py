@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import history
 from history import Graph, HistoryError, load, save
 from history.errors import EXIT_DATA
+from history.store import LEFT_OVER
 from tests.naive_history import SCHEME, random_trace
 from tests.test_history_graph import assert_same, learned
 
@@ -158,6 +161,16 @@ def test_other_things_are_not_written_into(tmp_path):
     refused("ACEP-H006", lambda: save(some_graph(), tmp_path, "q"))
     refused("ACEP-H006", lambda: save(some_graph(), tmp_path / "notes.txt", "q", new_version=True))
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_a_killed_writer_left_is_no_hindrance_and_is_cleared_away(tmp_path):
+    for name in (".draft-old", ".draft-young"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".LATEST-7").write_text("v00", "utf-8")
+    for name in (".draft-old", ".LATEST-7"):
+        os.utime(tmp_path / name, (time.time() - 2 * LEFT_OVER,) * 2)
+    save(Graph(SCHEME), tmp_path, "x")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".draft-young", "LATEST", "v0001"]
 
 
 def test_a_version_without_a_pointer_is_not_overwritten(tmp_path):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parent.parent
 HEAVY = {"numba", "pyspark", "pandas", "sklearn", "datasketch", "matplotlib", "pyarrow", "lark", "numpy"}
 COMMAND = "import sys; sys.argv = ['acep', *{}]; from acep_approx.cli.main import main; main()"
@@ -20,7 +22,7 @@ def imported(code: str) -> set[str]:
     program = f"import atexit; atexit.register(lambda: exec({show!r}, {{}}))\n{code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     return set(done.stderr.split())

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import acep_approx
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("acep_approx", "history", "rl")
@@ -27,7 +28,13 @@ def run_python(code: str, *paths: Path, cwd: Path) -> subprocess.CompletedProces
     """Run some code in a fresh interpreter that looks in ``paths`` before all installed packages."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
 
 
@@ -39,7 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this tree, built without the network."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert built.returncode == 0, built.stdout + built.stderr
     (path,) = folder.glob("*.whl")
     return path

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -30,6 +29,7 @@ from acep_approx.query.syntax import (
     Unary,
     Window,
 )
+from tests.patience import calls
 
 A, B, C = Atom("A", "a"), Atom("B", "b"), Atom("C", "c")
 X, Y = Attribute("a", None, "x"), Attribute("a", None, "y")
@@ -255,15 +255,10 @@ def test_keywords_ignore_case_names_do_not():
     assert parse("pattern seq(a A, A a) within 5").pattern == Sequence((Atom("a", "A"), Atom("A", "a")))
 
 
-def test_a_normal_query_is_read_in_milliseconds():
+def test_a_normal_query_is_read_with_a_few_thousand_calls():
     text = "PATTERN SEQ(Shelf a, ~(Register b), Exit+ c[]) WHERE [tag_id] AND a.x > 3 AND c[i].y > c[i-1].y WITHIN 12 h ERRORS 1"
     parse(text)
-    times = []
-    for _ in range(10):
-        start = time.perf_counter()
-        parse(text)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.005
+    assert calls(lambda: parse(text)) < 10_000
 
 
 def test_importing_the_language_is_cheap():

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ from acep_approx.api import Query
 from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.budget.versions import newest
 from history.errors import HistoryError
-from history.versions import LEFT_OVER, pointed, prune, versions
+from history.store import LEFT_OVER
+from history.versions import pointed, prune, versions
+from tests.patience import until
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20"
 KILLS = 6
@@ -180,20 +183,24 @@ def test_pruning_keeps_the_newest_and_that_which_holds(query: Query, known: Hist
 def test_a_writer_that_is_killed_at_any_moment_leaves_whole_versions(
     query: Query, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    def new_from(number: int) -> int:
+        seen.append(newest(home, query).version_)
+        return seen[-1] if seen[-1] >= number else 0
+
     dice = random.Random(6)
     seen = [newest(home, query).version_]
     for _ in range(KILLS):
         saver = subprocess.Popen([sys.executable, "-c", SAVER, str(home)], stdout=subprocess.PIPE)
         assert saver.stdout is not None
         assert saver.stdout.readline() == b"ready\n"
-        until = time.monotonic() + dice.uniform(0.02, 0.12)
-        while time.monotonic() < until:
-            seen.append(newest(home, query).version_)
+        more = seen[-1] + dice.randint(1, 3)
+        until(partial(new_from, more), pause=0)
+        time.sleep(dice.uniform(0, 0.05))  # so that it is killed anywhere within the next one
         saver.send_signal(signal.SIGKILL)
         saver.communicate()
         seen.append(newest(home, query).version_)
     assert seen == sorted(seen)
-    assert seen[-1] > 3 + KILLS
+    assert seen[-1] >= 3 + KILLS
     assert not warnings(caplog)
     prune(home)
     assert newest(home, query).version_ == pointed(home)

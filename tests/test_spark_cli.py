@@ -107,6 +107,7 @@ def folder(tmp_path, monkeypatch) -> Path:
         ("--spark --sort", "ACEP-S072", "--sort"),
         ("--spark --report x.html", "ACEP-S072", "--report"),
         ("--spark --output bundles", "ACEP-S072", "bundles"),
+        ("--spark --stream --output count", "ACEP-S072", "count"),
         ("--spark --output compressed -o x", "ACEP-S072", "compressed"),
         ("--spark --stream --limit 3", "ACEP-S072", "--limit"),
         ("--spark --stream --trigger 5s --until-done", "ACEP-S072", "--trigger"),
@@ -242,6 +243,13 @@ def test_errors_of_workers_are_ours(spark):
     assert "\tat " not in refused.stderr
 
 
+def test_what_a_killed_job_left_in_a_folder_is_named():
+    Path("out/_temporary").mkdir(parents=True)
+    refused = acep("run", QUERY, "events.jsonl", "--spark", "-o", "out")
+    assert refused.exit_code == 2
+    assert "ACEP-S073: an earlier job is writing to 'out', or it was killed" in refused.stderr
+
+
 # --- a stream ---------------------------------------------------------------------------------------------------
 
 STREAM = ("--spark", "--stream", "--id", "event", "--shards", "2", "--watermark", "5 seconds")
@@ -312,6 +320,39 @@ def test_a_stream_that_grows_until_it_is_stopped(spark):
     assert "batch 0: " in stopped.stderr
     assert of_stream(spark) == of_run(rows[:194])
     assert seen
+
+
+@spark_test
+def test_a_stream_of_points(spark):
+    Path("in").mkdir()
+    write(Path("in/first.jsonl"), events(300))
+    done = acep("run", QUERY, "in", *STREAM, "-o", "out", "--checkpoint", "state", "--until-done", "--output", "points")
+    assert done.exit_code == 0, done.output
+    table = spark.read.parquet(str(Path("out").absolute())).select("user", "errors", "end").toArrow()
+    assert f"{table.num_rows} points written to out" in done.stderr
+    write(Path("all.jsonl"), events(300)[:294])  # the last ones wait for the watermark
+    here = compile_query(QUERY).match("all.jsonl").points()
+    rows = zip(*(here[name].to_pylist() for name in ("user", "errors", "end")), strict=True)
+    assert Counter(tuple(row.values()) for row in table.to_pylist()) == Counter(rows)
+
+
+@spark_test
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_parquet_with_nanoseconds(spark, zone):
+    rows = events(200)
+    table = pa.Table.from_pylist(rows)
+    ticks = [round(datetime.fromisoformat(row["ts"]).timestamp()) * 10**9 + n * 7 % 1000 for n, row in enumerate(rows)]
+    table = table.set_column(0, "ts", pa.array(ticks, pa.timestamp("ns", zone)))
+    Path("in").mkdir()
+    pq.write_table(table, "in/1.parquet")
+    here = acep("run", QUERY, "in", "--bind", "event", "--format", "jsonl", "-q")
+    there = acep("run", QUERY, "in", "--spark", "--id", "event", "--format", "jsonl", "-q")
+    assert there.exit_code == 0, there.output
+    assert found(there.stdout) == found(here.stdout)
+    assert here.stdout
+    done = acep("run", QUERY, "in", *STREAM, "-o", "out", "--checkpoint", "state", "--until-done")
+    assert done.exit_code == 0, done.output
+    assert of_stream(spark) == of_run(rows[:194])
 
 
 # --- what the README and the demo show ----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from acep_approx.matching.shedding import REASONS
 from acep_approx.spark.metrics import COUNTS, Listener, Progress, Totals, observed
 from acep_approx.spark.outputs import NUMBERS, PACKED, SCHEMA
 from acep_approx.spark.prometheus import Exporter
+from tests.patience import PATIENCE
 
 REPORT = json.loads("""{
  "id": "c5d2d379-9e17-4760-a545-89204edeb121", "runId": "63721f38-e1dd-44e6-9f89-9c39594bc8ac", "name": "plain",
@@ -190,7 +191,7 @@ def exporter():
 
 
 def scraped(exporter) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=PATIENCE) as answer:
         lines = answer.read().decode().splitlines()
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
@@ -274,7 +275,7 @@ def test_spark_adds_up_what_the_shards_say(spark, tmp_path):
         packed = observed(spark.readStream.schema("v int").json(str(tmp_path / "in")).mapInArrow(shards, PACKED))
         query = packed.filter("kind = 'matches'").writeStream.format("noop").trigger(availableNow=True).start()
         query.awaitTermination()
-        assert done.wait(60)
+        assert done.wait(PATIENCE)
     finally:
         spark.streams.removeListener(listener)
     assert len(seen) == 1

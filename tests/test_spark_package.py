@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from acep_approx.cli.main import app
 from acep_approx.spark.package import write_package
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = """
@@ -67,7 +68,7 @@ def test_python_runs_it_from_the_zip(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(archive), "ACEP_JIT": "0"}
     command = [sys.executable, "-c", program]
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=120
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     file, matches = done.stdout.split()
     assert file.startswith(str(archive))
@@ -106,7 +107,7 @@ def test_executors_that_have_only_the_zip_match(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=400,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     (row,) = json.loads(done.stdout.splitlines()[-1])

@@ -16,6 +16,7 @@ from acep_approx.errors import AcepError, DataError, QueryError, UsageError
 from acep_approx.spark import session as module
 from acep_approx.spark.failures import clear_errors, explained
 from acep_approx.spark.session import check_java, check_spark, cores, java_version
+from tests.patience import PATIENCE
 
 # --- Java -------------------------------------------------------------------------------------------------------
 
@@ -207,7 +208,7 @@ def test_the_daemon_loads_the_kernels_of_both_engines():
         "from acep_approx.matching.jit import _Kernel; import gc;"
         "print(len([one for one in gc.get_objects() if isinstance(one, _Kernel) and one._compiled.signatures]))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert int(done.stdout) >= 6
 
 

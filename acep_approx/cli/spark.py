@@ -93,7 +93,6 @@ STREAM_ONLY = ("watermark", "checkpoint", "trigger", "until_done", "metrics_port
 BATCH_ONLY = {
     "limit": "a stream is written as it comes",
     "format": "a stream is written as Parquet",
-    "output": "read the matches that were written",
 }
 HERE_ONLY = {
     "merge": "leave it out: it changes no result",
@@ -109,6 +108,8 @@ HERE_ONLY = {
     "expand": "leave it out, or leave out --spark",
 }
 """Options of a run here that have no meaning on Spark, and what to do."""
+UNFINISHED = "_temporary"
+"""What Spark's workers write to until their job is done."""
 OUTPUTS = {Output.MATCHES: "matches", Output.POINTS: "points", Output.COUNT: "counts"}
 
 
@@ -153,6 +154,12 @@ def check_options(context: typer.Context, output: Output, *, spark: bool, stream
             f"--output {output.value} does not go with --spark",
             code="ACEP-S072",
             hint=f"choose {', '.join(OUTPUTS)}, or leave out --spark",
+        )
+    if stream and output is Output.COUNT:
+        raise UsageError(
+            "--output count does not go with --stream",
+            code="ACEP-S072",
+            hint="count the rows that were written, or those of --output points",
         )
     if "trigger" in given and "until_done" in given:
         raise UsageError("--trigger does not go with --until-done", code="ACEP-S072", hint="leave one of them out")
@@ -227,6 +234,12 @@ def folder_format(folder: Path, wanted: Format | None, output: Output, *, is_new
     UsageError
         ``ACEP-S073``: there is something in it already, or Spark cannot write that.
     """
+    if is_new and (folder / UNFINISHED).exists():
+        raise UsageError(
+            f"an earlier job is writing to {str(folder)!r}, or it was killed and did not end",
+            code="ACEP-S073",
+            hint="wait for its end, or delete the folder if there is no such job",
+        )
     if is_new and folder.is_dir() and any(folder.iterdir()):
         raise UsageError(
             f"there are files in {str(folder)!r} already",

@@ -127,7 +127,8 @@ def run_stream(asked: OnSpark, places: Places) -> None:
         stopped = wait(query)
         told.rest(query)
     if not asked.quiet:
-        _conclude(asked, told, places, clock.perf_counter() - begun)
+        thing = "point" if asked.matcher.output == "points" else "match"
+        _conclude(asked, told, places, clock.perf_counter() - begun, thing)
     if stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
 
@@ -221,10 +222,10 @@ def _exporter(port: int, *, quiet: bool) -> Iterator[Callable[[Progress], object
         yield exporter
 
 
-def _conclude(asked: OnSpark, told: Told, places: Places, seconds: float) -> None:
+def _conclude(asked: OnSpark, told: Told, places: Places, seconds: float, thing: str) -> None:
     numbers = Numbers.of_stream(told.totals)
     say_read(numbers, asked.query, seconds)
-    say(f"{amount(numbers.counts['matches'], 'match')} written to {places.to}")
+    say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
     if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
         say(f"events that were left out: {places.late}")
     if asked.matcher.spending is not None:

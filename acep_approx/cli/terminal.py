@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,19 @@ def words() -> Console:
 def say(text: str) -> None:
     """Print a line of words on stderr."""
     words().print(text)
+
+
+@contextmanager
+def said(log: str) -> Iterator[None]:
+    """Print the warnings of a log on stderr."""
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger(log)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def show_error(text: str) -> None:

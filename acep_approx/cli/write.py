@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from acep_approx.cli.options import COMPRESSED_FILES, Format
 from acep_approx.errors import UsageError
 from acep_approx.events.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.outfile import whole_file
 from acep_approx.events.plain import plain_text
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def write(results: Iterable[pa.Table], format: Format, path: Path | None) -> Non
     Raises
     ------
     UsageError
-        ``ACEP-U012``: the file cannot be written.
+        ``ACEP-U012``: the file cannot be written; ``ACEP-U025``: another run is writing it.
 
     Complexity: memory for the largest of the tables.
     """
@@ -127,14 +128,15 @@ def write_compressed(compressed: Compressed, folder: Path) -> Results:
     Raises
     ------
     UsageError
-        ``ACEP-U012``: they cannot be written there.
+        ``ACEP-U012``: they cannot be written there; ``ACEP-U025``: another run is writing there.
     """
     with suppress(OSError):  # told when a file cannot be written
         folder.mkdir(exist_ok=True)
-    hits, links = (folder / name for name in COMPRESSED_FILES)
-    write([compressed.links], Format.PARQUET, links)
     results = Results([compressed.hits], None)
-    write(results, Format.PARQUET, hits)
+    hits, links = (folder / name for name in COMPRESSED_FILES)
+    with _destination(hits) as to_hits, _destination(links) as to_links:  # both at once: they belong together
+        _write_parquet(results, to_hits)
+        _write_parquet([compressed.links], to_links)
     return results
 
 
@@ -144,24 +146,16 @@ def _destination(path: Path | None) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdout.buffer
         return
-    is_special = path.exists() and not path.is_file()  # e.g. a named pipe or /dev/null
-    part = path if is_special else path.with_name(path.name + ".part")
-    try:
-        sink = part.open("wb")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to {str(path)!r}: {error.strerror}",
-            code="ACEP-U012",
-            hint="name a file in a folder that exists and that you may write to",
-        ) from error
-    try:
-        with sink:
-            yield sink
-        if not is_special:
-            part.replace(path)
-    finally:
-        if not is_special:
-            part.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        try:
+            sink = stack.enter_context(whole_file(path))
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to {str(path)!r}: {error.strerror}",
+                code="ACEP-U012",
+                hint="name a file in a folder that exists and that you may write to",
+            ) from error
+        yield sink
 
 
 def print_table(results: Iterable[pa.Table], title: str) -> None:

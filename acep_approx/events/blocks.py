@@ -6,17 +6,28 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from acep_approx.errors import DataError
 
 BLOCK_BYTES = 4 << 20
 """Size of a block. The first one also decides the types of the columns."""
 
-_LONGEST_ROW = 64 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST_ROW = 64 << 20
+"""Bytes from which on a row is taken for a mistake."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OPENS = re.compile(rb'(?:^|,)"')
 _CLOSES = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
+
+
+class Readable(Protocol):
+    """What blocks are cut from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most about so many bytes; none at the end."""
+        ...
 
 
 class Block(NamedTuple):
@@ -29,13 +40,13 @@ class Block(NamedTuple):
     data: bytes
 
 
-def blocks(stream: BinaryIO, name: str, *, quotes: bool, size: int = BLOCK_BYTES) -> Iterator[Block]:
+def blocks(stream: Readable, name: str, *, quotes: bool, size: int = BLOCK_BYTES) -> Iterator[Block]:
     """Cut a stream into blocks of whole lines.
 
     Parameters
     ----------
     stream : binary file
-        Read to its end, never closed.
+        Read to its end, never closed. Where it gives less than it was asked for, the block is smaller.
     name : str
         File name for messages.
     quotes : bool
@@ -56,14 +67,14 @@ def blocks(stream: BinaryIO, name: str, *, quotes: bool, size: int = BLOCK_BYTES
     line, rest = 1, b""
     while data := _read(stream, name, size):
         data = rest + data
-        if line == 1 and data.startswith(_BYTE_ORDER_MARK):
-            data = data[len(_BYTE_ORDER_MARK) :]
+        if line == 1 and data.startswith(BYTE_ORDER_MARK):
+            data = data[len(BYTE_ORDER_MARK) :]
         cut = _last_line_end(data, quotes)
         rest = data[cut:]
         if cut:
             yield _checked(Block(line, data[:cut]), name)
             line += data.count(b"\n", 0, cut)
-        elif len(rest) > _LONGEST_ROW:
+        elif len(rest) > LONGEST_ROW:
             raise DataError(
                 f"{name}, line {line}: this row is longer than 64 MiB",
                 code="ACEP-D019",
@@ -73,25 +84,38 @@ def blocks(stream: BinaryIO, name: str, *, quotes: bool, size: int = BLOCK_BYTES
         yield _checked(Block(line, rest), name)
 
 
-def _read(stream: BinaryIO, name: str, size: int) -> bytes:
+def _read(stream: Readable, name: str, size: int) -> bytes:
     try:
         return stream.read(size)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{name}: cannot be read: {error}",
-            code="ACEP-D013",
-            hint="the file seems damaged or cut off: fetch or write it again",
-        ) from error
+        raise unreadable(name, error) from error
+
+
+def unreadable(name: str, error: Exception) -> DataError:
+    """The error for bytes that cannot be had (``ACEP-D013``), to be raised by the caller."""
+    return DataError(
+        f"{name}: cannot be read: {error}",
+        code="ACEP-D013",
+        hint="the file seems damaged or cut off: fetch or write it again",
+    )
 
 
 def _last_line_end(data: bytes, quotes: bool) -> int:
     """Where the last whole row ends; 0 if there is none."""
     cut = data.rfind(b"\n") + 1
-    if not quotes or data.count(b'"', 0, cut) % 2 == 0:
+    if not quotes or b'"' not in data[:cut] or _are_pairs(data[:cut]):
         return cut
-    rows = list(quoted_rows(data))  # an odd number of quotes: a value is open, or a quote is only a character
+    rows = list(quoted_rows(data))  # a value is open, or a quote is only a character
     complete = rows[-1].endswith(b"\n") and not _open_after(rows[-1], inside=False)
     return len(data) if complete else len(data) - len(rows[-1])
+
+
+def _are_pairs(data: bytes) -> bool:
+    """Whether all quotes come in pairs, of which the first opens a value, or goes on with one after a doubled quote."""
+    array = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero(array == ord('"'))
+    before = array[places[0::2] - 1]  # of a quote at the begin the last byte, which is a line end
+    return len(places) % 2 == 0 and bool(np.isin(before, np.frombuffer(b',\n"', np.uint8)).all())
 
 
 def quoted_rows(data: bytes) -> Iterator[bytes]:

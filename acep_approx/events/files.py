@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -27,8 +27,9 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
-_GZIP = b"\x1f\x8b"
-_PARQUET = b"PAR1"
+GZIP = b"\x1f\x8b"
+PARQUET = b"PAR1"
+"""How these formats begin."""
 
 
 class FileReader(Protocol):
@@ -78,7 +79,7 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
         elif not path.exists():
             raise _no_such_file(path)
         else:
-            found.append(InputFile(path, format or _format_of(path) or _unknown_format(path)))
+            found.append(InputFile(path, format or format_of(path) or _unknown_format(path)))
     return found
 
 
@@ -89,7 +90,7 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
         if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
     ]
     visible.sort(key=lambda path: path.relative_to(folder).parts)
-    known = [(path, _format_of(path)) for path in visible]
+    known = [(path, format_of(path)) for path in visible]
     files = [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
     if not files:
         raise DataError(
@@ -100,7 +101,8 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
     return files
 
 
-def _format_of(path: Path) -> str | None:
+def format_of(path: Path) -> str | None:
+    """The format that a name stands for."""
     name = path.name.lower().removesuffix(".gz")
     found = SUFFIXES.get(Path(name).suffix)
     return None if found == "parquet" and path.suffix.lower() == ".gz" else found
@@ -133,8 +135,9 @@ def open_file(file: InputFile, malformed: MalformedRows) -> FileReader:
     """
     if file.format == "parquet":
         return ParquetFile(str(file.path), str(file.path))
-    text = CsvFormat(str(file.path)) if file.format == "csv" else JsonFormat(str(file.path))
-    return TextFile(str(file.path), lambda: _open_stream(file.path), text, malformed, reusable=True)
+    name = str(file.path)
+    text = CsvFormat(name) if file.format == "csv" else JsonFormat(name)
+    return TextFile(name, lambda: _open_stream(file.path), text, malformed)
 
 
 def _open_stream(path: Path) -> BinaryIO:
@@ -142,44 +145,16 @@ def _open_stream(path: Path) -> BinaryIO:
         stream: Any = path.open("rb")
     except OSError as error:
         raise DataError(f"{path}: cannot be opened: {error.strerror}", code="ACEP-D013") from error
-    if stream.peek(2)[:2] != _GZIP:
+    if stream.peek(2)[:2] != GZIP:
         return stream  # type: ignore[no-any-return]
     stream.close()
     return gzip.open(path)  # type: ignore[return-value]
 
 
-def open_stdin(format: str | None, malformed: MalformedRows) -> FileReader:  # noqa: A002
-    """Standard input as a reader that can be read once; text is streamed, Parquet is read whole first.
-
-    Parameters
-    ----------
-    format : str or None
-        None: told from the first bytes (Parquet's mark, gzip's mark, ``{`` for JSON lines, else CSV).
-    malformed : MalformedRows
-        Told of rows that cannot be read.
-
-    Returns
-    -------
-    FileReader
-        Named ``standard input``.
-    """
-    name = "standard input"
+def standard_input() -> BufferedReader:
+    """What can be read once."""
     stream: Any = sys.stdin.buffer
-    if stream.peek(2)[:2] == _GZIP:
-        import io
-
-        stream = io.BufferedReader(gzip.GzipFile(fileobj=stream))
-    try:
-        start = stream.peek(len(_PARQUET)).lstrip()
-    except (OSError, EOFError) as error:
-        raise DataError(f"{name}: cannot be read: {error}", code="ACEP-D013") from error
-    sniffed = "parquet" if start.startswith(_PARQUET) else "jsonl" if start[:1] in (b"{", b"[") else "csv"
-    format = format or sniffed  # noqa: A001
-    if format == "parquet":
-        return ParquetFile(name, pa.BufferReader(stream.read()))
-    text = CsvFormat(name) if format == "csv" else JsonFormat(name)
-    opener: Callable[[], AbstractContextManager[BinaryIO]] = lambda: nullcontext(stream)  # noqa: E731
-    return TextFile(name, opener, text, malformed, reusable=False)
+    return stream  # type: ignore[no-any-return]
 
 
 class ParquetFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.files import SUFFIXES
 from acep_approx.events.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.outfile import OutFile
 
 Ints = npt.NDArray[np.int64]
 POLICIES = ("refuse", "skip")
@@ -107,7 +108,7 @@ class LateEvents:
         Raises
         ------
         UsageError
-            ``ACEP-U114``: the file cannot be written.
+            ``ACEP-U114``: the file cannot be written; ``ACEP-U025``: another run is writing it.
         """
         self.close()
         self.forget()
@@ -115,7 +116,7 @@ class LateEvents:
             return
         fields = [pa.field(_name_of_rows(schema.names), pa.int64()), *schema]
         try:
-            sink = self.file.open("wb")
+            file = OutFile(self.file)
         except OSError as error:
             raise UsageError(
                 f"cannot write late events to {self.file}: {error.strerror}",
@@ -124,9 +125,9 @@ class LateEvents:
             ) from error
         columns = pa.schema(fields)
         if self._format == "parquet":
-            self._sink = _ParquetSink(sink, columns)
+            self._sink = _ParquetSink(file, columns)
         else:
-            self._sink = _TextSink(sink, columns, is_csv=self._format == "csv")
+            self._sink = _TextSink(file, columns, is_csv=self._format == "csv")
 
     def add(self, rows: Ints, places: Ints, reasons: list[str], data: pa.RecordBatch | None) -> None:
         """Take in events that were left out.
@@ -211,29 +212,29 @@ class _Sink(Protocol):
 class _TextSink:
     """A file of JSON lines or CSV."""
 
-    def __init__(self, sink: BinaryIO, schema: pa.Schema, *, is_csv: bool) -> None:
+    def __init__(self, file: OutFile, schema: pa.Schema, *, is_csv: bool) -> None:
         self.schema = schema
-        self._sink = sink
+        self._file = file
         self._lines = csv_lines if is_csv else json_lines
         if is_csv:
-            sink.write(csv_header(schema.names))
+            file.sink.write(csv_header(schema.names))
 
     def write(self, table: pa.Table) -> None:
-        self._sink.write(self._lines(table))
+        self._file.sink.write(self._lines(table))
 
     def close(self) -> None:
-        self._sink.close()
+        self._file.finish()
 
 
 class _ParquetSink:
     """A Parquet file; few events are gathered, for each table written is a row group of its own."""
 
-    def __init__(self, sink: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, file: OutFile, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq
 
         self.schema = schema
-        self._sink = sink
-        self._writer = pq.ParquetWriter(sink, schema)
+        self._file = file
+        self._writer = pq.ParquetWriter(file.sink, schema)
         self._gathered = [schema.empty_table()]
         self._rows = 0
 
@@ -250,4 +251,4 @@ class _ParquetSink:
     def close(self) -> None:
         self._flush()
         self._writer.close()
-        self._sink.close()
+        self._file.finish()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TextIO
 
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.outfile import OutFile
 
 POLICIES = ("refuse", "skip")
 _SHOWN = 200  # characters of a row's text in a message and in the file of rejects
@@ -50,7 +50,7 @@ class MalformedRows:
         self.rejects = None if rejects is None else Path(rejects)
         self.count = 0
         self.reasons: list[str] = []
-        self._file: TextIO | None = None
+        self._file: OutFile | None = None
 
     def restart(self) -> None:
         """Begin a new pass over the events: forget the count, empty the file of rejects."""
@@ -59,7 +59,7 @@ class MalformedRows:
         self.reasons = []
         if self.rejects is not None:
             try:
-                self._file = self.rejects.open("w", encoding="utf-8")
+                self._file = OutFile(self.rejects)
             except OSError as error:
                 raise UsageError(
                     f"cannot write rejected rows to {self.rejects}: {error.strerror}", code="ACEP-U106"
@@ -96,10 +96,10 @@ class MalformedRows:
             self.reasons.append(f"{file}, line {line}: {reason}")
         if self._file is not None:
             row = {"file": file, "line": line, "reason": reason, "text": text}
-            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            self._file.sink.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:
         """Close the file of rejects, if one is open."""
         if self._file is not None:
-            self._file.close()
+            self._file.finish()
             self._file = None

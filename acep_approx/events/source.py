@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from acep_approx.errors import UsageError
+from acep_approx.events.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
 from acep_approx.events.columns import missing_column
-from acep_approx.events.files import FileEvents, check_format, find_files, open_file, open_stdin
+from acep_approx.events.files import FileEvents, check_format, find_files, open_file
 from acep_approx.events.late import LateEvents
 from acep_approx.events.malformed import MalformedRows
 from acep_approx.events.memory import DictEvents, FrameEvents, ReaderEvents, TableEvents
@@ -22,9 +23,13 @@ BATCH_ROWS = 131_072
 class Reader(Protocol):
     """What every kind of input offers to :class:`Source`."""
 
-    schema: pa.Schema
     rows: int | None
     reusable: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, with plain types."""
+        ...
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns that exist, in batches of at most ``batch_rows``."""
@@ -62,12 +67,32 @@ class Source:
         self, reader: Reader, malformed: MalformedRows | None = None, late: LateEvents | None = None
     ) -> None:
         self._reader = reader
-        self.schema: pa.Schema = reader.schema
         self.rows = reader.rows
         self.reusable = reader.reusable
         self.malformed = MalformedRows() if malformed is None else malformed
         self.late = LateEvents() if late is None else late
         self._used = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._reader.schema
+
+    def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
+        """What ``bind`` makes of the columns.
+
+        Parameters
+        ----------
+        bind : callable
+            Raises ``DataError`` or ``QueryError`` where it lacks a column, or one is of the wrong type. Text that
+            arrives on standard input is then read on, up to 4 MiB: others may come.
+
+        Raises
+        ------
+        DataError, QueryError
+            As ``bind``, with all columns that were looked for.
+        """
+        return self._reader.settle(bind) if isinstance(self._reader, ArrivingEvents) else bind(self.schema)
 
     def batches(
         self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
@@ -196,7 +221,13 @@ def _open_paths(
                 code="ACEP-U108",
                 hint="name the files, or feed all events to standard input",
             )
-        return FileEvents([open_stdin(format_, malformed)], reusable=False)
+        return open_stdin(format_, malformed)
+    if any(map(is_pipe, paths)):
+        if len(paths) > 1:
+            raise UsageError(
+                "a pipe cannot be combined with other inputs", code="ACEP-U108", hint="feed all events to one pipe"
+            )
+        return open_pipe(Path(paths[0]), format_, malformed)
     files = find_files(paths, format_)
     inputs = {file.path.resolve() for file in files}
     for output, what, code in (

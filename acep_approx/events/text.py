@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager
-from itertools import chain
-from typing import BinaryIO
+from contextlib import AbstractContextManager, closing
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import BLOCK_BYTES, Block, blocks
+from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.formats import CsvFormat, JsonFormat
 from acep_approx.events.malformed import MalformedRows
@@ -27,19 +25,18 @@ class TextFile:
     name : str
         File name for messages.
     opener : callable
-        Gives the stream of (decompressed) bytes as a context manager; called once per pass, or once in all if
-        ``reusable`` is false.
+        Gives the stream of (decompressed) bytes as a context manager; called once per pass.
     format : CsvFormat or JsonFormat
         How rows are written; one object per file.
     malformed : MalformedRows
         Told of rows that cannot be read.
-    reusable : bool
-        Whether ``opener`` can be called again.
+    sample : Block, optional
+        The header and the rows that types are inferred from. Default: the first block.
 
     Attributes
     ----------
     schema : pyarrow.Schema
-        Columns and the types inferred from the first block; ``null`` where that has no value.
+        Columns and the types inferred from the sample; ``null`` where that has no value.
     """
 
     rows: int | None = None
@@ -47,23 +44,16 @@ class TextFile:
     def __init__(
         self,
         name: str,
-        opener: Callable[[], AbstractContextManager[BinaryIO]],
+        opener: Callable[[], AbstractContextManager[Readable]],
         format: Format,  # noqa: A002  (the word of the public interface)
         malformed: MalformedRows,
-        reusable: bool,
+        sample: Block | None = None,
     ) -> None:
         self.name = name
         self._opener = opener
         self._format = format
         self._malformed = malformed
-        self._pending: Iterator[Block] | None = None
-        stream = self._blocks()
-        first = next(stream, None)
-        self.schema = plain_schema(self._infer(first), name)
-        if reusable:
-            stream.close()
-        else:
-            self._pending = chain([] if first is None else [first], stream)
+        self.schema = plain_schema(self._infer(sample or self._first()), name)
 
     def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows, in order.
@@ -84,7 +74,7 @@ class TextFile:
         """
         here = [name for name in columns if name in self.schema.names]
         wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
-        for block in self._pending or self._blocks():
+        for block in self._blocks():
             for batch in self._parse(self._format.after_header(block), wanted):
                 for start in range(0, batch.num_rows, batch_rows):
                     yield batch.slice(start, batch_rows)
@@ -92,6 +82,10 @@ class TextFile:
     def _blocks(self) -> Generator[Block, None, None]:
         with self._opener() as stream:
             yield from blocks(stream, self.name, quotes=self._format.quotes, size=BLOCK_BYTES)
+
+    def _first(self) -> Block | None:
+        with closing(self._blocks()) as stream:
+            return next(stream, None)
 
     def _infer(self, first: Block | None) -> pa.Schema:
         if first is None:

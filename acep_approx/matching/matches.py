@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -104,9 +105,14 @@ class Matches:
 
     def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
         """Run a fresh matcher over the input; the first table is empty and shows the columns."""
+        matcher, pipeline = self.source.settle(partial(self._bound, kind))
+        if pipeline is not None:
+            yield from self._through(matcher, pipeline)
+
+    def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Matcher, Pipeline | None]:
+        """A fresh matcher with its pipeline; without columns there are no events, and there is none."""
         matcher = self._matcher(self.plan, kind)
-        if len(self.source.schema):
-            yield from self._through(matcher, matcher.bind(self.source.schema))
+        return matcher, matcher.bind(schema) if len(schema) else None
 
     def _matcher(self, plan: Plan, kind: OutputKind) -> Matcher:
         """A fresh matcher for one pass over the events."""

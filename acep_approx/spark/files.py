@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.files import InputFile, check_format, find_files
@@ -34,8 +35,9 @@ def read_files(
     Returns
     -------
     DataFrame
-        Parquet as Spark reads it. Text files by our own reader, one task for each file: types, what counts as null, and
-        which rows are malformed are those of a local run.
+        Parquet as Spark reads it. Text files, and Parquet with times of nanoseconds, by our own reader, one task for
+        each file: types, what counts as null, and which rows are malformed are those of a local run, and nanoseconds
+        are rounded down to microseconds.
 
     Raises
     ------
@@ -49,22 +51,30 @@ def read_files(
         raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
     files = find_files(paths, format)
     kinds = {file.format for file in files}
-    if kinds == {"parquet"}:
+    if kinds == {"parquet"} and not has_nanoseconds(files):
         names = [file.path.absolute().as_uri() for file in files]
         return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
-    if "parquet" in kinds:
+    if "parquet" in kinds and len(kinds) > 1:
         raise UsageError(
             "Parquet and text files cannot be read together on Spark",
             code="ACEP-S021",
             hint="turn one kind into the other first",
         )
-    return _read_text(spark, files, format)
+    return _read_here(spark, files, format)
 
 
-def _read_text(spark: SparkSession, files: Sequence[InputFile], format_: str | None) -> DataFrame:
+def has_nanoseconds(files: Sequence[InputFile]) -> bool:
+    """Whether Parquet files have columns of nanoseconds, as pandas writes them: Spark reads no file with any."""
+    from pyarrow import parquet
+
+    types = [field.type for file in files for field in parquet.read_schema(file.path)]
+    return any((pa.types.is_timestamp(type_) or pa.types.is_time(type_)) and type_.unit == "ns" for type_ in types)
+
+
+def _read_here(spark: SparkSession, files: Sequence[InputFile], format_: str | None) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = text_schema([file.path for file in files], format_)
+    schema = common_schema([file.path for file in files], format_)
     names = [str(file.path.absolute()) for file in files]
     listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
 
@@ -77,13 +87,13 @@ def _read_text(spark: SparkSession, files: Sequence[InputFile], format_: str | N
     return one_each.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
 
 
-def text_schema(paths: Sequence[str | Path], format: str | None = None) -> pa.Schema:  # noqa: A002
-    """The columns that text files have together, with types that Spark has."""
+def common_schema(paths: Sequence[str | Path], format: str | None = None) -> pa.Schema:  # noqa: A002
+    """The columns that files have together, with types that Spark has."""
     return _as_spark_has_it(open_source(list(paths), format=format).schema)
 
 
 def read_batches(path: str, format: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:  # noqa: A002
-    """Read one text file.
+    """Read one file.
 
     Parameters
     ----------
@@ -91,18 +101,25 @@ def read_batches(path: str, format: str | None, schema: pa.Schema) -> Iterator[p
     format : str or None
         None: by its name.
     schema : pyarrow.Schema
-        Columns that all files have together, as of ``text_schema``; those that this one has not are NULL.
+        Columns that all files have together, as of ``common_schema``; those that this one has not are NULL.
     """
     source = open_source(path, format=format)
     for batch in source.batches():
         table = pa.Table.from_batches([batch])
         columns = [
-            table.column(field.name).cast(field.type)
+            _cast(table.column(field.name), field.type)
             if field.name in table.column_names
             else pa.nulls(len(table), field.type)
             for field in schema
         ]
         yield from pa.table(columns, schema=schema).to_batches()
+
+
+def _cast(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """A column as Spark has it: nanoseconds are rounded down, as those of ticks are."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = pc.floor_temporal(column.cast(pa.timestamp("ns", tz="UTC")), unit="microsecond")
+    return column.cast(type_)
 
 
 def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:

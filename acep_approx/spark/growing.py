@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from acep_approx.errors import UsageError
 from acep_approx.events.files import SUFFIXES, find_files
-from acep_approx.spark.files import read_batches, read_files, text_schema
+from acep_approx.spark.files import common_schema, has_nanoseconds, read_batches, read_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,15 +56,15 @@ def read_growing(
             code="ACEP-S070",
             hint="name the folder that the files come into",
         )
-    kinds = {file.format for file in find_files([place], format)}
+    files = find_files([place], format)
+    is_parquet = {file.format for file in files} == {"parquet"}
     known = read_files(spark, [place], format).schema
     stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
-    is_parquet = kinds == {"parquet"}
     stream = stream.option("pathGlobFilter", _names(is_parquet=is_parquet))
     where = place.absolute().as_uri()
-    if is_parquet:
+    if is_parquet and not has_nanoseconds(files):
         return stream.schema(known).parquet(where)
-    schema = text_schema([place], format)
+    schema = common_schema([place], format)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
