@@ -155,7 +155,7 @@ class Matches:
                 return
 
     def to_arrow(self) -> pa.Table:
-        """All matches as one table, in order of the events that complete them, then of errors.
+        """All matches as one table, in the order of docs/language.md: as they are known, fewer errors, later start.
 
         Returns
         -------
