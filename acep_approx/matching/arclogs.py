@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from acep_approx.matching import kernel_arclog, kernel_count, kernel_enumerate
 from acep_approx.matching.arrays import extended, places
 from acep_approx.matching.kernel_arclog import LOG, NOT_MADE
 from acep_approx.matching.kernel_detect import NEVER
-from acep_approx.matching.order import Walked, in_order
+from acep_approx.matching.order import Sorter, groups
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,14 +38,13 @@ class Grouped:
 
 
 @dataclass(frozen=True)
-class Listed(Walked):
+class Listed:
     """Matches as columns.
 
     ``hit`` (index into the hits), ``start`` (tick of the first event) and ``offset`` are per match; match ``m`` binds
     the events ``offset[m] .. offset[m+1]`` of ``row`` and ``label``, earliest first.
     """
 
-    PER_EVENT: ClassVar[tuple[str, ...]] = ("row", "label")
     hit: Ints
     start: Ints
     offset: Ints
@@ -320,25 +319,19 @@ class ArcLogs:
 
     def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
         """The matches of ``hits``, in order, about ``chunk`` bound events at a time."""
-        event, errors = hits[0::2], self.err(hits)
-        group = np.cumsum((np.diff(event, prepend=-1) != 0) | (np.diff(errors, prepend=-1) != 0))
         labels = np.arange(len(self.determinised.automaton.variables))
-        return in_order(self._walked(hits, events, chunk), group, labels)
+        sorter = Sorter(groups(hits[0::2], self.err(hits)), labels, chunk, chunk)
+        walk = _Walk(sorter.out_match, sorter.out_event)
 
-    def _walked(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
-        walk = _Walk(np.zeros(3 * chunk, np.int64), np.zeros(2 * chunk, np.int64))
-        status = kernel_enumerate.OUT_FULL
-        while status != kernel_enumerate.DONE:
+        def go_on() -> tuple[int, int, bool]:
+            walk.out_match, walk.out_event = sorter.out_match, sorter.out_event
+            walk.header[[kernel_enumerate.MATCHES, kernel_enumerate.EVENTS]] = sorter.matches, sorter.bound
             status = self._walk(walk, hits, events, -1)
-            matches, bound = int(walk.header[kernel_enumerate.MATCHES]), int(walk.header[kernel_enumerate.EVENTS])
-            if matches:
-                match = walk.out_match[: 3 * matches].reshape(matches, 3)
-                event = walk.out_event[: 2 * bound].reshape(bound, 2)
-                offset = np.concatenate(([0], np.cumsum(match[:, 1])))
-                yield Listed(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
-            elif status == kernel_enumerate.OUT_FULL:  # one match alone is longer than the output
-                walk.out_event = np.zeros(2 * walk.out_event.size, np.int64)
-            walk.header[kernel_enumerate.MATCHES] = walk.header[kernel_enumerate.EVENTS] = 0
+            matches, bound = walk.header[[kernel_enumerate.MATCHES, kernel_enumerate.EVENTS]].tolist()
+            return matches, bound, status == kernel_enumerate.DONE
+
+        for columns in sorter.sorted(go_on):
+            yield Listed(*columns)
 
     def _walk(self, walk: _Walk, hits: Ints, events: Grouped, patience: int) -> int:
         """Go on with a walk until it is done or something other than a deeper stack is wanted."""

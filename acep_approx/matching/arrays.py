@@ -46,15 +46,6 @@ class Ragged:
         columns = {name: getattr(self, name)[place if name in self.PER_EVENT else which] for name in self._columns()}
         return self._of(_offset(lengths), columns)
 
-    def between(self, first: int, last: int) -> Self:
-        """The items from ``first`` on, up to ``last``; nothing is copied but their offsets."""
-        begin, end = int(self.offset[first]), int(self.offset[last])
-        columns = {
-            name: getattr(self, name)[slice(begin, end) if name in self.PER_EVENT else slice(first, last)]
-            for name in self._columns()
-        }
-        return self._of(self.offset[first : last + 1] - begin, columns)
-
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """The items of several parts, one after the other."""

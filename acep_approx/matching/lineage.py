@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.matching import kernel_lineage
+from acep_approx.matching.arrays import Ragged, extended
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK
-from acep_approx.matching.order import Walked, in_order
+from acep_approx.matching.order import Sorter, groups
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -36,7 +37,7 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class Bound(Walked):
+class Bound(Ragged):
     """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
 
     hit: Ints
@@ -62,32 +63,27 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
 
     Complexity: O(bound events), but for putting them in order; see ``kernel_lineage``, ``order``.
     """
-    group = np.cumsum((np.diff(hits.event, prepend=-1) != 0) | (np.diff(hits.errors, prepend=-1) != 0))
-    return in_order(_walked(links, hits, lows, chunk), group, labels)
-
-
-def _walked(links: Ints, hits: Hits, lows: Ints, chunk: int) -> Iterator[Bound]:
     packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark], axis=1).ravel()
     header = np.zeros(kernel_lineage.WALK, np.int64)
     stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
     size = min(chunk, max(1024, 64 * len(hits)))
-    out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
-    status = kernel_lineage.OUT_FULL
-    while status != kernel_lineage.DONE:
-        status = kernel_lineage.walk(header, packed, lows, links, stack, path, out_match, out_event)
-        if status == kernel_lineage.DEEPER:
-            stack, path = np.resize(stack, 2 * stack.size), np.resize(path, 2 * path.size)
-            continue
-        matches, bound = int(header[kernel_lineage.MATCHES]), int(header[kernel_lineage.BOUND])
-        if matches:
-            match = out_match[: 3 * matches].reshape(matches, 3)
-            event = out_event[: 2 * bound].reshape(bound, 2)
-            offset = np.concatenate(([0], np.cumsum(match[:, 1])))
-            yield Bound(match[:, 0].copy(), match[:, 2].copy(), offset, event[:, 0].copy(), event[:, 1].copy())
-        if status == kernel_lineage.OUT_FULL and (size < chunk or not matches):
-            size *= 2  # there are many, or one alone did not fit
-            out_match, out_event = np.empty(3 * size, np.int64), np.empty(2 * size, np.int64)
-        header[kernel_lineage.MATCHES] = header[kernel_lineage.BOUND] = 0
+    sorter = Sorter(groups(hits.event, hits.errors), labels, size, chunk)
+
+    def go_on() -> tuple[int, int, bool]:
+        nonlocal stack, path
+        header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]] = sorter.matches, sorter.bound
+        status = kernel_lineage.DEEPER
+        while status == kernel_lineage.DEEPER:
+            status = kernel_lineage.walk(
+                header, packed, lows, links, stack, path, sorter.out_match, sorter.out_event
+            )
+            if status == kernel_lineage.DEEPER:
+                stack, path = extended(stack, 2 * stack.size), extended(path, 2 * path.size)
+        matches, bound = header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]].tolist()
+        return matches, bound, status == kernel_lineage.DONE
+
+    for columns in sorter.sorted(go_on):
+        yield Bound(*columns)
 
 
 def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Iterator[Bound]]:
