@@ -12,6 +12,7 @@ import pyarrow as pa
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.matching.arclogs import Listed
 from acep_approx.matching.bind import BoundEvents
+from acep_approx.matching.kernel_columns import spread
 from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
 
@@ -59,17 +60,28 @@ class BindingColumns:
         if self.is_regex:
             return {"events": pa.ListArray.from_arrays(pa.array(listed.offset, pa.int32()), pa.array(listed.row))}
         matches = len(listed.hit)
-        match = np.repeat(np.arange(matches), np.diff(listed.offset))
+        single = self._spread(listed)
+        match = np.repeat(np.arange(matches), np.diff(listed.offset)) if self.kleene else listed.hit
         result = {}
         for label, variable in enumerate(self.automaton.variables):
+            if variable not in self.kleene:
+                result[variable] = single[variable]
+                continue
             mine = listed.label == label
-            if variable in self.kleene:
-                lengths = np.bincount(match[mine], minlength=matches)
-                offsets = np.concatenate(([0], np.cumsum(lengths)))
-                result[variable] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(listed.row[mine]))
-            else:
-                result[variable] = _scattered(matches, match[mine], listed.row[mine])
+            lengths = np.bincount(match[mine], minlength=matches)
+            offsets = np.concatenate(([0], np.cumsum(lengths)))
+            result[variable] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(listed.row[mine]))
         return result
+
+    def _spread(self, listed: Listed) -> dict[str, pa.Array]:
+        """The columns of the variables that bind one event."""
+        names = [variable for variable in self.automaton.variables if variable not in self.kleene]
+        place = np.array([names.index(v) if v in names else -1 for v in self.automaton.variables], np.int64)
+        matches = len(listed.hit)
+        rows, bound = np.full(len(names) * matches, -1), np.zeros(len(names), np.int64)
+        spread(listed.offset, listed.row, listed.label, place, rows, bound)
+        columns = zip(names, rows.reshape(len(names), matches), bound.tolist(), strict=True)
+        return {name: pa.array(each, mask=each < 0 if count < matches else None) for name, each, count in columns}
 
     def shown(self, listed: Listed, recent: Recent) -> dict[str, pa.Array]:
         """The columns of the variables, or what RETURN asks for."""
@@ -113,11 +125,3 @@ class BindingColumns:
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
         return codes, first
 
-
-def _scattered(size: int, places: Ints, values: Ints) -> pa.Array:
-    """A column with ``values`` at ``places`` and null elsewhere."""
-    column = np.zeros(size, np.int64)
-    empty = np.ones(size, np.bool_)
-    column[places] = values
-    empty[places] = False
-    return pa.array(column, mask=empty)
