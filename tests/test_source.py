@@ -317,10 +317,11 @@ def test_dicts():
     assert failure([{"ts": 1}, "x"]).code == "ACEP-D023"
     assert failure([{"ts": 1}, {1: 1}]).row == 1
     assert failure([{"ts": 1}, {"ts": "x"}]).code == "ACEP-D018"
-    error = failure([*many, {"ts": 1, "extra": 2}])
+    error = failure(iter([*many, {"ts": 1, "extra": 2}]))
     assert (error.code, error.row) == ("ACEP-D022", 25_000)
     assert "'extra'" in error.message
-    error = failure([*many, {"ts": 1.5}])
+    assert read(open_source([*many, {"ts": 1.5}]))[-2:] == [{"ts": 24_999}, {"ts": 1.5}]
+    error = failure([*many, {"ts": "1"}])
     assert (error.code, error.row) == ("ACEP-D018", 25_000)
     assert failure([*many, {"ts": 2**70}]).code == "ACEP-D018"
 

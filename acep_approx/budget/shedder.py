@@ -22,7 +22,7 @@ from acep_approx.budget.learning import Revaluation
 from acep_approx.budget.ledger import Piece, Shed
 from acep_approx.budget.policies import LEARNED, lots, policy_named
 from acep_approx.errors import UsageError
-from acep_approx.matching.shedding import REASONS, WITHOUT_END, Allowance, Shedding, Worth
+from acep_approx.matching.shedding import REASONS, WITHOUT_END, Allowance, Shedding, Worth, type_too_late
 from rl.records import Lineages
 
 if TYPE_CHECKING:
@@ -195,6 +195,12 @@ class Shedder(Shedding):
         super().bind(tables)
         if self.learner is not None:
             self._look_at(self.learner)
+
+    def rebind(self, tables: RunTables) -> None:
+        """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
+        if self.learner is not None:
+            raise type_too_late("what is being learned")
+        super().rebind(tables)
 
     def _learner(self, tables: RunTables, known: HistoryGraph | None) -> Learner:
         if known is None:

@@ -69,6 +69,12 @@ class Source:
         self.late = LateEvents() if late is None else late
         self._used = False
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Let dicts lack these columns, which their stream has: they are null there."""
+        if isinstance(self._reader, DictEvents):
+            self._reader.expect(names)
+            self.schema = self._reader.schema
+
     def batches(
         self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:

@@ -68,6 +68,10 @@ class BoundEvents:
             if name not in schema.names:
                 raise missing_column(name, schema.names)
         self.names = names
+        self.know(schema)
+
+    def know(self, schema: pa.Schema) -> None:
+        """Take over the schema of the events."""
         self._empty = schema.empty_table()
 
     def shown(self, rows: pa.Array, take: Take) -> pa.Array:

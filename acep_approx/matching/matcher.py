@@ -20,6 +20,7 @@ from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.shedding import Shedding
 from acep_approx.matching.state import pack, restore, unpack
+from acep_approx.matching.tables import joined
 
 
 class Matcher:
@@ -130,12 +131,16 @@ class Matcher:
             A missing column, a wrong type, or time that runs backwards.
         """
         source = open_source(events)
+        if not len(source.schema):  # no columns, no events: an empty list
+            return self.pipeline.nothing() if self.pipeline else pa.table({})
+        if self.pipeline:
+            source.expect(self.pipeline.columns)
         pipeline = self.pipeline or self.bind(source.schema)
-        tables = [pipeline.nothing()]
+        tables: list[pa.Table] = []
         first = self.progress.events
         for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
             tables += self.run(batch)
-        return pa.concat_tables(tables)
+        return joined(tables, pipeline.nothing().schema)
 
     def run(self, batch: EventBatch) -> Iterator[pa.Table]:
         """Run one batch; results come as they are made, and must all be taken before the next batch."""
@@ -166,7 +171,7 @@ class Matcher:
             empty.
         """
         assert self.pipeline is not None, "bind first"
-        return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.pass_time(tick)])
+        return joined(list(self.pipeline.pass_time(tick)), self.pipeline.nothing().schema)
 
     @property
     def waits_until(self) -> int | None:
@@ -184,7 +189,7 @@ class Matcher:
         """
         if self.pipeline is None:
             return pa.table({})
-        return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.finish()])
+        return joined(list(self.pipeline.finish()), self.pipeline.nothing().schema)
 
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout."""

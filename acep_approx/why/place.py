@@ -21,6 +21,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
+from acep_approx.events.widening import one_table
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.prepare import ColumnOf
@@ -154,7 +155,7 @@ class _Reader:
         self.seen = 0  # events of the key
         self.after = 0  # of these, events after the time
         self.others: dict[str, None] = {}
-        self.parts: list[tuple[pa.Table, Ints, Ints, npt.NDArray[np.bool_]]] = []
+        self.parts: list[tuple[pa.RecordBatch, Ints, Ints, npt.NDArray[np.bool_]]] = []
 
     def is_enough(self, batch: EventBatch) -> bool:
         """Whether this batch and what comes after it cannot matter."""
@@ -182,8 +183,7 @@ class _Reader:
             keep = keep & (np.abs(batch.ticks - self.around) <= 2 * self.window)
         some = np.flatnonzero(keep)
         if len(some):
-            table = pa.Table.from_batches([batch.data]).take(pa.array(some))
-            self.parts.append((table, some + batch.first_row, batch.ticks[some], mine[some]))
+            self.parts.append((batch.data.take(pa.array(some)), some + batch.first_row, batch.ticks[some], mine[some]))
 
     def result(
         self, schema: pa.Schema, columns: Iterable[str], *, is_time: bool
@@ -203,7 +203,7 @@ class _Reader:
             empty = pa.schema([schema.field(name) for name in columns]).empty_table()
             nothing = np.zeros(0, np.int64)
             return empty, nothing, nothing, np.zeros(0, np.bool_)
-        table = pa.concat_tables([_unified(part[0]) for part in self.parts]).combine_chunks()
+        table = _unified(one_table([part[0] for part in self.parts])).combine_chunks()
         rows, found, mine = (np.concatenate([part[i] for part in self.parts]) for i in (1, 2, 3))
         if self.is_count:
             places = np.flatnonzero(mine)
