@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import NoneType
 
 import pyarrow as pa
 
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, plain_type
 
 TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
@@ -119,6 +120,7 @@ def infer_roles(
     Roles(time='ts', key='user', type=None, unit='ms')
     """
     for name in (time, key, type):
+        expect("the name of a column", name, (str, NoneType), "its name as text")
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names)
     time = time or _infer_time(schema)
