@@ -17,7 +17,7 @@ from acep_approx.budget.policies import LEARNED, OVERLAP, policy_named, raised, 
 from acep_approx.budget.portions import PORTION, portions
 from acep_approx.budget.pricing import Prices, Replay
 from acep_approx.budget.training import Counted, Progress, Tried, count_past, try_readings
-from acep_approx.errors import UsageError
+from acep_approx.errors import UsageError, expect
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.shedding import Worth
 from history import store
@@ -71,6 +71,8 @@ class HistoryGraph:
     """
 
     def __init__(self, query: Query, *, gap: int | str = -1, most_bundles: int = MOST_BUNDLES) -> None:
+        if not isinstance(getattr(query, "plan", None), Plan):
+            expect("the query", query, (), "a compiled one: compile_query(text)")
         if query.plan.registers is None:
             raise UsageError(
                 "the cells engine answers this query exactly, and sheds nothing",
@@ -265,6 +267,7 @@ class HistoryGraph:
         HistoryError
             Something is there already (ACEP-H005, ACEP-H006), or a history of another query (ACEP-H002).
         """
+        expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
         self.check(self.plan, self._window)
         notes = {
             "query": str(self.query),
@@ -298,6 +301,7 @@ class HistoryGraph:
             There is none (ACEP-H001), of another query (ACEP-H002, with both fingerprints), of a format that this
             version cannot read (ACEP-H003), damaged (ACEP-H004).
         """
+        expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
         stored = store.load(path, version=version)
         window = stored.graph.scheme.window
         known = cls(query, gap=stored.notes["gap"], most_bundles=stored.graph.most_bundles)

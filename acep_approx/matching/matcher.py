@@ -6,12 +6,13 @@ The state is plain arrays and a JSON header, never pickle.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
@@ -170,7 +171,9 @@ class Matcher:
             Only a negation at the end of a pattern makes matches wait; without one, and in windows of events, it is
             empty.
         """
-        assert self.pipeline is not None, "bind first"
+        expect("tick", tick, Integral, "a whole number")
+        if self.pipeline is None:
+            return pa.table({})
         return joined(list(self.pipeline.pass_time(tick)), self.pipeline.nothing().schema)
 
     @property
