@@ -8,14 +8,12 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep_approx import DataError, Query, QueryError, compile_query
+from acep_approx import Query, compile_query
 from tests.rich_worlds import RichWorld, Row, rich_worlds
 from tests.test_runs_oracle import MERGES, cases, compiled, holds_for
 from tests.worlds import World, worlds

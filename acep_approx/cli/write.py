@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.cli.options import COMPRESSED_FILES, Format
-from acep_approx.errors import UsageError
+from acep_approx.errors import DataError, UsageError
 from acep_approx.events.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.plain import plain_text
 
@@ -110,15 +110,38 @@ def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
     tables = iter(results)
-    gathered = [next(tables, pa.table({}))]
-    schema = gathered[0].schema
+    first = list(_first_tables(tables)) or [pa.table({})]
+    schema = pa.unify_schemas([table.schema for table in first], promote_options="permissive")
+    gathered = [table.cast(schema) for table in first]
     with pq.ParquetWriter(sink, schema) as writer:
         for table in tables:
-            gathered.append(table.cast(schema))
+            gathered.append(_as_before(table, schema))
             if sum(part.num_rows for part in gathered) >= ROWS:
                 writer.write_table(pa.concat_tables(gathered))
                 gathered = []
         writer.write_table(pa.concat_tables([schema.empty_table(), *gathered]))
+
+
+def _first_tables(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The tables of the first row group, if there are any: they say which types the columns have."""
+    rows = 0
+    for table in tables:
+        yield table
+        rows += table.num_rows
+        if rows >= ROWS:
+            return
+
+
+def _as_before(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table in the types that have been written."""
+    try:
+        return table.cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"after {ROWS:,} rows of results a column has got another type, which Parquet cannot take: {error}",
+            code="ACEP-D024",
+            hint="write CSV or JSON lines, or give the column one type in all events",
+        ) from error
 
 
 def write_compressed(compressed: Compressed, folder: Path) -> Results:
@@ -181,7 +204,7 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
     if not gathered:
         sys.stdout.write(f"no {title}\n")
         return
-    found = pa.concat_tables(gathered)
+    found = pa.concat_tables(gathered, promote_options="permissive")
     shown = Table(header_style="bold")
     cells = []
     for name, column in zip(found.column_names, found.columns, strict=True):

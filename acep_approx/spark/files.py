@@ -96,13 +96,22 @@ def read_batches(path: str, format: str | None, schema: pa.Schema) -> Iterator[p
     source = open_source(path, format=format)
     for batch in source.batches():
         table = pa.Table.from_batches([batch])
-        columns = [
-            table.column(field.name).cast(field.type)
-            if field.name in table.column_names
-            else pa.nulls(len(table), field.type)
-            for field in schema
-        ]
+        columns = [_as_planned(table, field, path) for field in schema]
         yield from pa.table(columns, schema=schema).to_batches()
+
+
+def _as_planned(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
+    """A column in the type that Spark was told; it cannot be told another one later."""
+    if field.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), field.type)])
+    try:
+        return table.column(field.name).cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"{path}: column {field.name!r} is {field.type} in the first rows, and not further on: {error}",
+            code="ACEP-D016",
+            hint="write Parquet: Spark must know the types of columns before it reads them",
+        ) from error
 
 
 def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
