@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from acep_approx import Query, compile_query
+from acep_approx import DataError, Query, QueryError, compile_query
+from acep_approx.cli.main import app
 from tests.rich_worlds import RichWorld, Row, rich_worlds
 from tests.test_runs_oracle import MERGES, cases, compiled, holds_for
 from tests.worlds import World, worlds
@@ -192,3 +197,144 @@ def test_texts_are_numbered_anew() -> None:
     matcher = query.matcher()
     pushed = [matcher.push([{"ts": i, "type": t, "s": s, "t": m}]).num_rows for i, (t, s, m) in enumerate(rows)]
     assert pushed == [0, 0, 2]
+
+
+# --- one case each ----------------------------------------------------------------------------------------------------
+
+RISING = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 180")
+
+
+def one(ts: int, type_: str, **values: Any) -> list[Row]:
+    """A batch of one event."""
+    return [{"ts": ts, "type": type_, **values}]
+
+
+def rows_found(query: Query, pieces: list[Any], *, restart: bool = False) -> list[tuple[int, int]]:
+    """The rows of the matches a, b."""
+    matcher, found = query.matcher(), []
+    for piece in pieces:
+        found += [(row["a"], row["b"]) for row in matcher.push(piece).to_pylist()]
+        if restart:
+            matcher = query.from_state(matcher.state_bytes())
+    return found
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_columns_that_begin_with_nulls_when_pushed(restart: bool) -> None:
+    """It was a segmentation fault: programs for text ran on floats."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE a.p > b.q WITHIN 180")
+    pieces = [one(1, "C", p=None, q=None), one(2, "A", p=5.0, q=None), one(3, "B", p=None, q=2.0)]
+    assert rows_found(query, pieces, restart=restart) == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    "values", [(3, None, 4), (None, 3, 4), (3, 2.5, 3.5), (None, 2.5, 3), ("u", None, "v"), (None, None, None)]
+)
+def test_nulls_and_whole_numbers_first(values: tuple[Any, ...]) -> None:
+    """One by one as together: in dicts, frames and tables, also where the column is left out."""
+    rows = [{"ts": i, "type": "AAB"[i], "x": x} for i, x in enumerate(values)]
+    whole = rows_found(RISING, [rows])
+    assert rows_found(RISING, [[row] for row in rows], restart=True) == whole
+    assert rows_found(RISING, [pd.DataFrame([row]) for row in rows]) == whole
+    assert rows_found(RISING, [pa.Table.from_pylist([row]) for row in rows]) == whole
+    without = [rows[0], *({k: v for k, v in row.items() if v is not None} for row in rows[1:])]
+    assert rows_found(RISING, [[row] for row in without]) == whole
+
+
+@pytest.mark.parametrize("first", [{}, {"x": None}])
+def test_many_nulls_first(first: Row) -> None:
+    """More than one chunk of dicts without a value, or without the name."""
+    rows = [{"ts": i, "type": "A", **first} for i in range(20_000)]
+    rows += [*one(20_000, "A", x=3), *one(20_001, "B", x=3.5)]
+    assert [(m["a"], m["b"]) for m in RISING.match(rows)] == [(20_000, 20_001)]
+    assert len(RISING.match(rows)) == RISING.match(rows).points().num_rows == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_values_after_the_first_block(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Types become wider within a file, whatever the blocks, and rows that cannot be read are still told."""
+    monkeypatch.setattr("acep_approx.events.text.BLOCK_BYTES", 32)
+    values = [None] * 9 + ["3", "3.5", "4", '"oops"', "5"]
+    if suffix == "csv":
+        text = "ts,type,x\n" + "".join(f"{i},{'AB'[i % 2]},{x or ''}\n" for i, x in enumerate(values))
+    else:
+        text = "".join(f'{{"ts":{i},"type":"{"AB"[i % 2]}","x":{x or "null"}}}\n' for i, x in enumerate(values))
+    path = tmp_path / f"late.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    assert len(RISING.match(path, on_malformed="skip")) == 2
+    with pytest.raises(DataError, match="ACEP-D020"):
+        len(RISING.match(path))
+    path.write_text(text.replace('"oops"', "" if suffix == "csv" else "null"), encoding="utf-8")
+    matches = RISING.match(path, sort=True)
+    assert matches.to_arrow().num_rows == 2
+    assert "1 fails" not in str(RISING.why(path, around=10))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "code"),
+    [
+        ([one(1, "A", x=3), one(2, "B", x="k")], "ACEP-D024"),
+        ([one(1, "A", x=3.5), one(2, "B", x=2**53 + 1)], "ACEP-D024"),
+        ([one(1, "A", x=2**53 + 1), one(2, "B", x=2.5)], "ACEP-D024"),
+        ([pa.Table.from_pylist(one(1, "A", x=3)), pa.Table.from_pylist(one(2, "B"))], "ACEP-D002"),
+        ([one(1, "A", x=3), one(START, "B", x=4)], "ACEP-D024"),
+        ([one(1, "A", x=None), one(2, "B", x="k"), one(3, "B", x=True)], "ACEP-D024"),
+    ],
+)
+@pytest.mark.parametrize("restart", [False, True])
+def test_types_that_do_not_go_together(pieces: list[Any], code: str, restart: bool) -> None:
+    """Refused, and the matcher is as it was: it goes on with events that fit."""
+    matcher = RISING.matcher()
+    for piece in pieces[:-1]:
+        matcher.push(piece)
+        if restart:
+            matcher = RISING.from_state(matcher.state_bytes())
+    before = matcher.state_bytes()
+    with pytest.raises(DataError, match=code):
+        matcher.push(pieces[-1])
+    assert matcher.state_bytes() == before
+    matcher.push(one(9, "B", x=None))
+
+
+def test_a_key_that_changes_its_type() -> None:
+    """Whole numbers become floats and are the same keys; text is refused with the code for keys."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [n] WITHIN 9")
+    pieces = [one(1, "A", n=None), one(2, "A", n=1), one(3, "B", n=1.0), one(4, "B", n=2.5)]
+    assert rows_found(query, pieces, restart=True) == [(1, 2)]
+    with pytest.raises(DataError, match="ACEP-D031"):
+        rows_found(query, [*pieces, one(5, "B", n="1")])
+
+
+def test_a_condition_is_checked_when_the_type_comes() -> None:
+    """While it is open nothing can be said against it."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x AND b.x > 3 WITHIN 9")
+    matcher = query.matcher()
+    matcher.push(one(1, "A", x=None))
+    with pytest.raises(QueryError, match="ACEP-Q061"):
+        matcher.push(one(2, "A", x="k"))
+
+
+@pytest.mark.parametrize("policy", [None, "random"])
+def test_types_come_inside_a_budget(policy: str | None) -> None:
+    """The books go on; where something was learned of the values before it is refused."""
+    rows = [{"ts": i, "type": "AB"[i % 2], "x": None if i < 11_000 else i % 7} for i in range(12_000)]
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 20", engine="runs")
+    exact = query.match(rows).points().num_rows
+    assert query.match_within(rows, "1000 steps/event", audit=0, policy=policy).points().num_rows == exact > 0
+    some = query.match_within(rows, "1 steps/event", audit=0, policy=policy)
+    assert 0 < some.points().num_rows < exact
+    assert some.record().work <= len(rows)
+    with pytest.raises(DataError, match="ACEP-D024"):
+        query.match_within(rows, "3 steps/event", learn=True).points()
+
+
+def test_parquet_is_written_though_the_type_comes_late(tmp_path: Path) -> None:
+    """The command line writes one schema: the widest."""
+    rows = "".join(f'{{"ts":{i},"type":"A","x":{x}}}\n' for i, x in enumerate(["null"] * 5 + ["3", "2.5"]))
+    (tmp_path / "e.jsonl").write_text(rows, encoding="utf-8")
+    found = tmp_path / "found.parquet"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("acep_approx.events.text.BLOCK_BYTES", 32)
+        args = ["run", "PATTERN A a WITHIN 5 RETURN a.x AS x", str(tmp_path / "e.jsonl"), "-o", str(found), "-q"]
+        assert CliRunner().invoke(app, args).exit_code == 0
+    assert pq.read_table(found).column("x").to_pylist() == [None] * 5 + [3.0, 2.5]

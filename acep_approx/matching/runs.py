@@ -369,6 +369,7 @@ class Runs:
         hand = self.control[layout.SLOT]
         self.put_away()
         self._pack_store()
+        self.control[layout.SLOT] = hand
         tables, stored = self._tables_for(columns), self.stored.copy()
         rewording = Rewording(self.columns, columns)
         for register, at in self._held():
@@ -379,7 +380,6 @@ class Runs:
         self.pools = self._first_pools()
         self.words = np.zeros(int(self._end_of_pools()), np.int64)
         self._write_constants()
-        self.control[layout.SLOT] = hand
         self.set_classes(classes)
         self._take_up(before)
 
