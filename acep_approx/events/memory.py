@@ -81,7 +81,7 @@ class FrameEvents:
         self._frame = frame.set_axis(names, axis="columns")
         try:
             schema = pa.Schema.from_pandas(self._frame, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+        except (*REFUSED, ValueError) as error:
             raise _mixed("the frame", error) from error
         self.schema = plain_schema(schema, "the frame")
         self.rows: int | None = len(frame)
@@ -94,7 +94,7 @@ class FrameEvents:
             part = frame.iloc[start : start + batch_rows]
             try:
                 yield pa.RecordBatch.from_pandas(part, schema=schema, preserve_index=False)
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            except REFUSED as error:
                 raise _mixed("the frame", error) from error
 
 

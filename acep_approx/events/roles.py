@@ -110,7 +110,7 @@ def infer_roles(
     ------
     DataError
         ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D003`` the
-        time column has a type that cannot be a time.
+        time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds lists or structs.
     UsageError
         ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit.
 
@@ -123,6 +123,12 @@ def infer_roles(
         expect("the name of a column", name, (str, NoneType), "its name as text")
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names)
+    if type is not None and pa.types.is_nested(plain_type(schema.field(type).type)):
+        raise DataError(
+            f"column {type!r} is of type {schema.field(type).type}, which cannot say the type of an event",
+            code="ACEP-D009",
+            hint="use a column of strings: --type COLUMN",
+        )
     time = time or _infer_time(schema)
     _check_unit(time, plain_type(schema.field(time).type), unit)
     return Roles(

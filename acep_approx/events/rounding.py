@@ -25,11 +25,12 @@ def large_floats(table: pa.Table) -> Iterator[tuple[str, Ints]]:
     Complexity: one pass over the columns of floats.
     """
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_float64(column.type):
+        if not pa.types.is_float64(column.type):
+            continue
+        ends = pc.min_max(column).as_py()
+        if ends["min"] is not None and max(-ends["min"], ends["max"]) >= ALL_EXACT:
             is_large = pc.fill_null(pc.greater_equal(pc.abs(column), ALL_EXACT), False)
-            rows = np.flatnonzero(to_numpy(is_large.combine_chunks())) if pc.any(is_large).as_py() else ()
-            if len(rows):
-                yield name, np.asarray(rows)
+            yield name, np.flatnonzero(to_numpy(is_large.combine_chunks()))
 
 
 def rounded_texts(texts: pa.Array) -> str | None:
