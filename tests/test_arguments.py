@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,11 +66,9 @@ def test_names_of_columns(name: str, wrong: Any) -> None:
 )
 def test_options(name: str, wrong: Any) -> None:
     """Of matching, and inside a budget."""
+    call = QUERY.match if name in ("limit", "on_progress") else partial(QUERY.match_within, budget="5 runs")
     with pytest.raises(UsageError, match="ACEP-U053"):
-        if name in ("limit", "on_progress"):
-            QUERY.match(EVENTS, **{name: wrong})
-        else:
-            QUERY.match_within(EVENTS, "5 runs", **{name: wrong}).to_arrow()
+        call(EVENTS, **{name: wrong})
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("errors", "1"), ("errors", 0.5), ("within", 5), ("within", b"5")])
