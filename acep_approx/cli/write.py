@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,15 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.cli.options import COMPRESSED_FILES, Format
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import UsageError
 from acep_approx.events.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.parquet import ROWS, ParquetRows
 from acep_approx.events.plain import plain_text
 
 if TYPE_CHECKING:
     from acep_approx.matching.compressed import Compressed
 
-ROWS = 65_536
-"""Rows that are written at once."""
 LONGEST_LIST = 5
 """Items of a list that a table on the terminal shows."""
 
@@ -106,42 +106,12 @@ def _write_text(results: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool) ->
 
 
 def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
-    """Small tables are gathered: each one written would be a row group of its own."""
-    import pyarrow.parquet as pq
-
     tables = iter(results)
-    first = list(_first_tables(tables)) or [pa.table({})]
-    schema = pa.unify_schemas([table.schema for table in first], promote_options="permissive")
-    gathered = [table.cast(schema) for table in first]
-    with pq.ParquetWriter(sink, schema) as writer:
-        for table in tables:
-            gathered.append(_as_before(table, schema))
-            if sum(part.num_rows for part in gathered) >= ROWS:
-                writer.write_table(pa.concat_tables(gathered))
-                gathered = []
-        writer.write_table(pa.concat_tables([schema.empty_table(), *gathered]))
-
-
-def _first_tables(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The tables of the first row group, if there are any: they say which types the columns have."""
-    rows = 0
-    for table in tables:
-        yield table
-        rows += table.num_rows
-        if rows >= ROWS:
-            return
-
-
-def _as_before(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table in the types that have been written."""
-    try:
-        return table.cast(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(
-            f"after {ROWS:,} rows of results a column has got another type, which Parquet cannot take: {error}",
-            code="ACEP-D024",
-            hint="write CSV or JSON lines, or give the column one type in all events",
-        ) from error
+    first = next(tables, pa.table({}))
+    rows = ParquetRows(sink, first.schema)
+    for table in chain([first], tables):
+        rows.write(table)
+    rows.close()
 
 
 def write_compressed(compressed: Compressed, folder: Path) -> Results:

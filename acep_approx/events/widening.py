@@ -66,6 +66,15 @@ def as_wider(column: pa.Array, type_: pa.DataType) -> pa.Array:
     return encode_text(column.cast(type_))
 
 
+def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of the first schema in types that hold those of all; where there is none, in the first type."""
+    types = {field.name: plain_type(field.type) for field in schemas[0]}
+    for schema in schemas[1:]:
+        for name, known in types.items():
+            types[name] = common_type(known, plain_type(schema.field(name).type)) or known
+    return pa.schema(types.items())
+
+
 def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Batches of the same columns as one table, in their common types.
 
@@ -74,10 +83,7 @@ def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     batches : sequence of pyarrow.RecordBatch
         At least one, as one stream gives them.
     """
-    types = {field.name: plain_type(field.type) for field in batches[0].schema}
-    for batch in batches[1:]:
-        for name, known in types.items():
-            types[name] = common_type(known, plain_type(batch.schema.field(name).type)) or known
-    columns = [[as_wider(batch.column(name), type_) for name, type_ in types.items()] for batch in batches]
-    parts = [pa.RecordBatch.from_arrays(arrays, names=list(types)) for arrays in columns]
+    schema = common_schema([batch.schema for batch in batches])
+    columns = [[as_wider(batch.column(field.name), field.type) for field in schema] for batch in batches]
+    parts = [pa.RecordBatch.from_arrays(arrays, names=schema.names) for arrays in columns]
     return pa.Table.from_batches(parts).unify_dictionaries()
