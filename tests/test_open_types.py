@@ -338,3 +338,18 @@ def test_parquet_is_written_though_the_type_comes_late(tmp_path: Path) -> None:
         args = ["run", "PATTERN A a WITHIN 5 RETURN a.x AS x", str(tmp_path / "e.jsonl"), "-o", str(found), "-q"]
         assert CliRunner().invoke(app, args).exit_code == 0
     assert pq.read_table(found).column("x").to_pylist() == [None] * 5 + [3.0, 2.5]
+
+
+def test_why_where_types_come_late() -> None:
+    """The key is compared in the type that it has got; bytes are texts here, too."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [n] AND b.x > a.x AND a.s = 'k' WITHIN 5")
+    rows = [{"ts": i, "type": "A", "n": None, "x": None, "s": None} for i in range(10_100)]
+    rows += [{"ts": 10_100 + i, "type": "AB"[i], "n": 7, "x": 2.5 + i, "s": "k"} for i in range(2)]
+    assert "no match" not in str(query.why(rows, around=10_100, key=7))
+    with pytest.raises(DataError, match="ACEP-D050"):
+        query.why(rows, around=10_100, key=8)
+    with pytest.raises(DataError, match="ACEP-D050"):
+        query.why(rows[:5], around=3, key=7)
+    table = pa.Table.from_pylist(rows[-2:])
+    table = table.set_column(4, "s", [[b"k", b"k"]]).set_column(1, "type", [[b"A", b"B"]])
+    assert "no match" not in str(query.why(table, around=10_100, key=7))

@@ -16,6 +16,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.widening import as_wider, common_type
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
+from acep_approx.query.types import check_types, kinds
 
 
 def columns_as_text(query: QuerySyntax, roles: Roles) -> frozenset[str]:
@@ -34,6 +35,21 @@ def with_text(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
     return pa.schema(
         [(name, pa.string() if name in names and is_bytes(type_) else type_) for name, type_ in types.items()]
     )
+
+
+def check_columns(query: QuerySyntax, schema: pa.Schema, roles: Roles) -> None:
+    """Refuse a query that names columns which are not there, or mixes types.
+
+    Raises
+    ------
+    QueryError
+        See ``query.types.check_types``.
+    """
+    known = kinds(schema)
+    for name, column in (("ts", roles.time), ("key", roles.key), ("type", roles.type)):
+        if column is not None:
+            known[name] = known[column]
+    check_types(query, known)
 
 
 class Fitting:
@@ -83,19 +99,20 @@ class Fitting:
         return pa.schema([(field.name, changed.get(field.name, field.type)) for field in self.schema])
 
     def fitted(self, batch: EventBatch) -> EventBatch:
-        """The batch in the types of the schema, with the columns asked for.
+        """The batch in the types of the schema.
 
         Raises
         ------
         DataError
             ``ACEP-D024``, ``ACEP-D031``: a value cannot be held exactly; ``ACEP-D025``: bytes that are not UTF-8.
         """
-        data = batch.data
-        given = zip(data.schema.names, data.schema.types, strict=True)
-        if all(plain_type(type_).equals(self._types.get(name)) for name, type_ in given if name in self._types):
+        fields = batch.data.schema
+        if all(plain_type(fields.field(name).type).equals(type_) for name, type_ in self._types.items()):
             return batch
-        arrays = [self._column(batch, name) for name in self.columns]
-        return EventBatch(batch.first_row, batch.ticks, pa.RecordBatch.from_arrays(arrays, names=list(self.columns)))
+        arrays = [
+            self._column(batch, name) if name in self._types else batch.data.column(name) for name in fields.names
+        ]
+        return EventBatch(batch.first_row, batch.ticks, pa.RecordBatch.from_arrays(arrays, names=fields.names))
 
     def _type(self, batch: EventBatch, name: str) -> pa.DataType:
         place = batch.data.schema.get_field_index(name)

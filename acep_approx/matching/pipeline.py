@@ -23,7 +23,7 @@ from acep_approx.matching.bind import BoundEvents
 from acep_approx.matching.cells import Cells
 from acep_approx.matching.compressed import Compressed
 from acep_approx.matching.event_columns import EventColumns
-from acep_approx.matching.fitting import Fitting, columns_as_text, with_text
+from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
 from acep_approx.matching.found import Finder
 from acep_approx.matching.outputs import Counts, Listing, Output, Points, Stamps
 from acep_approx.matching.partial import RunPartial, TracedRuns, partial_plan
@@ -40,7 +40,6 @@ from acep_approx.matching.traced import Hindsight, RunTrace, Traced, traced_plan
 from acep_approx.matching.verify import Verifier
 from acep_approx.query.shape import kleene_variables, walk
 from acep_approx.query.syntax import Attribute
-from acep_approx.query.types import check_types, kinds
 
 Ints = npt.NDArray[np.int64]
 OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
@@ -141,7 +140,7 @@ class Pipeline:
     def _set_up(self, schema: pa.Schema) -> None:
         """Make an engine and what stands around it for events of these columns."""
         plan, output = self.plan, self.output
-        check_types(plan.query, _kinds(schema, self.roles))
+        check_columns(plan.query, schema, self.roles)
         self.schema = schema
         is_time = self._has_times()
         self.window = plan.window_ticks("us" if is_time else None)
@@ -182,7 +181,7 @@ class Pipeline:
         if pa.types.is_null(self.schema.field(self.roles.time).type):  # every event has a time: none has come yet
             self._set_up(schema)
             return
-        check_types(self.plan.query, _kinds(schema, self.roles))
+        check_columns(self.plan.query, schema, self.roles)
         try:
             keys = self.preparer.keys.widened([schema.field(name).type for name in self.preparer.key_columns])
             recent = self.recent.widened(schema)
@@ -305,8 +304,8 @@ class Pipeline:
         if isinstance(self._output, RunOutput):
             self._output.restore(arrays)
 
-    def run(self, batch: EventBatch, progress: Progress) -> Iterator[pa.Table]:
-        """Run a batch; results come as they are made, and must all be taken before the next batch.
+    def fit(self, batch: EventBatch) -> EventBatch:
+        """The batch in the types of ``schema``, which becomes wider where it must.
 
         Raises
         ------
@@ -315,7 +314,11 @@ class Pipeline:
         """
         if (wider := self._fitting.wider(batch)) is not None:
             self._widen(wider)
-        batch = self._fitting.fitted(batch)
+        return self._fitting.fitted(batch)
+
+    def run(self, batch: EventBatch, progress: Progress) -> Iterator[pa.Table]:
+        """Run a batch; results come as they are made, and must all be taken before the next batch."""
+        batch = self.fit(batch)
         if not isinstance(self.engine, Runs):
             yield from self._run(batch, progress)
             return
@@ -391,12 +394,3 @@ class Pipeline:
         keys.release(silent)
         self.engine.clear(silent)
         self._swept = len(keys)
-
-
-def _kinds(schema: pa.Schema, roles: Roles) -> dict[str, Any]:
-    """Kinds of the columns by the names that a query can use."""
-    known = kinds(schema)
-    for name, column in (("ts", roles.time), ("key", roles.key), ("type", roles.type)):
-        if column is not None:
-            known[name] = known[column]
-    return known
