@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.automaton.draw import draw
+from acep_approx.errors import expect
 from acep_approx.events.source import open_source
 from acep_approx.matching.bind import bound_names
 from acep_approx.matching.explain import explain_text
@@ -66,6 +69,9 @@ def compile_query(
     >>> [(m.errors, m.missing, m.values) for m in query.match(events)]
     [(1, ('b',), {'a': 0, 'b': None, 'c': 2})]
     """
+    expect("the query", query, (str, QueryBuilder), "its text, or what seq(...) makes")
+    expect("errors", errors, (Integral, NoneType), "a whole number")
+    expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
     syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query)
     if errors is not None:
         syntax = replace(syntax, errors=errors)
@@ -229,6 +235,7 @@ class Query:
         from acep_approx.budget.shedder import Load
 
         given = Budget.parse(budget)
+        expect("history", history, (HistoryGraph, str, Path, NoneType), "a HistoryGraph, or the path of one")
         if self.plan.registers is None:  # nothing is shed, so nothing is asked of a history
             history, policy = None, None
         known = HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
@@ -415,6 +422,7 @@ class Query:
         DataError
             Not a state, or a state of another query.
         """
+        expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         return Matcher.from_state(self.plan, state)
 
     def explain(self, format: str = "text") -> str:  # noqa: A002  (as on the command line)
@@ -424,6 +432,7 @@ class Query:
         ----------
         format : {"text", "mermaid", "dot", "json"}, default "text"
         """
+        expect("format", format, str, "text, mermaid, dot or json")
         return draw(self.plan.registers or self.plan.automaton, format) if format != "text" else explain_text(self.plan)
 
     def __str__(self) -> str:

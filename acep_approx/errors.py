@@ -46,6 +46,31 @@ class UsageError(AcepError):
     exit_code = EXIT_USAGE
 
 
+def expect(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
+    """Refuse an argument of a wrong type.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What was given.
+    kinds : type or tuple of types
+        What it may be.
+    wanted : str
+        The same in words.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U053``.
+    """
+    if not isinstance(value, kinds):
+        raise UsageError(
+            f"{name} is {value!r:.80}, of type {type(value).__name__}", code="ACEP-U053", hint=f"give {wanted}"
+        )
+
+
 class QueryError(AcepError):
     """The query text is wrong; knows where (exit code 3).
 

@@ -24,7 +24,7 @@ MOST_FEATURES, MOST_SINCE = 2, 8
 KINDS = ("int", "float", "text")
 
 
-def expect(is_right: object, what: str) -> None:
+def require(is_right: object, what: str) -> None:
     """Refuse what is not as it must be."""
     if not is_right:
         raise ValueError(what)
@@ -33,10 +33,10 @@ def expect(is_right: object, what: str) -> None:
 def check_manifest(manifest: dict[str, Any], tables: tuple[str, ...], others: tuple[str, ...]) -> None:
     """Its keys, their types, and the files that it names: all ``tables``, and none but ``others`` beside them."""
     for name, type_ in MANIFEST.items():
-        expect(type(manifest.get(name)) is type_, f"{name} is not there, or is no {type_.__name__}")
+        require(type(manifest.get(name)) is type_, f"{name} is not there, or is no {type_.__name__}")
     files = manifest["files"]
-    expect(set(tables) <= set(files) <= {*tables, *others}, f"it names other files: {', '.join(sorted(files))}")
-    expect(manifest["most_bundles"] >= 0 and -1 <= manifest["gap"] < FAR, "gap or most_bundles is out of range")
+    require(set(tables) <= set(files) <= {*tables, *others}, f"it names other files: {', '.join(sorted(files))}")
+    require(manifest["most_bundles"] >= 0 and -1 <= manifest["gap"] < FAR, "gap or most_bundles is out of range")
 
 
 def scheme_of(saved: dict[str, Any]) -> Scheme:
@@ -50,21 +50,21 @@ def scheme_of(saved: dict[str, Any]) -> Scheme:
 
 
 def _check_scheme(scheme: Scheme) -> None:
-    expect(_is_count(scheme.window) and scheme.window < FAR, "the window is no number of ticks")
-    expect(_is_count(scheme.remaining), "the parts of the window have no number")
-    expect(scheme.remaining >= 1, "the window has no parts")
-    expect(_are_rising(scheme.since) and len(scheme.since) <= MOST_SINCE, "the times since the last event do not rise")
-    expect(all(0 <= share <= 1 for share in scheme.since), "a time since the last event is outside of the window")
+    require(_is_count(scheme.window) and scheme.window < FAR, "the window is no number of ticks")
+    require(_is_count(scheme.remaining), "the parts of the window have no number")
+    require(scheme.remaining >= 1, "the window has no parts")
+    require(_are_rising(scheme.since) and len(scheme.since) <= MOST_SINCE, "the times since the last event do not rise")
+    require(all(0 <= share <= 1 for share in scheme.since), "a time since the last event is outside of the window")
     for place in scheme.places:
         _check_place(place)
-    expect(scheme.vertices <= MOST_VERTICES, f"there are {scheme.vertices} vertices, and {MOST_VERTICES} at most")
+    require(scheme.vertices <= MOST_VERTICES, f"there are {scheme.vertices} vertices, and {MOST_VERTICES} at most")
 
 
 def _check_place(place: Place) -> None:
-    expect(isinstance(place.state, str) and _is_count(place.errors), "a place has no state, or no number of errors")
-    expect(len(place.features) <= MOST_FEATURES, f"{place.state!r} has more than {MOST_FEATURES} features")
+    require(isinstance(place.state, str) and _is_count(place.errors), "a place has no state, or no number of errors")
+    require(len(place.features) <= MOST_FEATURES, f"{place.state!r} has more than {MOST_FEATURES} features")
     for feature in place.features:
-        expect(_is_feature(feature), f"the feature {feature.name!r} of {place.state!r} has other buckets")
+        require(_is_feature(feature), f"the feature {feature.name!r} of {place.state!r} has other buckets")
 
 
 def _is_feature(feature: Feature) -> bool:
@@ -103,13 +103,13 @@ def check_column(name: str, column: Any, type_: str, size: int | None = None, le
     least : float or None, default 0
         None: there is no least.
     """
-    expect(isinstance(column, np.ndarray), f"{name} is no column of numbers")
+    require(isinstance(column, np.ndarray), f"{name} is no column of numbers")
     found: Array = column
-    expect(found.dtype == type_ and found.ndim == 1, f"{name} has type {found.dtype} and not {type_}, or is not flat")
-    expect(size is None or len(found) == size, f"{name} has {len(found)} values, and {size} are needed")
+    require(found.dtype == type_ and found.ndim == 1, f"{name} has type {found.dtype} and not {type_}, or is not flat")
+    require(size is None or len(found) == size, f"{name} has {len(found)} values, and {size} are needed")
     if least is not None and len(found):
         low = float(found.min())
-        expect(low >= least, f"{name} has {low:g}, which is too low")  # NaN is not at least anything
+        require(low >= least, f"{name} has {low:g}, which is too low")  # NaN is not at least anything
     return found
 
 
@@ -117,11 +117,11 @@ def check_places(name: str, column: Any, size: int) -> Array:
     """A column of numbers of vertices, groups or bundles, of which there are ``size``."""
     found = check_column(name, column, "int64")
     if len(found):
-        expect(found.max() < size, f"{name} has {found.max()}, and there are {size}")
+        require(found.max() < size, f"{name} has {found.max()}, and there are {size}")
     return found
 
 
 def check_order(name: str, first: Array, second: Array | None = None, size: int = 1) -> None:
     """Each number, or pair of numbers (the second below ``size``), once and in rising order."""
     key = first if second is None else first * size + second
-    expect((key[1:] > key[:-1]).all(), f"{name} is not in order, or has something twice")
+    require((key[1:] > key[:-1]).all(), f"{name} is not in order, or has something twice")

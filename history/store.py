@@ -28,7 +28,7 @@ from zipfile import BadZipFile
 import numpy as np
 import pyarrow as pa
 
-from history.checking import Array, check_manifest, expect, scheme_of
+from history.checking import Array, check_manifest, require, scheme_of
 from history.errors import HistoryError
 from history.files import read_json, replace_file
 from history.graph import Graph
@@ -249,7 +249,7 @@ def _manifest(home: Path, version: int) -> dict[str, Any]:
         found = manifest["format"]
         if found == FORMAT:
             is_as_written = DIGEST not in manifest or manifest.pop(DIGEST) == _sum(manifest)
-            expect(is_as_written, "it is not the one that was written")
+            require(is_as_written, "it is not the one that was written")
             check_manifest(manifest, TABLES, (LEARNED,))
     except (OSError, KeyError, TypeError) as error:
         raise damaged(home, f"{_name(version)}/{MANIFEST} is missing or not whole") from error

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from history.bundles import Bundles
-from history.checking import Array, check_column, check_order, check_places, expect
+from history.checking import Array, check_column, check_order, check_places, require
 from history.counting import Counts
 from history.graph import Graph
 from history.packed import map_rows, maps_of
@@ -84,7 +84,7 @@ def _read_pairs(counts: Counts, file: Path, size: int) -> None:
     column = _columns(file)
     first, second, *numbers = PAIRS[file.name]
     one, other = (check_places(name, column(name), size) for name in (first, second))
-    expect(len(one) == len(other), f"{first} and {second} are not of one length")
+    require(len(one) == len(other), f"{first} and {second} are not of one length")
     check_order(f"{first}, {second}", one, other, size)
     for name, found in ((first, one), (second, other)):
         setattr(counts, name, found)
@@ -95,14 +95,14 @@ def _read_pairs(counts: Counts, file: Path, size: int) -> None:
 def _read_bundles(counts: Counts, file: Path, most: int) -> None:
     table = pq.read_table(file)
     size = table.num_rows
-    expect(size <= most, f"there are {size} bundles, and {most} at most")
+    require(size <= most, f"there are {size} bundles, and {most} at most")
     slots = table.column("slot")
-    expect(slots.type == pa.string() and not slots.null_count, "slot is not text everywhere")
+    require(slots.type == pa.string() and not slots.null_count, "slot is not text everywhere")
     first, last, row, points = (
         check_column(name, table.column(name).to_numpy(), "int64", size, least)
         for name, least in (("first", None), ("last", None), ("row", 0), ("points", 1))
     )
-    expect((first <= last).all() and (first[1:] >= first[:-1]).all(), "first and last are not in order")
+    require((first <= last).all() and (first[1:] >= first[:-1]).all(), "first and last are not in order")
     counts.bundles = Bundles(first, last, np.array(slots.to_pylist(), np.str_), row, points)
 
 
@@ -111,13 +111,13 @@ def _read_maps(counts: Counts, file: Path, vertices: int) -> None:
     with np.load(file, allow_pickle=False) as arrays:
         mapped, bits = check_places("vertices", arrays["vertices"], vertices), arrays["bits"]
         vertex, bundle, ends = (arrays[name] for name in ENDS)
-    expect(len(np.unique(mapped)) == len(mapped), "a vertex has two maps")
-    expect(bits.dtype == np.uint8 and bits.shape == (len(mapped), (bundles + 7) // 8), "bits have another form")
+    require(len(np.unique(mapped)) == len(mapped), "a vertex has two maps")
+    require(bits.dtype == np.uint8 and bits.shape == (len(mapped), (bundles + 7) // 8), "bits have another form")
     counts.maps = maps_of(mapped.tolist(), bits, bundles)
     counts.ends_vertex = check_places("ends_vertex", vertex, vertices)
     counts.ends_bundle = check_places("ends_bundle", bundle, bundles)
     counts.ends = check_column("ends", ends, "int64", len(vertex))
-    expect(len(vertex) == len(bundle), "ends_vertex and ends_bundle are not of one length")
+    require(len(vertex) == len(bundle), "ends_vertex and ends_bundle are not of one length")
     check_order("ends_vertex, ends_bundle", counts.ends_vertex, counts.ends_bundle, max(bundles, 1))
 
 

@@ -196,7 +196,7 @@ def test_where_the_cells_answer_nothing_is_shed():
         (["--budget", "9 runs", "--audit", "1"], "ACEP-U033"),
         (["--budget", "9 runs", "--output", "partial"], "ACEP-U038"),
         (["--expand"], "ACEP-U040"),
-        (["--budget", "9 runs", "--output", "points", "--expand"], "ACEP-U053"),
+        (["--budget", "9 runs", "--output", "points", "--expand"], "ACEP-U054"),
         (["--budget", "9 runs", "--output", "compressed", "-o", "folder"], "ACEP-U038"),
         (["--budget", "9 runs", "--report", "nowhere/report.html"], "ACEP-U016"),
         (["--budget", "9 runs", "--shed", "shed.txt"], "ACEP-U018"),

@@ -285,7 +285,7 @@ def test_a_file_without_late_events(tmp_path):
 
 
 def test_many_late_events_make_few_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr("acep_approx.events.late.ROWS", 100)
+    monkeypatch.setattr("acep_approx.events.parquet.ROWS", 100)
     source = open_source(pa.table({"ts": [1000, *range(250)]}), on_late="skip", late=tmp_path / "late.parquet")
     assert sum(map(len, read_events(source, Roles(time="ts"), batch_rows=20))) == 1
     written = pq.ParquetFile(tmp_path / "late.parquet")
@@ -384,3 +384,15 @@ def test_why_on_the_command_line(mixed):
     answer = CliRunner().invoke(app, [*arguments, "--on-late", "skip"])
     assert answer.exit_code == 0, answer.stderr
     assert "no match" in answer.stdout
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_late_events_whose_types_come_late(suffix: str, tmp_path: Path) -> None:
+    """The file has all values, though the first chunk of events has none."""
+    events = [{"ts": i, "type": "A", "x": None, "s": None} for i in range(10_001)]
+    events += [{"ts": 3, "type": "A", "x": x, "s": s} for x, s in ((7, None), (2.5, "late"))]
+    path = tmp_path / f"late.{suffix}"
+    matches = compile_query("PATTERN A a WHERE a.x > 1 WITHIN 5").match(events, on_late="skip", late=path)
+    assert len(matches) == 0
+    found = [(row["x"], row["s"]) for batch in open_source(path).batches() for row in batch.to_pylist()]
+    assert found == [(7, None), (2.5, "late")]

@@ -261,3 +261,34 @@ def test_results_of_many_rows_are_cut_into_several(monkeypatch):
     assert rows(pa.concat_tables(map(from_ipc, payloads))) == rows(found.results)
 
 
+
+
+def test_events_of_other_types_are_refused():
+    """Also after the state was saved; columns in another order, and narrower ones, are the same events."""
+    first, good = events((1, "x", "A", 0)), events((2, "x", "B", 1))
+    wrong = {
+        "ACEP-D024": good.set_column(3, "id", [["one"]]),
+        "ACEP-D002": good.drop_columns(["id"]),
+    }
+    for code, table in wrong.items():
+        shard = Shard(JOB)
+        shard.take_sorted(first)
+        with pytest.raises(DataError, match=code):
+            shard.take_sorted(table)
+        shard = Shard(JOB)
+        shard.take(first, None)
+        with pytest.raises(DataError, match=code):
+            Shard(JOB, 0, shard.to_bytes()).take(table, None)
+    narrow = good.select(["id", "type", "k", "ts"]).set_column(0, "id", pa.array([1], pa.int8()))
+    shard = Shard(JOB)
+    shard.take(first, None)
+    shard = Shard(JOB, 0, shard.to_bytes())
+    assert [shard.take(table, mark).results.num_rows for table, mark in ((narrow, None), (events(), 3))] == [0, 1]
+
+
+def test_texts_that_are_bytes():
+    """As types and as keys."""
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.binary()), ("type", pa.binary()), ("id", pa.int64())])
+    shard = Shard(replace(JOB, schema=schema))
+    some = events((1, "x", "A", 0), (2, "y", "B", 1), (3, "x", "B", 2))
+    assert [row["k"] for row in shard.take_sorted(some.cast(schema)).results.to_pylist()] == ["x"]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from acep_approx.errors import UsageError
+from acep_approx.errors import UsageError, expect
 
 Unit = Literal["%", "steps/event", "runs", "ms/batch", "events/s"]
 HINT = "write '20%', '5000 steps/event', '200 runs', '2 ms/batch' or '100k events/s'"
@@ -60,6 +60,7 @@ class Budget:
         """
         if isinstance(text, Budget):
             return cls(text.amount, text.unit)
+        expect("the budget", text, str, "a text such as '20%' or '5000 steps/event'")
         found = _NUMBER.fullmatch(text.strip())
         if found is None:
             raise _refused(text, "it does not begin with a number above 0")

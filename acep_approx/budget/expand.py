@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.renumber import renumbered, row_columns
+from acep_approx.matching.tables import joined
 from history.proxy import regions
 
 Ints = npt.NDArray[np.int64]
@@ -57,7 +58,7 @@ def expanded(
             rows.append(batch.first_row + inside)
             tables += matcher.run(EventBatch(seen, batch.ticks[inside], batch.data.take(pa.array(inside))))
             seen += len(inside)
-    found = pa.concat_tables([*tables, *matcher.pipeline.finish()])
+    found = joined([*tables, *matcher.pipeline.finish()], matcher.pipeline.nothing().schema)
     wanted = pa.array(np.unique(ticks))
     found = found.filter(pc.is_in(found["end"].combine_chunks().cast(pa.int64()), wanted))
     stream = np.concatenate(rows)

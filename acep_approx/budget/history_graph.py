@@ -18,11 +18,11 @@ from acep_approx.budget.policies import LEARNED, OVERLAP, policy_named, raised, 
 from acep_approx.budget.portions import PORTION, portions
 from acep_approx.budget.pricing import Prices, Replay
 from acep_approx.budget.training import Counted, Progress, Tried, count_past, try_readings
-from acep_approx.errors import UsageError
+from acep_approx.errors import UsageError, expect
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.shedding import Worth
 from history import store
-from history.checking import check_column, expect
+from history.checking import check_column, require
 from history.graph import MOST_BUNDLES
 from history.values import fit_chances, fit_values
 from rl.values import Values
@@ -73,6 +73,8 @@ class HistoryGraph:
     """
 
     def __init__(self, query: Query, *, gap: int | str = -1, most_bundles: int = MOST_BUNDLES) -> None:
+        if not isinstance(getattr(query, "plan", None), Plan):
+            expect("the query", query, (), "a compiled one: compile_query(text)")
         if query.plan.registers is None:
             raise UsageError(
                 "the cells engine answers this query exactly, and sheds nothing",
@@ -267,6 +269,7 @@ class HistoryGraph:
         HistoryError
             Something is there already (ACEP-H005, ACEP-H006), or a history of another query (ACEP-H002).
         """
+        expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
         self.check(self.plan, self._window)
         notes = {
             "query": str(self.query),
@@ -300,6 +303,7 @@ class HistoryGraph:
             There is none (ACEP-H001), of another query (ACEP-H002, with both fingerprints), of a format that this
             version cannot read (ACEP-H003), damaged (ACEP-H004).
         """
+        expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
         stored = store.load(path, version=version)
         graph, notes = stored.graph, stored.notes
         window = graph.scheme.window
@@ -331,7 +335,7 @@ class HistoryGraph:
         kinds = {"price": float, "steps": int, "points": int}
         replays = [dict(zip(kinds, replay, strict=True)) for replay in notes["prices"]]
         made = [Replay(*(_number(replay, name, kind) for name, kind in kinds.items())) for replay in replays]
-        expect(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
+        require(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
         self.prices_ = Prices(tuple(made))
 
     def _take_learned(self, learned: dict[str, Any]) -> None:
@@ -342,14 +346,14 @@ class HistoryGraph:
         sizes = {**{field.name: scheme.vertices for field in fields(Values)}, "overlap": len(scheme.places)}
         for name, size in sizes.items():
             column = check_column(name, learned[name], "float64", size, least=None)
-            expect(np.isfinite(column).all(), f"{name} is not finite everywhere")
+            require(np.isfinite(column).all(), f"{name} is not finite everywhere")
         self.learned_overlap_ = learned["overlap"]
         self.learned_ = Values(*(learned[field.name] for field in fields(Values)))
 
 
 def _gap(notes: dict[str, Any]) -> int | str:
     gap: int | str = notes["gap"]
-    expect(gap == "window" or type(gap) is int, f"gap is {gap!r}")
+    require(gap == "window" or type(gap) is int, f"gap is {gap!r}")
     return gap
 
 
@@ -357,5 +361,5 @@ def _number(notes: dict[str, Any], name: str, type_: type) -> Any:
     """A number of the notes: a count, or any that is finite."""
     value = notes[name]
     is_one = type(value) in (int, type_) and math.isfinite(value) and (value >= 0 or type_ is float)
-    expect(is_one, f"{name} is {value!r}")
+    require(is_one, f"{name} is {value!r}")
     return value

@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.budget.portions import portion_of
-from acep_approx.events.columns import encode_text, to_arrow
+from acep_approx.events.columns import encode_text, plain_type, to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, open_source
 from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.events.widening import one_table
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
 
@@ -57,7 +58,6 @@ class Past:
         sort = roles.pop("sort", False)
         source = open_source(events, **roles)
         pipeline = Matcher(plan, output="points", **named).bind(source.schema)
-        self.schema: pa.Schema = source.schema
         self.roles: Roles = pipeline.roles
         self.window = pipeline.window
         self.key_columns = tuple(self.roles.column(e.name) for e in plan.query.equivalences)
@@ -65,7 +65,9 @@ class Past:
         self.ticks: Ints = np.concatenate([np.zeros(0, np.int64), *(batch.ticks for batch in batches)])
         self.data: pa.Table = pa.table({})
         if batches:
-            self.data = pa.Table.from_batches([batch.data for batch in batches]).unify_dictionaries().combine_chunks()
+            self.data = one_table([batch.data for batch in batches]).combine_chunks()
+        known = {field.name: plain_type(field.type) for field in self.data.schema}
+        self.schema = pa.schema([(field.name, known.get(field.name, field.type)) for field in source.schema])
 
     def __len__(self) -> int:
         return len(self.ticks)

@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +23,8 @@ from acep_approx.budget.learner import LEAST_PRICE, Learner
 from acep_approx.budget.learning import Revaluation
 from acep_approx.budget.ledger import Piece, Shed
 from acep_approx.budget.policies import LEARNED, lots, policy_named
-from acep_approx.errors import UsageError
-from acep_approx.matching.shedding import REASONS, WITHOUT_END, Allowance, Shedding, Worth
+from acep_approx.errors import UsageError, expect
+from acep_approx.matching.shedding import REASONS, WITHOUT_END, Allowance, Shedding, Worth, type_too_late
 from rl.records import Lineages
 
 if TYPE_CHECKING:
@@ -83,6 +85,10 @@ class Load:
     full_work: float | None = None
 
     def __post_init__(self) -> None:
+        expect("audit", self.audit, Real, "a share from 0 to below 1")
+        expect("seed", self.seed, Integral, "a whole number")
+        expect("full_work", self.full_work, (Real, NoneType), "a number above 0")
+        expect("policy", self.policy, (str, NoneType), "the name of one")
         if not 0 <= self.audit < 1:
             raise UsageError(
                 f"the audit is {self.audit} of the budget", code="ACEP-U033", hint="it lies from 0 to below 1"
@@ -195,6 +201,12 @@ class Shedder(Shedding):
         super().bind(tables)
         if self.learner is not None:
             self._look_at(self.learner)
+
+    def rebind(self, tables: RunTables) -> None:
+        """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
+        if self.learner is not None:
+            raise type_too_late("what is being learned")
+        super().rebind(tables)
 
     def _learner(self, tables: RunTables, known: HistoryGraph | None) -> Learner:
         if known is None:

@@ -18,6 +18,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
+from acep_approx.events.widening import one_table
 from acep_approx.matching.matcher import Matcher
 from acep_approx.query.printer import to_text
 
@@ -115,7 +116,7 @@ class PastTable:
         """
         found = infer_roles(source.schema, **roles)
         batches = [batch.data for batch in read_events(source, found, sort=sort)]
-        table = pa.Table.from_batches(batches).unify_dictionaries() if batches else pa.table({})
+        table = one_table(batches) if batches else pa.table({})
         if table.num_rows < 10:
             raise DataError(f"a past of {table.num_rows} events cannot be tuned on", code="ACEP-D060")
         cut = round(TRAINED * table.num_rows)

@@ -285,7 +285,7 @@ def _check(form: Format, output: Output, file: Path | None, limit: int | None, *
     if output in (Output.COUNT, Output.COMPRESSED) and limit is not None:
         raise UsageError(f"--limit means nothing for --output {output.value}", code="ACEP-U015", hint="leave it out")
     if is_expanded and output is not Output.MATCHES:
-        raise UsageError(f"--expand lists matches, not {output.value}", code="ACEP-U053", hint="leave one of them out")
+        raise UsageError(f"--expand lists matches, not {output.value}", code="ACEP-U054", hint="leave one of them out")
 
 
 def _check_written(targets: list[Path], more: dict[str, Path | None], asked: Asked, inputs: list[str]) -> None:

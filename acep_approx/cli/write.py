@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -16,13 +17,12 @@ from acep_approx.cli.options import COMPRESSED_FILES, Format
 from acep_approx.errors import UsageError
 from acep_approx.events.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.outfile import whole_file
+from acep_approx.events.parquet import ROWS, ParquetRows
 from acep_approx.events.plain import plain_text
 
 if TYPE_CHECKING:
     from acep_approx.matching.compressed import Compressed
 
-ROWS = 65_536
-"""Rows that are written at once."""
 LONGEST_LIST = 5
 """Items of a list that a table on the terminal shows."""
 
@@ -107,19 +107,12 @@ def _write_text(results: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool) ->
 
 
 def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
-    """Small tables are gathered: each one written would be a row group of its own."""
-    import pyarrow.parquet as pq
-
     tables = iter(results)
-    gathered = [next(tables, pa.table({}))]
-    schema = gathered[0].schema
-    with pq.ParquetWriter(sink, schema) as writer:
-        for table in tables:
-            gathered.append(table.cast(schema))
-            if sum(part.num_rows for part in gathered) >= ROWS:
-                writer.write_table(pa.concat_tables(gathered))
-                gathered = []
-        writer.write_table(pa.concat_tables([schema.empty_table(), *gathered]))
+    first = next(tables, pa.table({}))
+    rows = ParquetRows(sink, first.schema)
+    for table in chain([first], tables):
+        rows.write(table)
+    rows.close()
 
 
 def write_compressed(compressed: Compressed, folder: Path) -> Results:
@@ -175,7 +168,7 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
     if not gathered:
         sys.stdout.write(f"no {title}\n")
         return
-    found = pa.concat_tables(gathered)
+    found = pa.concat_tables(gathered, promote_options="permissive")
     shown = Table(header_style="bold")
     cells = []
     for name, column in zip(found.column_names, found.columns, strict=True):

@@ -40,6 +40,12 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+def is_bytes(type_: pa.DataType) -> bool:
+    """Whether values of a plain type are bytes: texts, as some tools write them, or anything else."""
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    return any(is_kind(type_) for is_kind in kinds)
+
+
 def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
     """The schema with plain types and without metadata; refuses two columns of one name.
 
@@ -138,6 +144,33 @@ def encode_text(column: pa.Array) -> pa.Array:
         return column
     codes, values = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
     return pa.DictionaryArray.from_arrays(codes, values)
+
+
+def decode_bytes(column: pa.Array, name: str) -> pa.Array:
+    """Bytes as the texts that they are in UTF-8, encoded as ``encode_text`` does.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Bytes of any layout, plain or dictionary-encoded.
+    name : str
+        Of the column, for the message.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D025``: they are not UTF-8.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        return encode_text(column.cast(pa.binary()).cast(pa.string()))
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"column {name!r} holds bytes that are not UTF-8, and the query reads it as text",
+            code="ACEP-D025",
+            hint="write the column as text, for example in hexadecimal digits, or as numbers",
+        ) from error
 
 
 def to_arrow(values: npt.NDArray[np.int64]) -> pa.Array:

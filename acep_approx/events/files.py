@@ -13,10 +13,11 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.columns import plain_schema
+from acep_approx.events.columns import plain_schema, plain_type
 from acep_approx.events.formats import CsvFormat, JsonFormat
 from acep_approx.events.malformed import MalformedRows
 from acep_approx.events.text import TextFile
+from acep_approx.events.widening import as_wider, common_type
 
 FORMATS = ("parquet", "csv", "jsonl")
 SUFFIXES = {
@@ -234,28 +235,37 @@ class FileEvents:
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
+        schema = self.schema
         for file in self._files:
-            for batch in file.read(columns, self.schema, batch_rows):
-                yield self._align(file.name, batch, columns)
+            for batch in file.read(columns, schema, batch_rows):
+                schema = _wider(schema, batch)
+                yield self._align(file.name, batch, [schema.field(name) for name in columns])
 
-    def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-        """The batch with all columns, in order and of the type of the schema; strings stay encoded."""
-        arrays = []
-        for column in columns:
-            type_ = self.schema.field(column).type
-            if column not in batch.schema.names:
-                arrays.append(pa.nulls(batch.num_rows, type_))
-                continue
-            array = batch.column(column)
-            if not pa.types.is_dictionary(array.type) and not array.type.equals(type_):
-                array = _cast(name, column, array, type_)
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
+        """The batch with all columns, in order and of these types; strings stay as they are encoded."""
+        arrays = [
+            _cast(name, column.name, batch.column(column.name), column.type)
+            if column.name in batch.schema.names
+            else pa.nulls(batch.num_rows, column.type)
+            for column in columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _wider(schema: pa.Schema, batch: pa.RecordBatch) -> pa.Schema:
+    """The schema, with wider types where a batch has them."""
+    for given in batch.schema:
+        place = schema.get_field_index(given.name)
+        known = schema.field(place).type
+        type_ = common_type(known, plain_type(given.type)) or known
+        if not type_.equals(known):
+            schema = schema.set(place, pa.field(given.name, type_))
+    return schema
 
 
 def _cast(file: str, column: str, array: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
-        return array.cast(type_)
+        return as_wider(array, type_)
     except pa.ArrowInvalid as error:
         raise DataError(
             f"{file}: column {column!r} cannot be read as {type_}, its type in all files together: {error}",
@@ -265,24 +275,22 @@ def _cast(file: str, column: str, array: pa.Array, type_: pa.DataType) -> pa.Arr
 
 
 def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
-    """All columns of all files; number types are widened, and a column without any value holds strings."""
-    fields: dict[str, pa.Field] = {}
+    """All columns of all files, in their common types."""
+    types: dict[str, pa.DataType] = {}
     first: dict[str, str] = {}
     for file in files:
         for field in file.schema:
-            known = fields.get(field.name, field)
-            try:
-                both = [pa.schema([known]), pa.schema([field])]
-                fields[field.name] = pa.unify_schemas(both, promote_options="permissive").field(0)
-            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-                there = f"{known.type} in {first[field.name]}"
+            known = types.get(field.name, field.type)
+            both = common_type(known, field.type)
+            if both is None:
                 raise DataError(
-                    f"column {field.name!r} is {there}, but {field.type} in {file.name}",
+                    f"column {field.name!r} is {known} in {first[field.name]}, but {field.type} in {file.name}",
                     code="ACEP-D016",
                     hint="write the column with one type in all files, or match the files one by one",
-                ) from error
+                )
+            types[field.name] = both
             first.setdefault(field.name, file.name)
-    return pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in fields.values()])
+    return pa.schema(types.items())
 
 
 def check_format(format: str | None) -> None:  # noqa: A002

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block, quoted_rows
-from acep_approx.events.columns import CODED, refuse_twins
+from acep_approx.events.columns import CODED, refuse_twins, to_arrow
+from acep_approx.events.rounding import WHOLE, column_in, large_floats, refusal, rounded_lines, rounded_texts
 
 NULLS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan")
 """What stands for null in CSV, unless it is between quotes."""
+
+DIGITS = pa.decimal256(76, 0)
+"""Whole numbers of any length that people write."""
 
 MOST_NESTED = 2000
 """Objects and lists on one line of JSON."""
@@ -77,10 +82,20 @@ class CsvFormat:
         return Block(1 + self._header_lines, block.data[end:])
 
     def infer(self, data: bytes) -> pa.Schema:
-        """Types of the columns from whole rows; rows of the wrong length do not count."""
+        """Types of the columns from whole rows; rows of the wrong length do not count.
+
+        Whole numbers that no number of 64 bits holds are texts.
+        """
         if _is_blank(data):
             return pa.schema([(name, pa.null()) for name in self._names])
-        return _finer_times(self._read(data, skip_invalid=True).schema)
+        table = self._read(data, skip_invalid=True)
+        schema = _finer_times(table.schema)
+        for name, rows in large_floats(table):
+            texts = self._texts(data, name, skip_invalid=True)
+            is_whole = pc.all(pc.match_substring_regex(texts, WHOLE)).as_py()
+            if is_whole and rounded_texts(texts.take(to_arrow(rows))):
+                schema = _with_type(schema, name, pa.string())
+        return schema
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         """Whole rows as a batch of the columns of ``schema``, strings dictionary-encoded.
@@ -88,12 +103,20 @@ class CsvFormat:
         Raises
         ------
         pyarrow.ArrowInvalid
-            A row has too many or too few values, or a value is not of the type.
+            A row has too many or too few values, or a value is not of the type, also where a float would round it.
         """
         types = {f.name: CODED if pa.types.is_string(f.type) else f.type for f in schema}
         if _is_blank(data):
             return _one_batch(pa.schema(types.items()).empty_table())
-        return _one_batch(self._read(data, types=types))
+        table = self._read(data, types=types)
+        for name, rows in large_floats(table):
+            if number := rounded_texts(self._texts(data, name).take(to_arrow(rows))):
+                raise refusal(name, number)
+        return _one_batch(table)
+
+    def _texts(self, data: bytes, name: str, *, skip_invalid: bool = False) -> pa.Array:
+        """A column as it is written."""
+        return self._read(data, types={name: pa.string()}, skip_invalid=skip_invalid).column(name).combine_chunks()
 
     def _read(
         self, data: bytes, *, types: dict[str, pa.DataType] | None = None, skip_invalid: bool = False
@@ -156,14 +179,21 @@ class JsonFormat:
         return block
 
     def infer(self, data: bytes) -> pa.Schema:
-        """Types of the columns from whole lines.
+        """Types of the columns from whole lines. Whole numbers that no number of 64 bits holds are texts.
 
         Raises
         ------
         pyarrow.ArrowInvalid
             A line is not a JSON object, or a column changes its type.
         """
-        return _finer_times(_read_json(data, None).schema) if _count_objects(data) else self.empty_schema()
+        if not _count_objects(data):
+            return self.empty_schema()
+        table = _read_json(data, None)
+        schema = _finer_times(table.schema)
+        for name, rows in large_floats(table):
+            if rounded_lines(data, name, rows) and _has_whole_numbers(data, name):
+                schema = _with_type(schema, name, pa.string())
+        return schema
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         """Whole lines as a batch of the columns of ``schema``; other names in the objects are passed over.
@@ -171,12 +201,28 @@ class JsonFormat:
         Raises
         ------
         pyarrow.ArrowInvalid
-            A line is not a JSON object, or a value is not of the type.
+            A line is not a JSON object, or a value is not of the type, also where a float would round it.
         """
         lines = _count_objects(data)
         if not lines:
             return _one_batch(schema.empty_table())
-        return _one_batch(_read_json(data, schema, lines))
+        table = self._read(data, schema, lines)
+        for name, rows in large_floats(table):
+            if number := rounded_lines(data, name, rows):
+                raise refusal(name, number)
+        return _one_batch(table)
+
+    def _read(self, data: bytes, schema: pa.Schema, lines: int) -> pa.Table:
+        """Read lines; of columns of strings also those that hold whole numbers."""
+        given = schema
+        while True:
+            try:
+                return _read_json(data, given, lines).cast(schema)
+            except pa.ArrowInvalid as error:
+                name = column_in(str(error))
+                if name is None or name not in given.names or not pa.types.is_string(given.field(name).type):
+                    raise
+                given = _with_type(given, name, DIGITS)
 
     def rows(self, data: bytes) -> list[bytes]:
         """Split whole lines."""
@@ -196,6 +242,19 @@ def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) 
     if lines is not None and table.num_rows != lines:
         raise pa.ArrowInvalid("more than one JSON value on a line")
     return table
+
+
+def _has_whole_numbers(data: bytes, name: str) -> bool:
+    """Whether a column holds nothing but whole numbers."""
+    try:
+        _read_json(data, pa.schema([(name, DIGITS)]))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _with_type(schema: pa.Schema, name: str, type_: pa.DataType) -> pa.Schema:
+    return schema.set(schema.get_field_index(name), pa.field(name, type_))
 
 
 def _count_objects(data: bytes) -> int:

@@ -171,6 +171,23 @@ class KeyCodes:
         keys._free = [slot for slot, key in enumerate(keys._keys) if key is None]  # sorted, hence a heap
         return keys
 
+    def widened(self, types: list[pa.DataType]) -> KeyCodes:
+        """The same keys in the same slots, as values of wider types.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A value cannot be held exactly.
+        """
+        if self._types is None or types == self._types:
+            return self
+        slots, *columns = self.to_state().columns
+        cast = [column.cast(type_) for column, type_ in zip(columns, types, strict=True)]
+        names = ["slot", *(f"key{i}" for i in range(len(types)))]
+        keys = KeyCodes.from_state(pa.RecordBatch.from_arrays([slots, *cast], names=names))
+        keys.added = self.added
+        return keys
+
     def _check_types(self, types: list[pa.DataType]) -> None:
         if self._types is None:
             for type_ in types:

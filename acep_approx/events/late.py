@@ -14,13 +14,12 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.files import SUFFIXES
 from acep_approx.events.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.outfile import OutFile
+from acep_approx.events.parquet import ParquetRows
 
 Ints = npt.NDArray[np.int64]
 POLICIES = ("refuse", "skip")
 SHOWN = 5
 """Late events of which is kept what was wrong."""
-ROWS = 65_536
-"""Events that are gathered for one row group of a Parquet file."""
 
 
 class LateEvents:
@@ -148,7 +147,7 @@ class LateEvents:
         self._places.append(places)
         if self._sink is not None and data is not None:
             columns = [to_arrow(rows), *data.columns]
-            self._sink.write(pa.table(columns, names=self._sink.schema.names).cast(self._sink.schema))
+            self._sink.write(pa.table(columns, names=self._sink.schema.names))
 
     def original(self, rows: Ints) -> Ints:
         """Numbers in the whole input of events that are numbered without the late ones.
@@ -203,7 +202,7 @@ class _Sink(Protocol):
     schema: pa.Schema
 
     def write(self, table: pa.Table) -> None:
-        """Write events; in plain types, as the schema says."""
+        """Write events with the columns of the schema, whose types may have become wider."""
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -227,28 +226,16 @@ class _TextSink:
 
 
 class _ParquetSink:
-    """A Parquet file; few events are gathered, for each table written is a row group of its own."""
+    """A Parquet file."""
 
     def __init__(self, file: OutFile, schema: pa.Schema) -> None:
-        import pyarrow.parquet as pq
-
         self.schema = schema
         self._file = file
-        self._writer = pq.ParquetWriter(file.sink, schema)
-        self._gathered = [schema.empty_table()]
-        self._rows = 0
+        self._rows = ParquetRows(file.sink, schema)
 
     def write(self, table: pa.Table) -> None:
-        self._gathered.append(table)
-        self._rows += table.num_rows
-        if self._rows >= ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._writer.write_table(pa.concat_tables(self._gathered))
-        self._gathered, self._rows = [self.schema.empty_table()], 0
+        self._rows.write(table)
 
     def close(self) -> None:
-        self._flush()
-        self._writer.close()
+        self._rows.close()
         self._file.finish()

@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_schema, refuse_twins
+from acep_approx.events.widening import common_type
 
 DICTS_PER_CHUNK = 10_000
-"""Dicts are converted in chunks of so many; the first chunk decides the columns and their types."""
+"""Dicts are converted in chunks of so many; of a generator the first one says which columns there are."""
+REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+"""What Arrow raises for values that do not go together."""
 
 
 class TableEvents:
@@ -78,7 +81,7 @@ class FrameEvents:
         self._frame = frame.set_axis(names, axis="columns")
         try:
             schema = pa.Schema.from_pandas(self._frame, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+        except (*REFUSED, ValueError) as error:
             raise _mixed("the frame", error) from error
         self.schema = plain_schema(schema, "the frame")
         self.rows: int | None = len(frame)
@@ -91,7 +94,7 @@ class FrameEvents:
             part = frame.iloc[start : start + batch_rows]
             try:
                 yield pa.RecordBatch.from_pandas(part, schema=schema, preserve_index=False)
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            except REFUSED as error:
                 raise _mixed("the frame", error) from error
 
 
@@ -101,8 +104,8 @@ class DictEvents:
     Parameters
     ----------
     events : iterable of dict
-        The first 10,000 decide the columns and their types. A dict may lack a column (null), but not have
-        others.
+        All of them, or of a generator the first 10,000, say which columns there are. A dict may lack a column (null),
+        but not have others. The types are those of the values so far.
 
     Raises
     ------
@@ -117,21 +120,32 @@ class DictEvents:
         self.reusable = iterator is not events
         self._events = events
         first = list(islice(iterator, DICTS_PER_CHUNK))
-        names = list(dict.fromkeys(chain.from_iterable(_only_dicts(first, 0))))
-        columns = [(name, _infer(name, [row.get(name) for row in first])) for name in names]
-        self.schema = plain_schema(pa.schema(columns), "the events")
+        names = dict.fromkeys(chain.from_iterable(_only_dicts(first, 0)))
+        if self.reusable:  # what is no dict, or no name, is refused when it is read
+            others = chain.from_iterable(row for row in iterator if isinstance(row, (dict, Mapping)))
+            names.update((name, None) for name in dict.fromkeys(others) if isinstance(name, str))
+        columns = _converted(first, pa.schema([(name, pa.null()) for name in names]), 0)
+        types = [column.type for column in columns]
+        self.schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), "the events")
         self._pending = None if self.reusable else chain(first, iterator)
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Columns that there are, too, though no dict may have them."""
+        for name in names:
+            if name not in self.schema.names:
+                self.schema = self.schema.append(pa.field(name, pa.null()))
+
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, in batches of at most ``batch_rows``."""
+        """The rows of some columns, in batches of at most ``batch_rows``; types become wider as values come."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         known = set(self.schema.names)
         rows = iter(self._events) if self._pending is None else self._pending
         first_row = 0
         while chunk := list(islice(rows, min(batch_rows, DICTS_PER_CHUNK))):
             _refuse_unknown(_only_dicts(chunk, first_row), known, first_row)
-            arrays = [_convert(f.name, [row.get(f.name) for row in chunk], f.type, first_row) for f in schema]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            batch = pa.RecordBatch.from_arrays(_converted(chunk, schema, first_row), names=list(columns))
+            yield batch
+            schema = batch.schema
             first_row += len(chunk)
 
 
@@ -160,37 +174,37 @@ def _refuse_unknown(chunk: list[Mapping[str, Any]], known: set[str], first_row: 
     )
 
 
-def _infer(name: str, values: list[Any]) -> pa.DataType:
-    try:
-        type_ = pa.array(values).type
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise _mixed(f"column {name!r} of the events", error) from error
-    return pa.string() if pa.types.is_null(type_) else type_
+def _converted(rows: list[Mapping[str, Any]], schema: pa.Schema, first_row: int) -> list[pa.Array]:
+    """The columns of ``schema``, of its types or of wider ones."""
+    return [_convert(field.name, [row.get(field.name) for row in rows], field.type, first_row) for field in schema]
 
 
 def _convert(name: str, values: list[Any], type_: pa.DataType, first_row: int) -> pa.Array:
     try:
         return _typed(values, type_)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except REFUSED as error:
         for row, value in enumerate(values, first_row):
             try:
-                _typed([value], type_)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+                type_ = _typed([value], type_).type
+            except REFUSED as refused:
                 raise DataError(
-                    f"row {row}: column {name!r} is {type_} in the first events, and {value!r:.80} is not",
+                    f"row {row}: column {name!r} is {type_} so far, and {value!r:.80} does not fit: {refused}",
                     code="ACEP-D018",
-                    hint="give all events values of one type in a column, or pass an Arrow table",
+                    hint="give all events values of one type in a column; whole numbers of more than 64 bits as text",
                     row=row,
-                ) from error
-        raise
+                ) from refused
+        raise _mixed(f"column {name!r} of the events", error) from error
 
 
 def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
-    if pa.types.is_integer(type_):
-        guessed = pa.array(values)
-        if pa.types.is_floating(guessed.type):
-            return guessed.cast(type_)  # refuses fractions; asked for integers, Arrow would cut them off
-    return pa.array(values, type_)
+    """Values as a column of the type, or of a wider one."""
+    if pa.types.is_nested(type_):
+        return pa.array(values, type_)
+    found = pa.array(values)
+    wider = common_type(type_, found.type)
+    if wider is None:
+        raise pa.ArrowInvalid(f"{found.type} and {type_} do not go together")
+    return found if found.type.equals(wider) else found.cast(wider)
 
 
 def _mixed(where: str, error: Exception) -> DataError:

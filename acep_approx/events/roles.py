@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import NoneType
 
 import pyarrow as pa
 
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, plain_type
 
 TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
@@ -109,7 +110,7 @@ def infer_roles(
     ------
     DataError
         ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D003`` the
-        time column has a type that cannot be a time.
+        time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds lists or structs.
     UsageError
         ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit.
 
@@ -119,8 +120,15 @@ def infer_roles(
     Roles(time='ts', key='user', type=None, unit='ms')
     """
     for name in (time, key, type):
+        expect("the name of a column", name, (str, NoneType), "its name as text")
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names)
+    if type is not None and pa.types.is_nested(plain_type(schema.field(type).type)):
+        raise DataError(
+            f"column {type!r} is of type {schema.field(type).type}, which cannot say the type of an event",
+            code="ACEP-D009",
+            hint="use a column of strings: --type COLUMN",
+        )
     time = time or _infer_time(schema)
     _check_unit(time, plain_type(schema.field(time).type), unit)
     return Roles(

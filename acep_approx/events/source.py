@@ -94,6 +94,11 @@ class Source:
         """
         return self._reader.settle(bind) if isinstance(self._reader, ArrivingEvents) else bind(self.schema)
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Let dicts lack these columns, which their stream has: they are null there."""
+        if isinstance(self._reader, DictEvents):
+            self._reader.expect(names)
+
     def batches(
         self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:

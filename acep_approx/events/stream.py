@@ -15,6 +15,7 @@ from acep_approx.events.late import SHOWN
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.time import tick_unit, ticks, to_datetime
+from acep_approx.events.widening import one_table
 
 
 @dataclass
@@ -171,7 +172,7 @@ def _sorted(batches: Iterator[EventBatch], batch_rows: int) -> Iterator[EventBat
     if not everything:
         return
     values = np.concatenate([batch.ticks for batch in everything])
-    table = pa.Table.from_batches([batch.data for batch in everything]).unify_dictionaries().combine_chunks()
+    table = one_table([batch.data for batch in everything]).combine_chunks()
     del everything
     in_order = bool((values[1:] >= values[:-1]).all())
     order = None if in_order else np.argsort(values, kind="stable")  # Arrow's own sort is not stable

@@ -13,6 +13,7 @@ from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.formats import CsvFormat, JsonFormat
 from acep_approx.events.malformed import MalformedRows
+from acep_approx.events.widening import common_type, one_table
 
 Format = CsvFormat | JsonFormat
 
@@ -63,7 +64,7 @@ class TextFile:
         columns : sequence of str
             The columns wanted; names this file has not are left out.
         schema : pyarrow.Schema
-            Types to read them as.
+            Types to read them as, until there are values that ask for wider ones.
         batch_rows : int
             At most so many rows per batch.
 
@@ -74,8 +75,9 @@ class TextFile:
         """
         here = [name for name in columns if name in self.schema.names]
         wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
+        rows = _Rows(self._format, wanted, self._report)
         for block in self._blocks():
-            for batch in self._parse(self._format.after_header(block), wanted):
+            for batch in rows.parse(self._format.after_header(block)):
                 for start in range(0, batch.num_rows, batch_rows):
                     yield batch.slice(start, batch_rows)
 
@@ -134,43 +136,80 @@ class TextFile:
             return False
         return True
 
-    def _parse(self, block: Block, schema: pa.Schema) -> list[pa.RecordBatch]:
+    def _report(self, row: bytes, line: int, reason: str) -> None:
+        self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"))
+
+
+class _Rows:
+    """One pass over the rows of a file: some columns, with types that become wider as values ask for it.
+
+    Parameters
+    ----------
+    format : CsvFormat or JsonFormat
+    wanted : pyarrow.Schema
+        The columns, and their types so far.
+    report : callable
+        Told of rows that cannot be read: the row, its line, and why.
+    """
+
+    def __init__(
+        self, format: Format, wanted: pa.Schema, report: Callable[[bytes, int, str], None]  # noqa: A002
+    ) -> None:
+        self._format = format
+        self._wanted = wanted
+        self._report = report
+
+    def parse(self, block: Block) -> list[pa.RecordBatch]:
+        """The rows of a block that can be read."""
         try:
-            batch = self._format.parse(block.data, schema)
+            batch = self._format.parse(block.data, self._wanted)
         except pa.ArrowInvalid:
             batches: list[pa.RecordBatch] = []
-            self._salvage(self._format.rows(block.data), block.line, schema, batches)
-            return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+            self._widen(block.data)
+            self._salvage(self._format.rows(block.data), block.line, batches)
+            return one_table(batches).combine_chunks().to_batches() if batches else []
         return [batch] if batch.num_rows else []
 
-    def _salvage(self, rows: list[bytes], line: int, schema: pa.Schema, good: list[pa.RecordBatch]) -> None:
+    def _widen(self, data: bytes) -> bool:
+        """Make the types wide enough for some rows, where these go together with those before."""
+        try:
+            found = self._format.infer(data)
+        except pa.ArrowInvalid:
+            return False
+        here = {field.name: field.type for field in found}
+        types = {f.name: common_type(f.type, here.get(f.name, f.type)) or f.type for f in self._wanted}
+        wider = pa.schema(types.items())
+        is_wider = not wider.equals(self._wanted)
+        self._wanted = wider
+        return is_wider
+
+    def _salvage(self, rows: list[bytes], line: int, good: list[pa.RecordBatch]) -> None:
         """Read what can be read, by halving: the parser does not say which row of a block it refuses."""
         try:
-            batch = self._format.parse(b"".join(rows), schema)
+            batch = self._format.parse(b"".join(rows), self._wanted)
         except pa.ArrowInvalid as error:
-            if len(rows) == 1:
-                self._report(rows[0], line, self._reason(rows[0], schema, str(error)))
-                return
-            middle = len(rows) // 2
-            self._salvage(rows[:middle], line, schema, good)
-            lines = sum(row.count(b"\n") for row in rows[:middle])
-            self._salvage(rows[middle:], line + lines, schema, good)
+            if len(rows) > 1:
+                middle = len(rows) // 2
+                self._salvage(rows[:middle], line, good)
+                lines = sum(row.count(b"\n") for row in rows[:middle])
+                self._salvage(rows[middle:], line + lines, good)
+            elif self._widen(rows[0]):
+                self._salvage(rows, line, good)
+            else:
+                self._report(rows[0], line, self._reason(rows[0], str(error)))
         else:
             if batch.num_rows:
                 good.append(batch)
 
-    def _reason(self, row: bytes, schema: pa.Schema, message: str) -> str:
+    def _reason(self, row: bytes, message: str) -> str:
         """What is wrong with a row, naming the column if a single value is to blame."""
         if "conver" in message:  # "CSV conversion error", "Failed to convert JSON"
-            for field in schema:
+            for field in self._wanted:
                 try:
                     self._format.parse(row, pa.schema([field]))
                 except pa.ArrowInvalid:
                     return f"column {field.name!r} is {field.type} in the first rows, and this value is not"
         return _plain_words(message)
-
-    def _report(self, row: bytes, line: int, reason: str) -> None:
-        self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"))
 
 
 def _plain_words(message: str) -> str:

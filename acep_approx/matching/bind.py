@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.stream import EventBatch
 from acep_approx.query.syntax import QuerySyntax
@@ -33,7 +33,10 @@ def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: st
     """
     if bind is None:
         return ()
+    expect("bind", bind, (str, Sequence), "the name of a column, or several")
     names = (bind,) if isinstance(bind, str) else tuple(bind)
+    for name in names:
+        expect("a column of bind", name, str, "its name as text")
     if not names or len(set(names)) < len(names):
         raise UsageError(
             f"bind is {bind!r}", code="ACEP-U051", hint="name a column of the events, or several different ones"
@@ -68,6 +71,10 @@ class BoundEvents:
             if name not in schema.names:
                 raise missing_column(name, schema.names)
         self.names = names
+        self.know(schema)
+
+    def know(self, schema: pa.Schema) -> None:
+        """Take over the schema of the events."""
         self._empty = schema.empty_table()
 
     def shown(self, rows: pa.Array, take: Take) -> pa.Array:

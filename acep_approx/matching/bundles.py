@@ -51,13 +51,11 @@ def bundles(points: pa.Table, keys: Sequence[str], window: int) -> pa.Table:
             starts[1:] |= pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
     numbered = points.append_column("bundle", pa.array(np.cumsum(starts)))
     grouped = numbered.group_by("bundle", use_threads=False).aggregate(
-        [
-            *((name, "first") for name in keys),
-            *(("end", "first"), ("end", "last"), ("row", "first"), ("row", "count"), ("errors", "min")),
-        ]
+        [("end", "first"), ("end", "last"), ("row", "first"), ("row", "count"), ("errors", "min")]
     )
-    grouped = grouped.take(pc.sort_indices(grouped, sort_keys=[("row_first", "ascending")]))
-    columns = {name: grouped.column(f"{name}_first") for name in keys}
+    by_time = pc.sort_indices(grouped, sort_keys=[("row_first", "ascending")])
+    grouped, first = grouped.take(by_time), points.take(np.flatnonzero(starts)).take(by_time)
+    columns = {name: first.column(name) for name in keys}
     columns.update(
         first=grouped.column("end_first"),
         last=grouped.column("end_last"),

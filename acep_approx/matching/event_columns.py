@@ -48,6 +48,12 @@ class Texts:
         self._codes = {text: code for code, text in enumerate(known)}
         self._rank()
 
+    def take_over(self, others: Texts) -> Ints:
+        """Take in the texts of ``others`` behind the own ones: per code there the code here."""
+        codes = [self._codes.setdefault(text, len(self._codes)) for text in others.values]
+        self._rank()
+        return np.array(codes, np.int64)
+
     def __len__(self) -> int:
         return len(self._codes)
 

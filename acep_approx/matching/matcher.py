@@ -6,12 +6,13 @@ The state is plain arrays and a JSON header, never pickle.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
@@ -20,6 +21,7 @@ from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.shedding import Shedding
 from acep_approx.matching.state import pack, restore, unpack
+from acep_approx.matching.tables import joined
 
 
 class Matcher:
@@ -131,12 +133,16 @@ class Matcher:
             ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
         source = open_source(events)
+        if not len(source.schema):  # no columns, no events: an empty list
+            return self.pipeline.nothing() if self.pipeline else pa.table({})
+        if self.pipeline:
+            source.expect(self.pipeline.columns)
         pipeline = self.pipeline or self.bind(source.schema)
-        tables = [pipeline.nothing()]
+        tables: list[pa.Table] = []
         first = self.progress.events
         for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
             tables += self.run(batch)
-        return pa.concat_tables(tables)
+        return joined(tables, pipeline.nothing().schema)
 
     def run(self, batch: EventBatch) -> Iterator[pa.Table]:
         """Run one batch; results come as they are made, and must all be taken before the next batch."""
@@ -167,9 +173,11 @@ class Matcher:
             Only a negation at the end of a pattern makes matches wait; without one, and in windows of events, it is
             empty.
         """
-        assert self.pipeline is not None, "bind first"
+        expect("tick", tick, Integral, "a whole number")
+        if self.pipeline is None:
+            return pa.table({})
         self._check_whole()
-        return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.pass_time(tick)])
+        return joined(list(self.pipeline.pass_time(tick)), self.pipeline.nothing().schema)
 
     @property
     def waits_until(self) -> int | None:
@@ -188,7 +196,7 @@ class Matcher:
         if self.pipeline is None:
             return pa.table({})
         self._check_whole()
-        return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.finish()])
+        return joined(list(self.pipeline.finish()), self.pipeline.nothing().schema)
 
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout.

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from numbers import Integral
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.errors import UsageError
+from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.bundles import bundles
@@ -91,6 +93,8 @@ class Matches:
         limit: int | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
+        expect("limit", limit, (Integral, NoneType), "a whole number")
+        expect("on_progress", on_progress, (Callable, NoneType), "a function of the number of events done")  # type: ignore[arg-type]
         if limit is not None and limit < 0:
             raise UsageError(f"limit is {limit}", code="ACEP-U002", hint="it cannot be negative")
         source.late.check(sort=sort)

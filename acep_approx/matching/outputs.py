@@ -45,7 +45,12 @@ class Stamps:
         self.preparer = preparer
         self.events = events
         self.is_time = is_time
-        self._empty = {name: schema.empty_table().column(name).combine_chunks() for name in preparer.key_columns}
+        self.know(schema)
+
+    def know(self, schema: pa.Schema) -> None:
+        """Take over the schema of the events."""
+        empty = schema.empty_table()
+        self._empty = {name: empty.column(name).combine_chunks() for name in self.preparer.key_columns}
 
     def time(self, ticks: Ints) -> pa.Array:
         """Ticks as timestamps (UTC, microseconds) where they are times."""

@@ -23,6 +23,7 @@ from acep_approx.matching.bind import BoundEvents
 from acep_approx.matching.cells import Cells
 from acep_approx.matching.compressed import Compressed
 from acep_approx.matching.event_columns import EventColumns
+from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
 from acep_approx.matching.found import Finder
 from acep_approx.matching.outputs import Counts, Listing, Output, Points, Stamps
 from acep_approx.matching.partial import RunPartial, TracedRuns, partial_plan
@@ -39,7 +40,6 @@ from acep_approx.matching.traced import Hindsight, RunTrace, Traced, traced_plan
 from acep_approx.matching.verify import Verifier
 from acep_approx.query.shape import kleene_variables, walk
 from acep_approx.query.syntax import Attribute
-from acep_approx.query.types import check_types, kinds
 
 Ints = npt.NDArray[np.int64]
 OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
@@ -124,51 +124,87 @@ class Pipeline:
         shedding: Shedding | None = None,
         bind: tuple[str, ...] = (),
     ) -> None:
-        check_types(plan.query, _kinds(schema, roles))
         if output == "partial":
             plan = partial_plan(plan)
         elif output == "compressed":
             plan = compressed_plan(plan)
         elif output == "trace":
             plan = traced_plan(plan)
-        unit = tick_unit(schema.field(roles.time).type, roles.unit)
         self.plan = plan
-        self.schema = schema
+        self.output = output
         self.roles = roles
-        self.window = plan.window_ticks(unit)
-        self.preparer = Preparer(plan, roles)
+        self._state_cap = state_cap
+        self._merging = merging
+        self._shedding = shedding
+        self._bind = bind
+        self._set_up(with_text(schema, columns_as_text(plan.query, roles)))
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        """Make an engine and what stands around it for events of these columns."""
+        plan, output = self.plan, self.output
+        check_columns(plan.query, schema, self.roles)
+        self.schema = schema
+        is_time = self._has_times()
+        self.window = plan.window_ticks("us" if is_time else None)
+        self.preparer = Preparer(plan, self.roles)
         self.recent = Recent(schema, ())
         self.engine: Cells | ArcLogs | Runs
         self._output: Output
-        self._events = BoundEvents(bind, schema)
-        stamps = Stamps(self.preparer, schema, self._events, is_time=unit is not None)
+        self._events = BoundEvents(self._bind, schema)
+        self._stamps = Stamps(self.preparer, schema, self._events, is_time=is_time)
         if plan.registers is not None:
-            self.engine, self._output = self._runs(plan.registers, output, stamps, merging, shedding)
+            self.engine, self._output = self._runs(plan.registers)
         elif output == "points":
             self.engine = Cells(plan.automaton, self.window)
-            self._output = Points(self.engine, stamps)
+            self._output = Points(self.engine, self._stamps)
         elif output == "counts":
-            self.engine = ArcLogs(plan.automaton, self.window, cap=state_cap)
-            self._output = Counts(self.engine, stamps)
+            self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
+            self._output = Counts(self.engine, self._stamps)
         else:
-            self.engine = ArcLogs(plan.automaton, self.window, cap=state_cap)
-            self._output = self._listing(self.engine, stamps)
+            self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
+            self._output = self._listing(self.engine)
         self.columns = self._columns()
+        keys = self.preparer.key_columns
+        self._fitting = Fitting(schema, self.columns, keys, columns_as_text(plan.query, self.roles))
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.preparer.slots, 1))
         self.is_within = False
         self._swept = 0
         self._piece = LEAST_PIECE
 
-    def _runs(
-        self,
-        registers: RegisterAutomaton,
-        output: OutputKind,
-        stamps: Stamps,
-        merging: frozenset[str],
-        shedding: Shedding | None,
-    ) -> tuple[Runs, RunOutput]:
+    def _has_times(self) -> bool:
+        """Whether ticks are real time; while no event has come to say so, what the window asks for."""
+        type_, unit = self.schema.field(self.roles.time).type, self.roles.unit
+        if pa.types.is_null(type_) and unit is None:
+            return self.plan.query.window.unit != "ticks"
+        return tick_unit(type_, unit) is not None
+
+    def _widen(self, schema: pa.Schema) -> None:
+        """Go on with wider types of columns: programs are made anew, and what is held is converted."""
+        if pa.types.is_null(self.schema.field(self.roles.time).type):  # every event has a time: none has come yet
+            self._set_up(schema)
+            return
+        check_columns(self.plan.query, schema, self.roles)
+        try:
+            keys = self.preparer.keys.widened([schema.field(name).type for name in self.preparer.key_columns])
+            recent = self.recent.widened(schema)
+            if isinstance(self.engine, Runs):
+                self.engine.widen(EventColumns(schema, self.roles.column))
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"columns change their types, and what is remembered of them cannot be held exactly: {error}",
+                code="ACEP-D024",
+                hint="give each column one type in all batches of a stream",
+            ) from error
+        self.preparer.keys, self.recent.data = keys, recent
+        self._events.know(schema)
+        self._stamps.know(schema)
+        self._fitting.know(schema)
+        self.schema = schema
+
+    def _runs(self, registers: RegisterAutomaton) -> tuple[Runs, RunOutput]:
         """The runs engine with its way of putting results out."""
+        output, shedding, merging, stamps = self.output, self._shedding, self._merging, self._stamps
         columns = EventColumns(self.schema, self.roles.column)
         lists = output != "points" or registers.needs_filter
         is_count = self.preparer.is_count
@@ -197,10 +233,10 @@ class Pipeline:
             return engine, RunListing(engine, finder, stamps, self.recent, bindings)
         return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
 
-    def _listing(self, engine: ArcLogs, stamps: Stamps) -> Listing:
+    def _listing(self, engine: ArcLogs) -> Listing:
         bindings = self._bindings()
         self.recent = Recent(self.schema, bindings.needed)
-        return Listing(engine, stamps, bindings, self.recent)
+        return Listing(engine, self._stamps, bindings, self.recent)
 
     def _bindings(self) -> BindingColumns:
         query = self.plan.query
@@ -271,8 +307,21 @@ class Pipeline:
         if isinstance(self._output, RunOutput):
             self._output.restore(arrays)
 
+    def fit(self, batch: EventBatch) -> EventBatch:
+        """The batch in the types of ``schema``, which becomes wider where it must.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D002``, ``ACEP-D024``, ``ACEP-D025``, ``ACEP-D031``: its columns do not fit those before.
+        """
+        if (wider := self._fitting.wider(batch)) is not None:
+            self._widen(wider)
+        return self._fitting.fitted(batch)
+
     def run(self, batch: EventBatch, progress: Progress) -> Iterator[pa.Table]:
         """Run a batch; results come as they are made, and must all be taken before the next batch."""
+        batch = self.fit(batch)
         if not isinstance(self.engine, Runs):
             yield from self._run(batch, progress)
             return
@@ -350,12 +399,3 @@ class Pipeline:
         keys.release(silent)
         self.engine.clear(silent)
         self._swept = len(keys)
-
-
-def _kinds(schema: pa.Schema, roles: Roles) -> dict[str, Any]:
-    """Kinds of the columns by the names that a query can use."""
-    known = kinds(schema)
-    for name, column in (("ts", roles.time), ("key", roles.key), ("type", roles.type)):
-        if column is not None:
-            known[name] = known[column]
-    return known

@@ -11,7 +11,7 @@ from typing import Literal
 from acep_approx.automaton.automaton import START, Automaton, Letter
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
-from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError
+from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError, expect
 from acep_approx.matching.cells import MAX_ERRORS
 from acep_approx.matching.cost import CellsCost, RunsCost, cells_cost, runs_cost
 from acep_approx.query.checks import check
@@ -39,6 +39,7 @@ def merging(names: str) -> frozenset[str]:
     >>> sorted(merging("equal,chain")), sorted(merging("none"))
     (['chain', 'equal'], [])
     """
+    expect("merge", names, str, "names such as 'equal,pareto', or 'none'")
     found = frozenset(name.strip() for name in names.split(",")) - {"none", ""}
     if not found <= set(MERGING):
         raise UsageError(

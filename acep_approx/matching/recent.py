@@ -42,6 +42,16 @@ class Recent:
             plain = pa.Table.from_batches([added]).cast(self.data.schema)
             self.data = pa.concat_tables([self.data, plain])
 
+    def widened(self, schema: pa.Schema) -> pa.Table:
+        """``data`` with the types of a wider schema.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A value cannot be held exactly.
+        """
+        return self.data.cast(pa.schema([schema.field(name) for name in self.data.column_names]))
+
     def drop_before(self, tick: int) -> None:
         """Forget events older than ``tick``."""
         self._keep(self.ticks >= tick)

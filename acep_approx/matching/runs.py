@@ -6,6 +6,7 @@ Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/runs.md``.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Register
 from acep_approx.errors import DataError
 from acep_approx.matching import kernel_layout as layout
 from acep_approx.matching import kernel_lineage
@@ -20,11 +22,12 @@ from acep_approx.matching import kernel_pools as kp
 from acep_approx.matching import kernel_runs as kernel
 from acep_approx.matching import kernel_saved as saved
 from acep_approx.matching.arrays import extended
-from acep_approx.matching.event_columns import EventColumns
+from acep_approx.matching.event_columns import EventColumns, Kind
 from acep_approx.matching.hand import make_room, take_up
 from acep_approx.matching.kernel_vm import BLOCK, NULL
 from acep_approx.matching.lineage import Hits
 from acep_approx.matching.programs import register_kind
+from acep_approx.matching.rewording import Rewording
 from acep_approx.matching.run_tables import RunTables
 from acep_approx.matching.shedding import Allowance, Shedding
 
@@ -93,10 +96,9 @@ class Runs:
         self.window = window
         self.keeps_lineage = keeps_lineage
         self.is_count = is_count
-        keeps = layout.WITH_OWNER if is_count else layout.WITHOUT_OWNER
-        keeps = keeps if keeps_lineage else layout.NO_LINEAGE
+        self.merging = merging
         self.sheds = shedding is not None
-        self.tables = RunTables(automaton, columns, window, merging, keeps, sheds=self.sheds)
+        self.tables = self._tables_for(columns)
         self.shedding = shedding or Shedding(None, Allowance())
         self.shedding.bind(self.tables)
         self.limit = -1
@@ -119,6 +121,11 @@ class Runs:
         self._buckets = np.full(2 * 4096, -1, np.int64)
         self._mask, self._stay, self._chosen = (np.zeros(BLOCK + 1, np.int64) for _ in range(3))
         self._index_pools()
+
+    def _tables_for(self, columns: EventColumns) -> RunTables:
+        keeps = layout.WITH_OWNER if self.is_count else layout.WITHOUT_OWNER
+        keeps = keeps if self.keeps_lineage else layout.NO_LINEAGE
+        return RunTables(self.automaton, columns, self.window, self.merging, keeps, sheds=self.sheds)
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -331,24 +338,55 @@ class Runs:
     def _forget_texts(self) -> None:
         """Let go of the texts that no run holds, and give the others new codes."""
         self.put_away()
-        held = [self._stored_texts(begin, begin + length) for begin, length, _ in self.places.reshape(-1, saved.PLACE)]
+        held = [np.arange(at.start, at.stop) for register, at in self._held() if self._kind(register) == "text"]
         columns = np.concatenate([np.zeros(0, np.int64), *held])
         codes = self.stored[columns]
         columns, codes = columns[codes != NULL], codes[codes != NULL]
         self.stored[columns] = self.columns.texts.keep(codes)[codes]
         self.shedding.forget_texts()
 
-    def _stored_texts(self, at: int, end: int) -> Ints:
-        """Where the saved runs of a key hold codes of texts."""
-        found = [np.zeros(0, np.int64)]
-        while at < end:
-            pool, runs = self.tables.pools[self.stored[at]], int(self.stored[at + 1])
-            first = at + saved.SAVED + runs * kp.COLUMNS
-            for f, register in enumerate(self.automaton.live[pool.state]):
-                if register_kind(register, self.columns) == "text":
-                    found.append(np.arange(first + f * runs, first + (f + 1) * runs))
-            at = first + runs * pool.fields
-        return np.concatenate(found)
+    def _kind(self, register: Register) -> Kind:
+        return register_kind(register, self.columns)
+
+    def _held(self) -> Iterator[tuple[Register, slice]]:
+        """Where the saved runs of all keys hold registers."""
+        for begin, length, _ in self.places.reshape(-1, saved.PLACE).tolist():
+            at, end = begin, begin + length
+            while at < end:
+                pool, runs = self.tables.pools[self.stored[at]], int(self.stored[at + 1])
+                first = at + saved.SAVED + runs * kp.COLUMNS
+                for f, register in enumerate(self.automaton.live[pool.state]):
+                    yield register, slice(first + f * runs, first + (f + 1) * runs)
+                at = first + runs * pool.fields
+
+    def widen(self, columns: EventColumns) -> None:
+        """Go on with columns of wider types: programs are made anew, and what runs hold is put into other words.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            What a run holds cannot be held exactly.
+        DataError
+            ``ACEP-D024``: what was learned, or written down, depends on the types.
+
+        Complexity: O(runs of all keys).
+        """
+        hand = self.control[layout.SLOT]
+        self.put_away()
+        self._pack_store()
+        self.control[layout.SLOT] = hand
+        tables, stored = self._tables_for(columns), self.stored.copy()
+        rewording = Rewording(self.columns, columns)
+        for register, at in self._held():
+            stored[at] = rewording.words(stored[at], self._kind(register), register_kind(register, columns))
+        self.shedding.rebind(tables)
+        before, classes = self.pools, list(self.tables.classes)
+        self.columns, self.tables, self.stored = columns, tables, stored
+        self.pools = self._first_pools()
+        self.words = np.zeros(int(self._end_of_pools()), np.int64)
+        self._write_constants()
+        self.set_classes(classes)
+        self._take_up(before)
 
     # --- lineage --------------------------------------------------------------------------------------------
 

@@ -189,7 +189,8 @@ class RunShared(RunOutput):
         known.rows, first = np.unique(_joined([rows for rows, _, _ in self._events]), return_index=True)
         known.ticks = _joined([ticks for _, ticks, _ in self._events])[first]
         if self._events and self.recent.columns:
-            known.data = pa.concat_tables([data for _, _, data in self._events]).take(first)
+            parts = [data.cast(known.data.schema) for _, _, data in self._events]
+            known.data = pa.concat_tables(parts).take(first)
         return known
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.matching import kernel_sample
 from acep_approx.matching import kernel_shed as kernel
@@ -126,6 +127,15 @@ class Allowance:
     audit_share: float = 0.0
     epoch: int = 1
     seed: int = 0
+
+
+def type_too_late(what: str) -> DataError:
+    """The error for a column that changes its type after something was made of its values."""
+    return DataError(
+        f"a column got another type after the first events, and {what} depends on it",
+        code="ACEP-D024",
+        hint="say the types from the start: write the events as Parquet, or let the first ones have a value",
+    )
 
 
 class Shedding:
@@ -328,11 +338,27 @@ class Shedding:
 
     def revalue(self, worth: Worth) -> None:
         """From here on runs are worth something else, and may be told apart by other vertices."""
-        arena = self._arena()
-        sample, shares = self.words[kernel.SAMPLE], self._shares.copy()
         assert not self.words[kernel.SAMPLED], "take the sample first"
         self.worth = worth
-        self._lay_out(self.tables)
+        self._lay_out_again(self.tables)
+
+    def rebind(self, tables: RunTables) -> None:
+        """Go on with the same pools, whose columns have got wider types.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D024``: what was written down of runs depends on the types.
+        """
+        if self.logs:
+            raise type_too_late("what is written down of runs")
+        self.tables = tables
+        self._lay_out_again(tables)
+
+    def _lay_out_again(self, tables: RunTables) -> None:
+        """Lay the arena out anew, and keep the books."""
+        arena, sample, shares = self._arena(), self.words[kernel.SAMPLE], self._shares.copy()
+        self._lay_out(tables)
         self._restore_arena(arena)
         self.words[kernel.SAMPLE], self._shares[:] = sample, shares
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -17,6 +18,13 @@ from acep_approx.matching.recent import Recent
 from acep_approx.matching.returns import ReturnColumns
 
 Ints = npt.NDArray[np.int64]
+
+
+def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Tables of results as one, with the types that the columns have got by now."""
+    parts = [table if table.schema.equals(schema) else table.cast(schema) for table in tables]
+    return pa.concat_tables([schema.empty_table(), *parts])
+
 
 class BindingColumns:
     """Turns flat lists of bound events into one column per variable.

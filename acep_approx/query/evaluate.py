@@ -41,6 +41,8 @@ _COMPARISONS = {
     ">": "greater",
     ">=": "greater_equal",
 }
+_EXACT_DIGITS = 15
+"""Decimal digits that floats tell apart, whatever they are."""
 _CHECKED = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
 
 
@@ -166,13 +168,35 @@ def _normal(column: Any) -> Any:  # noqa: PLR0911  one for each kind of type
         return _normal(column.dictionary_decode())
     if types.is_integer(arrow):
         return column if arrow == pa.int64() else column.cast(pa.int64())
-    if types.is_floating(arrow) or types.is_decimal(arrow):
+    if types.is_decimal(arrow):
+        return _from_decimals(column)
+    if types.is_floating(arrow):
         return _without_nan(column if arrow == pa.float64() else column.cast(pa.float64()))
     if types.is_date(arrow):
         return column.cast(pa.timestamp("us"))
     if types.is_timestamp(arrow) and arrow.tz is not None:
         return column.cast(pa.timestamp(arrow.unit))
     return column.cast(pa.string()) if types.is_string_view(arrow) else column
+
+
+def _from_decimals(column: Any) -> Any:
+    """Decimal numbers as floats; refuses those with so many digits that two of them could become one float."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.type.precision > _EXACT_DIGITS:
+        try:  # few digits behind the point, and few before it: so it mostly is, and this is fast
+            column.cast(pa.decimal128(_EXACT_DIGITS, min(max(column.type.scale, 0), 6)))
+        except pa.ArrowInvalid as error:
+            digits = pc.replace_substring_regex(column.cast(pa.string()), "E.*|[^0-9]", "")
+            most = pc.max(pc.utf8_length(pc.utf8_trim(digits, "0"))).as_py()
+            if (most or 0) > _EXACT_DIGITS:
+                raise DataError(
+                    f"a number of type {column.type} has {most} digits, and conditions compute with {_EXACT_DIGITS}",
+                    code="ACEP-D202",
+                    hint="write identifiers as text, and round other numbers",
+                ) from error
+    return column.cast(pa.float64())
 
 
 def _decoded(column: Any) -> Any:

@@ -106,20 +106,25 @@ def read_batches(path: str, format: str | None, schema: pa.Schema) -> Iterator[p
     source = open_source(path, format=format)
     for batch in source.batches():
         table = pa.Table.from_batches([batch])
-        columns = [
-            _cast(table.column(field.name), field.type)
-            if field.name in table.column_names
-            else pa.nulls(len(table), field.type)
-            for field in schema
-        ]
+        columns = [_as_planned(table, field, path) for field in schema]
         yield from pa.table(columns, schema=schema).to_batches()
 
 
-def _cast(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """A column as Spark has it: nanoseconds are rounded down, as those of ticks are."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = pc.floor_temporal(column.cast(pa.timestamp("ns", tz="UTC")), unit="microsecond")
-    return column.cast(type_)
+def _as_planned(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
+    """A column in the type that Spark was told; nanoseconds are rounded down, as those of ticks are."""
+    if field.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), field.type)])
+    column = table.column(field.name)
+    try:
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = pc.floor_temporal(column.cast(pa.timestamp("ns", tz="UTC")), unit="microsecond")
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"{path}: column {field.name!r} is {field.type} in the first rows, and not further on: {error}",
+            code="ACEP-D016",
+            hint="write Parquet: Spark must know the types of columns before it reads them",
+        ) from error
 
 
 def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:

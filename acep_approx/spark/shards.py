@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from acep_approx.budget.observing import Observer
 from acep_approx.errors import DataError
+from acep_approx.events.columns import missing_column
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
@@ -156,13 +157,30 @@ class Shard:
         return shedding.observed() if isinstance(shedding, Observer) else b""
 
     def _with_time(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Events that have a time, and those that have none."""
+        """Events that have a time, and those that have none; in the types that the job was planned with."""
+        events = self._as_planned(events)
         column = events.column(self.job.roles.time)
         if pa.types.is_floating(column.type):
             column = pc.if_else(pc.is_nan(column), None, column)
         if not column.null_count:
             return events, events.slice(0, 0)
         return events.filter(column.is_valid()), events.filter(column.is_null())
+
+    def _as_planned(self, events: pa.Table) -> pa.Table:
+        schema = self.job.schema
+        if events.schema.equals(schema):
+            return events
+        for name in schema.names:
+            if name not in events.column_names:
+                raise missing_column(name, events.column_names)
+        try:
+            return events.select(schema.names).cast(schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"columns of the events have changed their types since the query began: {error}",
+                code="ACEP-D024",
+                hint="give each column one type in all events",
+            ) from error
 
     def _ticks(self, events: pa.Table) -> Ints:
         if not events.num_rows:

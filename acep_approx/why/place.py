@@ -21,6 +21,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
+from acep_approx.events.widening import one_table
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.prepare import ColumnOf
@@ -129,13 +130,17 @@ def find_place(
     reader = _Reader(plan, at, pipeline.window, wanted, roles)
     played = [column for column in (roles.key, roles.type) if column is not None]
     columns = tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(plan)), *played]))
-    for batch in read_events(source, roles, columns=columns, sort=sort):
+    for given in read_events(source, roles, columns=columns, sort=sort):
+        known, batch = pipeline.schema, pipeline.fit(given)
+        if pipeline.schema is not known:
+            wanted = _key(plan, key, pipeline.schema, roles)
+            reader.ask_for(wanted)
         if reader.is_enough(batch):
             reader.last = int(batch.ticks[0])
             break
         reader.take(batch)
     is_time = tick_unit(time_type, roles.unit) is not None
-    table, rows, found_ticks, is_part = reader.result(source.schema, columns, is_time=is_time)
+    table, rows, found_ticks, is_part = reader.result(pipeline.schema, columns, is_time=is_time)
     key_values = {name: value.as_py() for name, value in wanted.items()}
     rows = source.late.original(rows)
     return Place(plan, roles, at, pipeline.window, is_time, key_values, table, rows, found_ticks, is_part, reader.last)
@@ -146,7 +151,7 @@ class _Reader:
 
     def __init__(self, plan: Plan, around: int, window: int, key: dict[str, pa.Scalar], roles: Roles) -> None:
         self.around, self.window, self.roles = around, window, roles
-        self.key = {roles.column(name): value for name, value in key.items()}
+        self.ask_for(key)
         self.is_count = plan.is_count_window
         self.takes_all = plan.query.strategy == "strict_contiguity"
         self.first: int | None = None
@@ -154,7 +159,11 @@ class _Reader:
         self.seen = 0  # events of the key
         self.after = 0  # of these, events after the time
         self.others: dict[str, None] = {}
-        self.parts: list[tuple[pa.Table, Ints, Ints, npt.NDArray[np.bool_]]] = []
+        self.parts: list[tuple[pa.RecordBatch, Ints, Ints, npt.NDArray[np.bool_]]] = []
+
+    def ask_for(self, key: dict[str, pa.Scalar]) -> None:
+        """The key, by attribute, in the types of the columns as they are known now."""
+        self.key = {self.roles.column(name): value for name, value in key.items()}
 
     def is_enough(self, batch: EventBatch) -> bool:
         """Whether this batch and what comes after it cannot matter."""
@@ -169,9 +178,11 @@ class _Reader:
         self.last = int(batch.ticks[-1])
         mine = np.ones(len(batch), np.bool_)
         for column, value in self.key.items():
-            mine &= pc.fill_null(pc.equal(_plain(batch.data.column(column)), value), False).to_numpy(
-                zero_copy_only=False
-            )
+            values = _plain(batch.data.column(column))
+            if pa.types.is_null(values.type):  # no event has a value so far
+                mine[:] = False
+            else:
+                mine &= pc.fill_null(pc.equal(values, value), False).to_numpy(zero_copy_only=False)
         self.seen += int(mine.sum())
         self.after += int((mine & (batch.ticks > self.around)).sum())
         if not self.seen and len(self.others) < SAMPLE:
@@ -182,8 +193,7 @@ class _Reader:
             keep = keep & (np.abs(batch.ticks - self.around) <= 2 * self.window)
         some = np.flatnonzero(keep)
         if len(some):
-            table = pa.Table.from_batches([batch.data]).take(pa.array(some))
-            self.parts.append((table, some + batch.first_row, batch.ticks[some], mine[some]))
+            self.parts.append((batch.data.take(pa.array(some)), some + batch.first_row, batch.ticks[some], mine[some]))
 
     def result(
         self, schema: pa.Schema, columns: Iterable[str], *, is_time: bool
@@ -203,7 +213,7 @@ class _Reader:
             empty = pa.schema([schema.field(name) for name in columns]).empty_table()
             nothing = np.zeros(0, np.int64)
             return empty, nothing, nothing, np.zeros(0, np.bool_)
-        table = pa.concat_tables([_unified(part[0]) for part in self.parts]).combine_chunks()
+        table = _unified(one_table([part[0] for part in self.parts])).combine_chunks()
         rows, found, mine = (np.concatenate([part[i] for part in self.parts]) for i in (1, 2, 3))
         if self.is_count:
             places = np.flatnonzero(mine)
@@ -277,7 +287,10 @@ def _key(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[str, p
         type_ = plain_type(schema.field(roles.column(name)).type)
         try:
             value = values[name]
-            found[name] = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
+            if pa.types.is_null(type_):  # no event has one so far
+                found[name] = pa.scalar(value)
+            else:
+                found[name] = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
             raise UsageError(
                 f"{values[name]!r} cannot be a value of {name}, which is {type_}", code="ACEP-U111"

@@ -1,0 +1,89 @@
+"""One type for values that come in parts: what a column is when a file, a chunk or a batch has more to say about it.
+
+A column of nothing but nulls has an open type: the first value gives it one. Numbers and times become wider, never
+narrower, and only where every value stays exactly what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from acep_approx.events.columns import encode_text, plain_type
+
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
+    """The type that holds the values of two columns.
+
+    Parameters
+    ----------
+    first, second : pyarrow.DataType
+        Plain ones; see ``columns.plain_type``.
+
+    Returns
+    -------
+    pyarrow.DataType or None
+        Of null and another the other; of two kinds of numbers the wider, of whole numbers and floats the float; of
+        dates and times the finer time, in UTC where one of them has another zone than the other. None: they do not go
+        together.
+
+    Examples
+    --------
+    >>> common_type(pa.null(), pa.string()), common_type(pa.int64(), pa.float64())
+    (DataType(string), DataType(double))
+    >>> common_type(pa.int64(), pa.string()) is None
+    True
+    """
+    if first.equals(second):
+        return first
+    times = [type_ for type_ in (first, second) if pa.types.is_timestamp(type_)]
+    if times and all(type_ in times or pa.types.is_date(type_) for type_ in (first, second)):
+        zones = {type_.tz for type_ in times}
+        unit = max((type_.unit for type_ in times), key=_UNITS.index)
+        return pa.timestamp(unit, tz=zones.pop() if len(zones) == 1 else "UTC")
+    both = [pa.schema([("column", type_)]) for type_ in (first, second)]
+    try:
+        return pa.unify_schemas(both, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return None
+
+
+def as_wider(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A column as one of a wider plain type; strings are encoded.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A value cannot be held exactly.
+    """
+    if plain_type(column.type).equals(type_):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return encode_text(column.cast(type_))
+
+
+def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of the first schema in types that hold those of all; where there is none, in the first type."""
+    types = {field.name: plain_type(field.type) for field in schemas[0]}
+    for schema in schemas[1:]:
+        for name, known in types.items():
+            types[name] = common_type(known, plain_type(schema.field(name).type)) or known
+    return pa.schema(types.items())
+
+
+def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Batches of the same columns as one table, in their common types.
+
+    Parameters
+    ----------
+    batches : sequence of pyarrow.RecordBatch
+        At least one, as one stream gives them.
+    """
+    schema = common_schema([batch.schema for batch in batches])
+    columns = [[as_wider(batch.column(field.name), field.type) for field in schema] for batch in batches]
+    parts = [pa.RecordBatch.from_arrays(arrays, names=schema.names) for arrays in columns]
+    return pa.Table.from_batches(parts).unify_dictionaries()

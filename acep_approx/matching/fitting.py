@@ -1,0 +1,140 @@
+"""Batches against the schema that a query was set up for: what fits, what makes the schema wider, what is refused.
+
+Nothing reaches an engine whose programs were made for columns of other types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.columns import decode_bytes, is_bytes, missing_column, plain_type
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.events.widening import as_wider, common_type
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
+from acep_approx.query.types import check_types, kinds
+
+
+def columns_as_text(query: QuerySyntax, roles: Roles) -> frozenset[str]:
+    """Columns whose bytes, if they hold any, are text to the query: all but those that it only shows."""
+    read = [*query.predicates, *(d.condition for d in query.definitions)]
+    read += [output.value for output in query.outputs if not isinstance(output.value, Attribute)]
+    leaves = [leaf for part in read for leaf in walk(part) if isinstance(leaf, (Attribute, Aggregate))]
+    named = [leaf.name for leaf in leaves if leaf.name is not None] + [e.name for e in query.equivalences]
+    known = {"ts": roles.time, "key": roles.key, "type": roles.type}
+    return frozenset(known.get(name) or name for name in [*named, "ts", "type"])
+
+
+def with_text(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """The schema with plain types, and strings where the columns ``names`` hold bytes."""
+    types = {field.name: plain_type(field.type) for field in schema}
+    return pa.schema(
+        [(name, pa.string() if name in names and is_bytes(type_) else type_) for name, type_ in types.items()]
+    )
+
+
+def check_columns(query: QuerySyntax, schema: pa.Schema, roles: Roles) -> None:
+    """Refuse a query that names columns which are not there, or mixes types.
+
+    Raises
+    ------
+    QueryError
+        See ``query.types.check_types``.
+    """
+    known = kinds(schema)
+    for name, column in (("ts", roles.time), ("key", roles.key), ("type", roles.type)):
+        if column is not None:
+            known[name] = known[column]
+    check_types(query, known)
+
+
+class Fitting:
+    """Brings batches to the schema of a query.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        As ``with_text`` gives it.
+    columns : sequence of str
+        Columns that each batch must have.
+    keys, texts : collection of str
+        Of these the keys, and those whose bytes are text.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, columns: Iterable[str], keys: Collection[str], texts: Collection[str]
+    ) -> None:
+        self.columns = tuple(columns)
+        self._keys = keys
+        self._texts = texts
+        self.know(schema)
+
+    def know(self, schema: pa.Schema) -> None:
+        """Take over a wider schema."""
+        self.schema = schema
+        self._types = {name: schema.field(name).type for name in self.columns}
+
+    def wider(self, batch: EventBatch) -> pa.Schema | None:
+        """The schema that holds this batch, too, where the one so far does not.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D002``: a column is missing; ``ACEP-D024``, of a key ``ACEP-D031``: a column has changed its type to
+            one that does not go together with the one before.
+        """
+        changed = {}
+        for name, known in self._types.items():
+            type_ = common_type(known, self._type(batch, name))
+            if type_ is None:
+                raise self._changed(batch, name, f"{known}, and now it is {self._type(batch, name)}")
+            if not type_.equals(known):
+                changed[name] = type_
+        if not changed:
+            return None
+        return pa.schema([(field.name, changed.get(field.name, field.type)) for field in self.schema])
+
+    def fitted(self, batch: EventBatch) -> EventBatch:
+        """The batch in the types of the schema.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D024``, ``ACEP-D031``: a value cannot be held exactly; ``ACEP-D025``: bytes that are not UTF-8.
+        """
+        fields = batch.data.schema
+        if all(plain_type(fields.field(name).type).equals(type_) for name, type_ in self._types.items()):
+            return batch
+        arrays = [
+            self._column(batch, name) if name in self._types else batch.data.column(name) for name in fields.names
+        ]
+        return EventBatch(batch.first_row, batch.ticks, pa.RecordBatch.from_arrays(arrays, names=fields.names))
+
+    def _type(self, batch: EventBatch, name: str) -> pa.DataType:
+        place = batch.data.schema.get_field_index(name)
+        if place < 0:
+            raise missing_column(name, batch.data.schema.names)
+        type_ = plain_type(batch.data.schema.field(place).type)
+        return pa.string() if name in self._texts and is_bytes(type_) else type_
+
+    def _column(self, batch: EventBatch, name: str) -> pa.Array:
+        column, type_ = batch.data.column(name), self._types[name]
+        if pa.types.is_string(type_) and is_bytes(plain_type(column.type)):
+            return decode_bytes(column, name)
+        try:
+            return as_wider(column, type_)
+        except pa.ArrowInvalid as error:
+            raise self._changed(batch, name, f"{type_}, and cannot hold all values exactly: {error}") from error
+
+    def _changed(self, batch: EventBatch, name: str, what: str) -> DataError:
+        role = "key " if name in self._keys else ""
+        return DataError(
+            f"from row {batch.first_row} on: the {role}column {name!r} was of type {what}",
+            code="ACEP-D031" if role else "ACEP-D024",
+            hint="give the column one type in all batches of a stream",
+            row=batch.first_row,
+        )

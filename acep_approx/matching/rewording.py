@@ -1,0 +1,49 @@
+"""What runs hold, in the words of columns that have got wider types."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.matching.event_columns import EventColumns, Kind
+from acep_approx.matching.kernel_vm import NULL
+
+Ints = npt.NDArray[np.int64]
+_PER_UNIT = {"us": 1, "ns": 1000}
+
+
+class Rewording:
+    """From the words of some columns to those of the same columns with wider types.
+
+    Parameters
+    ----------
+    before, after : EventColumns
+        ``after`` knows the constants of the query already.
+    """
+
+    def __init__(self, before: EventColumns, after: EventColumns) -> None:
+        self._texts = after.texts.take_over(before.texts)
+        self._finer = _PER_UNIT[after.unit] // _PER_UNIT[before.unit]
+
+    def words(self, words: Ints, before: Kind, after: Kind) -> Ints:
+        """Words of one kind as words of another; only null, and whole numbers as floats, change their kind.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A whole number cannot be held exactly as a float, or a time in the finer unit.
+        """
+        if before == after and before not in ("text", "time"):
+            return words
+        is_null = words == NULL
+        known = np.where(is_null, 0, words)
+        if after == "float":
+            floats = to_numpy(to_arrow(known).cast(pa.float64()))
+            return np.where(is_null, np.nan, floats).view(np.int64)
+        if before == after == "text":
+            known = self._texts[known] if len(self._texts) else known
+        elif before == after == "time" and self._finer > 1:
+            known = to_numpy(to_arrow(known).cast(pa.timestamp("us")).cast(pa.timestamp("ns")).cast(pa.int64()))
+        return np.where(is_null, NULL, known)
