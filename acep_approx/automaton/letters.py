@@ -47,12 +47,12 @@ class LetterReader:
 
     def __init__(self, letters: tuple[Letter, ...]) -> None:
         self.letters = letters
-        self.conditions = tuple(dict.fromkeys(c for letter in letters for c in letter.conditions))
-        needing = [
-            sum(1 << j for j, letter in enumerate(letters) if condition in letter.conditions)
-            for condition in self.conditions
-        ]
-        self._needing = tuple(np.uint64(bits) for bits in needing)
+        needing: dict[Expression, int] = {}
+        for j, letter in enumerate(letters):
+            for condition in letter.conditions:
+                needing[condition] = needing.get(condition, 0) | 1 << j
+        self.conditions = tuple(needing)
+        self._needing = tuple(np.uint64(bits) for bits in needing.values())
         self.needs_type = any(letter.type is not None for letter in letters)
 
     def masks(self, rows: int, column: Callable[[str], pa.Array]) -> Masks:

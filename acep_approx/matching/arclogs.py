@@ -74,6 +74,7 @@ class ArcLogs:
         self._arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
         self._resets: dict[int, int] = {}  # guarded state -> its reset log
         self._rank = np.zeros(0, np.int64)  # arc -> its place among all arcs
+        self._keys: list[tuple[int, list[tuple[int, list[int], int]]]] = []  # what states are, to put them in order
         self.latest = np.zeros(0, np.int64)
         self.logs = np.zeros(0, np.int64)
         self.arena = np.zeros(0, np.int64)
@@ -154,7 +155,9 @@ class ArcLogs:
     def _in_order(self) -> list[tuple[tuple[int, int, int], int]]:
         """Arcs by errors, then by what they are, not by when they were made: one order in any split of a stream."""
         d = self.determinised
-        key = [(d.err[i], [(s, sorted(guard), e) for (s, guard), e in vector]) for i, vector in enumerate(d.vectors)]
+        for i in range(len(self._keys), len(d)):
+            self._keys.append((d.err[i], [(s, sorted(guard), e) for (s, guard), e in d.vectors[i]]))
+        key = self._keys
         return sorted(self._arcs.items(), key=lambda item: (key[item[0][2]], key[item[0][0]], item[0][1]))
 
     # --- room -----------------------------------------------------------------------------------------------
