@@ -186,6 +186,11 @@ class Matcher:
             return pa.table({})
         return pa.concat_tables([self.pipeline.nothing(), *self.pipeline.finish()])
 
+    @property
+    def types_seen(self) -> set[str]:
+        """Types of the events so far; see ``LetterReader.seen`` for which are left out."""
+        return self.pipeline.preparer.letters.seen if self.pipeline is not None else set()
+
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout."""
         header = {
