@@ -18,6 +18,8 @@ MAX_LETTERS = 64
 MAX_ARCS = 20_000
 MAX_WAYS = 100_000
 """Entries of the skip closure: nodes that can be reached from a state without consuming an event."""
+MAX_WAYS_TO_ONE = 400
+"""Of these from one state to one node: they differ in the negations that they pass."""
 
 
 def compile_automaton(query: QuerySyntax) -> Automaton:
@@ -119,9 +121,12 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automa
     ways = 0
     for source, origin in enumerate(origins):
         ends: list[Final] = []
+        here: dict[int, int] = {}
         for way in reach(graph, origin, query.errors, weight):
             ways += 1
             _refuse_many(query, "ways to go on without an event", ways, MAX_WAYS, "ACEP-Q911")
+            here[way.node] = here.get(way.node, 0) + 1
+            _refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
             if way.node == graph.end and not any(final.guard <= way.guard for final in ends):
                 ends.append(Final(source, way.cost, way.guard, way.skipped))
             for i, move in enumerate(graph.moves[way.node]):

@@ -49,6 +49,8 @@ class Determinised:
         ``(state, class) -> [(label, target), ...]``, one target per label.
     passed : dict
         ``(state, class) -> target``, only where passing breaks a guard; -1 where nothing is left.
+    looked_at : int
+        Arcs that were looked at to make the moves.
     """
 
     def __init__(self, automaton: Automaton, *, cap: int = MAX_DETERMINISED) -> None:
@@ -65,7 +67,7 @@ class Determinised:
         for arc in automaton.arcs:
             move = arc.letter, arc.label, arc.target, arc.cost
             self._outgoing.setdefault((arc.source, arc.guard), []).append(move)
-        self._looked_at = 0  # arcs, so far
+        self.looked_at = 0  # arcs, so far
         self._accepts = {final.state: final.cost for final in reversed(automaton.finals) if not final.guard}
         self._guards = automaton.guards
         self._guards_of: dict[int, list[frozenset[int]]] = {}
@@ -98,14 +100,14 @@ class Determinised:
         the stream asks for.
         """
         most_moves = len(self.bound) + AHEAD
-        most_arcs = self._looked_at + max(ARCS_AHEAD, self._looked_at // 8)
+        most_arcs = self.looked_at + max(ARCS_AHEAD, self.looked_at // 8)
         queue = deque([*origins, *range(len(self))])
         done: set[int] = set()
         while queue:
             state = queue.popleft()
             if state in done:
                 continue
-            if len(self.bound) >= most_moves or self._looked_at >= most_arcs or 2 * len(self) >= self.cap:
+            if len(self.bound) >= most_moves or self.looked_at >= most_arcs or 2 * len(self) >= self.cap:
                 return
             done.add(state)
             for cls in range(len(self.classes)):
@@ -127,7 +129,7 @@ class Determinised:
         most = self.automaton.errors
         for node, err in self.vectors[state]:
             moves = self._outgoing.get(node, ())
-            self._looked_at += len(moves)
+            self.looked_at += len(moves)
             for letter, label, target, cost in moves:
                 total = err + cost
                 if mask >> letter & 1 and total <= most:
