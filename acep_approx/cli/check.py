@@ -10,7 +10,6 @@ from acep_approx.cli import options
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
-    from acep_approx.events.source import Source
     from acep_approx.matching.pipeline import Pipeline
     from acep_approx.matching.planner import Plan
 
@@ -43,25 +42,9 @@ def check(
 
         matcher = compiled.matcher(time=time, key=key, type=type, unit=unit)
         source = open_source(input, format=input_format, on_malformed="skip")  # only columns and types matter here
-        pipeline = matcher.bind(source.schema)
-        lines += _columns(pipeline)
-        _warn_of_types(pipeline, source)
+        lines += _columns(matcher.bind(source.schema))
+        matcher.look_for_types(source)
     typer.echo("\n".join(lines))
-
-
-def _warn_of_types(pipeline: Pipeline, source: Source) -> None:
-    """Warn of types that no event has; reads no further than to where all have been seen."""
-    from acep_approx.matching.unseen import warn_of_unseen_types
-
-    letters, column = pipeline.preparer.letters, pipeline.roles.type
-    if not letters.needs_type or column is None:
-        return
-    for batch in source.batches([column]):
-        letters.notice(batch.column(0))
-        if letters.types <= letters.seen:
-            return
-    if letters.seen:
-        warn_of_unseen_types(pipeline.plan.query, letters.seen)
 
 
 def _sizes(plan: Plan) -> list[str]:
