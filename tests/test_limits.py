@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
@@ -55,11 +56,11 @@ def test_20000_nasty_texts_stay_below_the_limits(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(compiling, "reach", counted)
     dice = random.Random(11)
     outcomes = Counter[str]()
-    for i in range(TEXTS):
-        text = nasty_query(dice)
+    texts = chain(HARD.values(), (nasty_query(dice) for _ in range(TEXTS)))
+    for i, text in enumerate(texts):
         ways["now"] = 0
         try:
-            found = plan(parse(text), dice.choice(("auto", "auto", "runs")))
+            found = plan(parse(text), "auto" if i < len(HARD) else dice.choice(("auto", "auto", "runs")))
         except QueryError as error:
             if isinstance(error, LimitError):
                 assert error.given > error.limit
