@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from acep_approx.api import Query, compile_query
     from acep_approx.budget.budget import Budget
     from acep_approx.budget.history_graph import HistoryGraph
-    from acep_approx.errors import AcepError, DataError, LimitError, QueryError, UnsupportedError, UsageError
+    from acep_approx.errors import (
+        AcepError,
+        DataError,
+        LimitError,
+        QueryError,
+        UnseenTypeWarning,
+        UnsupportedError,
+        UsageError,
+    )
     from acep_approx.matching.matcher import Matcher
     from acep_approx.matching.matches import Match, Matches
     from acep_approx.query.builder import absent, either, event, seq
@@ -36,6 +44,7 @@ __all__ = [
     "Matches",
     "Query",
     "QueryError",
+    "UnseenTypeWarning",
     "UnsupportedError",
     "UsageError",
     "absent",
@@ -48,7 +57,8 @@ __all__ = [
 _HOME = {
     **dict.fromkeys(("Query", "compile_query"), "acep_approx.api"),
     **dict.fromkeys(
-        ("AcepError", "DataError", "LimitError", "QueryError", "UnsupportedError", "UsageError"), "acep_approx.errors"
+        ("AcepError", "DataError", "LimitError", "QueryError", "UnseenTypeWarning", "UnsupportedError", "UsageError"),
+        "acep_approx.errors",
     ),
     **dict.fromkeys(("Match", "Matches"), "acep_approx.matching.matches"),
     "Budget": "acep_approx.budget.budget",

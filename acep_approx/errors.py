@@ -170,3 +170,7 @@ class DataError(AcepError):
     def __init__(self, message: str, *, code: str, hint: str | None = None, row: int | None = None) -> None:
         super().__init__(message, code=code, hint=hint)
         self.row = row
+
+
+class UnseenTypeWarning(UserWarning):
+    """A query names a type that no event of the whole input had: it may be spelled otherwise there."""

@@ -31,7 +31,6 @@ from acep_approx.budget.shedder import RESERVE_EVENTS, RESERVE_SHARE
 from acep_approx.budget.trace import Tracer
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.planner import Plan
-from acep_approx.matching.run_tables import places
 from acep_approx.matching.shedding import Allowance, Shedding, Worth
 from experiments import shed_clairvoyant, shed_comparators, shed_future, shed_metrics
 from experiments.shed_workloads import QUERIES, REAL, Workload, load, workloads
@@ -141,7 +140,7 @@ def _knowing(workload: Workload, plan: Plan, exact: shed_metrics.Exact) -> Worth
     meets = shed_future.meets(pipeline, plan.registers, workload.test, trie)
     kept = shed_clairvoyant.clairvoyant(exact.answer, trie, meets)
     ticks = workload.test.column("ts").cast(pa.int64()).to_numpy()
-    pools = len(places(plan.registers))
+    pools = len(plan.registers.places)
     ones, none = np.ones(pools), [()] * pools
     paths = shed_future.paths(kept, trie, plan.registers, ticks)
     return Worth(none, 1, (), ones, ones.copy(), np.zeros(pools), none, paths=paths)

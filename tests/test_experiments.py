@@ -99,3 +99,13 @@ def test_backtracking_finds_what_the_oracle_finds(predicate: str, strategy: str,
         assert backtrack(pa.Table.from_pylist(rows), query).matches == len(apart(query, rows, matches)), rows
         found += len(matches)
     assert found > 0
+
+
+@pytest.mark.slow
+def test_bench_compile_prints_the_slowest_and_the_largest(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "experiments.bench_compile", "--quick", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for title in ("the slowest", "the largest"):
+        assert title in done.stdout
+    assert {"seconds.csv", "memory.csv"} <= {path.name for path in tmp_path.iterdir()}

@@ -109,7 +109,7 @@ def test_other_columns_of_the_events_are_told_by_name() -> None:
     matcher = query.matcher()
     matcher.push([{"ts": 1, "type": "A", "x": 1, "k": 1}])
     with pytest.raises(AcepError) as error:
-        query.from_state(matcher.state_bytes()).push([{"ts": 2, "type": "B", "k": 1}])
+        query.from_state(matcher.state_bytes()).push(pa.table({"ts": [2], "type": ["B"], "k": [1]}))
     assert error.value.code == "ACEP-D002"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from acep_approx.automaton.automaton import Arc, Automaton, Final, Letter
@@ -16,7 +15,11 @@ from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import Atom, Expression, QuerySyntax
 
 MAX_LETTERS = 64
-MAX_ARCS = 200_000
+MAX_ARCS = 20_000
+MAX_WAYS = 100_000
+"""Entries of the skip closure: nodes that can be reached from a state without consuming an event."""
+MAX_WAYS_TO_ONE = 400
+"""Of these from one state to one node: they differ in the negations that they pass."""
 
 
 def compile_automaton(query: QuerySyntax) -> Automaton:
@@ -37,7 +40,7 @@ def compile_automaton(query: QuerySyntax) -> Automaton:
     Raises
     ------
     LimitError
-        More than ``MAX_LETTERS`` distinct letters or ``MAX_ARCS`` arcs.
+        More than ``MAX_LETTERS`` distinct letters, ``MAX_ARCS`` arcs or ``MAX_WAYS`` entries of the closure.
 
     Complexity: O(states x moves that k skips can reach).
 
@@ -61,11 +64,28 @@ class _Letters:
     query: QuerySyntax
     letters: dict[Letter, int] = field(default_factory=dict)
     negated: frozenset[str] = frozenset()
+    conditions: dict[str, list[Expression]] = field(default_factory=dict)
+    dynamic: set[str] = field(default_factory=set)
+    known: dict[tuple[str | None, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for definition in self.query.definitions:
+            self.conditions.setdefault(definition.letter, []).append(definition.condition)
+        for predicate in self.query.predicates:
+            if is_static(predicate):
+                (variable,) = variables(predicate)
+                self.conditions.setdefault(variable, []).append(unbound(predicate))
+            else:
+                self.dynamic |= variables(predicate)
 
     def index(self, atom: Atom) -> int:
-        dynamic = any(not is_static(p) and atom.variable in variables(p) for p in self.query.predicates)
-        negated = atom.variable if dynamic and atom.variable in self.negated else None
-        letter = Letter(atom.type, tuple(self._conditions(atom.variable)), negated)
+        if (atom.type, atom.variable) not in self.known:
+            self.known[atom.type, atom.variable] = self._number(atom)
+        return self.known[atom.type, atom.variable]
+
+    def _number(self, atom: Atom) -> int:
+        negated = atom.variable if atom.variable in self.dynamic & self.negated else None
+        letter = Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
         index = self.letters.setdefault(letter, len(self.letters))
         if index >= MAX_LETTERS:
             raise LimitError(
@@ -79,14 +99,6 @@ class _Letters:
                 end=atom.span[1],
             )
         return index
-
-    def _conditions(self, variable: str) -> Iterator[Expression]:
-        for definition in self.query.definitions:
-            if definition.letter == variable:
-                yield definition.condition
-        for predicate in self.query.predicates:
-            if is_static(predicate) and variable in variables(predicate):
-                yield unbound(predicate)
 
 
 def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automaton:
@@ -106,11 +118,17 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automa
     origins = [graph.start, *(graph.moves[node][i].target for node, i, _ in moves)]
     arcs: list[Arc] = []
     finals: list[Final] = []
+    ways = 0
     for source, origin in enumerate(origins):
+        ends: list[Final] = []
+        here: dict[int, int] = {}
         for way in reach(graph, origin, query.errors, weight):
-            final = Final(source, way.cost, way.guard, way.skipped)
-            if way.node == graph.end and not any(f.state == source and f.guard <= way.guard for f in finals):
-                finals.append(final)
+            ways += 1
+            _refuse_many(query, "ways to go on without an event", ways, MAX_WAYS, "ACEP-Q911")
+            here[way.node] = here.get(way.node, 0) + 1
+            _refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
+            if way.node == graph.end and not any(final.guard <= way.guard for final in ends):
+                ends.append(Final(source, way.cost, way.guard, way.skipped))
             for i, move in enumerate(graph.moves[way.node]):
                 if move.atom:
                     label = labels["" if query.is_regex else move.atom.variable]
@@ -118,13 +136,21 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automa
                     again = takes and bool(way.again & graph.inside[move.target])
                     letter = book.index(move.atom)
                     arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again))
-        if len(arcs) > MAX_ARCS:
-            raise LimitError(
-                f"the automaton of this pattern has more than {MAX_ARCS} arcs",
-                code="ACEP-Q904",
-                given=len(arcs),
-                limit=MAX_ARCS,
-                hint="use smaller repeats, fewer optional parts or a smaller k",
-            )
+                    _refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
+        finals += ends
     names = ("start", *(atom.variable for _, _, atom in moves))
     return Automaton(len(origins), query.errors, tuple(book.letters), tuple(labels), tuple(arcs), tuple(finals), names)
+
+
+def _refuse_many(query: QuerySyntax, what: str, given: int, limit: int, code: str) -> None:
+    if given > limit:
+        raise LimitError(
+            f"the automaton of this pattern has more than {limit:,} {what}",
+            code=code,
+            given=given,
+            limit=limit,
+            hint="use smaller repeats, fewer optional parts or a smaller k",
+            text=query.text,
+            start=query.pattern.span[0] if query.text else 0,
+            end=query.pattern.span[1] if query.text else 0,
+        )

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from acep_approx.automaton.automaton import START, Arc, Automaton
+from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.errors import LimitError
 
 MAX_DETERMINISED = 20_000
 AHEAD = 20_000
 """Moves made ahead in one go; beyond, moves are made only when the stream asks for them."""
+ARCS_AHEAD = 50_000
+"""Arcs looked at for them in one go, or an eighth of all before: wide states have few moves made ahead."""
 
 Node = tuple[int, frozenset[int]]
 Vector = tuple[tuple[Node, int], ...]
@@ -47,6 +49,8 @@ class Determinised:
         ``(state, class) -> [(label, target), ...]``, one target per label.
     passed : dict
         ``(state, class) -> target``, only where passing breaks a guard; -1 where nothing is left.
+    looked_at : int
+        Arcs that were looked at to make the moves.
     """
 
     def __init__(self, automaton: Automaton, *, cap: int = MAX_DETERMINISED) -> None:
@@ -59,15 +63,20 @@ class Determinised:
         self.passed: dict[tuple[int, int], int] = {}
         self.vectors: list[Vector] = []
         self._numbers: dict[Vector, int] = {}
-        self._outgoing: dict[Node, list[Arc]] = {}
+        self._outgoing: dict[Node, list[tuple[int, int, int, int]]] = {}
         for arc in automaton.arcs:
-            self._outgoing.setdefault((arc.source, arc.guard), []).append(arc)
+            move = arc.letter, arc.label, arc.target, arc.cost
+            self._outgoing.setdefault((arc.source, arc.guard), []).append(move)
+        self.looked_at = 0  # arcs, so far
         self._accepts = {final.state: final.cost for final in reversed(automaton.finals) if not final.guard}
         self._guards = automaton.guards
         self._guards_of: dict[int, list[frozenset[int]]] = {}
         for state, guard in self._outgoing:
             if guard:
                 self._guards_of.setdefault(state, []).append(guard)
+        nodes = {*self._outgoing, *((state, NO_GUARD) for state in range(automaton.size))}
+        in_order = sorted(nodes, key=lambda node: (node[0], sorted(node[1])))
+        self._place = {node: place for place, node in enumerate(in_order)}
         self.add_vector((((START, NO_GUARD), 0),))
 
     def __len__(self) -> int:
@@ -76,21 +85,29 @@ class Determinised:
     def add_classes(self, masks: Sequence[int]) -> None:
         """Take notice of more event classes; explores what they lead to."""
         self.classes.extend(masks)
-        self.explore(START)
+        self._explore([START])
 
-    def explore(self, origin: int) -> None:
-        """Make the moves of ``origin`` over all classes, then some ahead of what the stream asks for.
+    def make(self, states: Sequence[int], cls: int) -> None:
+        """Make the moves of ``states`` over ``cls``, which the stream asks for, and some ahead."""
+        for state in states:
+            self._resolve(state, cls)
+        self._explore(states)
 
-        Stops after ``AHEAD`` new moves, or when half the cap is used: the other half is for what the stream asks for.
+    def _explore(self, origins: Sequence[int]) -> None:
+        """Make moves over all classes ahead of what the stream asks for, those of ``origins`` first.
+
+        Stops after ``AHEAD`` new moves or ``ARCS_AHEAD`` arcs, or when half the cap is used: the other half is for what
+        the stream asks for.
         """
-        known = len(self.bound)
-        queue = deque([origin, *range(len(self))])
+        most_moves = len(self.bound) + AHEAD
+        most_arcs = self.looked_at + max(ARCS_AHEAD, self.looked_at // 8)
+        queue = deque([*origins, *range(len(self))])
         done: set[int] = set()
         while queue:
             state = queue.popleft()
             if state in done:
                 continue
-            if done and (len(self.bound) - known >= AHEAD or 2 * len(self) >= self.cap):
+            if len(self.bound) >= most_moves or self.looked_at >= most_arcs or 2 * len(self) >= self.cap:
                 return
             done.add(state)
             for cls in range(len(self.classes)):
@@ -109,17 +126,23 @@ class Determinised:
 
     def _bind(self, state: int, mask: int) -> list[tuple[int, int]]:
         best: dict[int, dict[int, int]] = {}
+        most = self.automaton.errors
         for node, err in self.vectors[state]:
-            for arc in self._outgoing.get(node, ()):
-                total = err + arc.cost
-                if mask >> arc.letter & 1 and total <= self.automaton.errors:
-                    reached = best.setdefault(arc.label, {})
-                    reached[arc.target] = min(total, reached.get(arc.target, total))
+            moves = self._outgoing.get(node, ())
+            self.looked_at += len(moves)
+            for letter, label, target, cost in moves:
+                total = err + cost
+                if mask >> letter & 1 and total <= most:
+                    reached = best.setdefault(label, {})
+                    if total < reached.get(target, most + 1):
+                        reached[target] = total
         return [(label, self.add_vector(self._vector(reached))) for label, reached in sorted(best.items())]
 
     def _pass(self, state: int, mask: int) -> int | None:
         """The state after an event of ``mask`` passes unbound; None where it changes nothing."""
         broken = {letter for letter in self._guards if mask >> letter & 1}
+        if not broken:
+            return None
         left = tuple((node, err) for node, err in self.vectors[state] if not node[1] & broken)
         if len(left) == len(self.vectors[state]):
             return None
@@ -130,7 +153,7 @@ class Determinised:
         nodes = {(s, NO_GUARD): e for s, e in reached.items()}
         for s, e in reached.items():
             nodes.update({(s, guard): e for guard in self._guards_of.get(s, ())})
-        return tuple(sorted(nodes.items(), key=lambda item: (item[0][0], sorted(item[0][1]))))
+        return tuple(sorted(nodes.items(), key=lambda item: self._place[item[0]]))
 
     def add_vector(self, vector: Vector) -> int:
         """Number of the state with this vector; made if it is new."""
@@ -147,7 +170,7 @@ class Determinised:
         self._numbers[vector] = number = len(self.vectors)
         self.vectors.append(vector)
         self.continues.append(
-            any(e + arc.cost <= self.automaton.errors for node, e in vector for arc in self._outgoing.get(node, ()))
+            any(e + cost <= self.automaton.errors for node, e in vector for *_, cost in self._outgoing.get(node, ()))
         )
         totals = [e + self._accepts[s] for (s, guard), e in vector if not guard and s in self._accepts and s != START]
         least = min(totals, default=self.automaton.errors + 1)

@@ -56,7 +56,7 @@ def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
     changed = True
     while changed:
         changed = False
-        for step in automaton.steps:
+        for step in reversed(automaton.steps):  # mostly one round
             before = dict(wishes[step.source])
             for register, better in wishes[step.target].items():
                 if needed_before(register, step.binding):

@@ -16,6 +16,8 @@ from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Expression
 
 Masks = npt.NDArray[np.uint64]
+MOST_SEEN = 1000
+"""Types beyond which only those that a query names are noted."""
 
 
 def unbound(condition: Expression) -> Expression:
@@ -39,6 +41,14 @@ class LetterReader:
     letters : tuple of Letter
         At most 64.
 
+    Attributes
+    ----------
+    types : frozenset of str
+        What the letters ask for.
+    seen : set of str
+        Types of the events so far, until all of ``types`` have been seen; no more than ``MOST_SEEN`` others, and those
+        of one batch.
+
     Notes
     -----
     A condition that is NULL on an event does not hold (SQL's WHERE). An event without type satisfies only letters
@@ -47,13 +57,15 @@ class LetterReader:
 
     def __init__(self, letters: tuple[Letter, ...]) -> None:
         self.letters = letters
-        self.conditions = tuple(dict.fromkeys(c for letter in letters for c in letter.conditions))
-        needing = [
-            sum(1 << j for j, letter in enumerate(letters) if condition in letter.conditions)
-            for condition in self.conditions
-        ]
-        self._needing = tuple(np.uint64(bits) for bits in needing)
-        self.needs_type = any(letter.type is not None for letter in letters)
+        needing: dict[Expression, int] = {}
+        for j, letter in enumerate(letters):
+            for condition in letter.conditions:
+                needing[condition] = needing.get(condition, 0) | 1 << j
+        self.conditions = tuple(needing)
+        self._needing = tuple(np.uint64(bits) for bits in needing.values())
+        self.types = frozenset(letter.type for letter in letters if letter.type is not None)
+        self.seen: set[str] = set()
+        self.needs_type = bool(self.types)
 
     def masks(self, rows: int, column: Callable[[str], pa.Array]) -> Masks:
         """Letter masks of a batch.
@@ -81,13 +93,31 @@ class LetterReader:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
     def _by_type(self, types: pa.Array) -> Masks:
-        if not pa.types.is_dictionary(types.type):
-            types = pc.dictionary_encode(types)
-        names = types.dictionary.to_pylist()
+        names, codes = _encoded(types)
         per_name = [self._mask_of(None if name is None else str(name)) for name in names]
         table: Masks = np.array([*per_name, self._mask_of(None)], dtype=np.uint64)
-        codes: npt.NDArray[np.int64] = pc.fill_null(types.indices, len(names)).to_numpy(zero_copy_only=False)
+        if not self.types <= self.seen:
+            self._notice(names, codes)
         return table[codes]
+
+    def notice(self, types: pa.Array) -> None:
+        """Note the types of some events in ``seen``, and nothing else."""
+        names, codes = _encoded(types)
+        self._notice(names, codes)
+
+    def _notice(self, names: list[object], codes: npt.NDArray[np.int64]) -> None:
+        """Note which types occur; a dictionary may hold others."""
+        occurs = np.bincount(codes, minlength=len(names))[: len(names)] > 0
+        found = {str(names[i]) for i in np.flatnonzero(occurs) if names[i] is not None}
+        self.seen |= found if len(self.seen) < MOST_SEEN else found & self.types
+
+
+def _encoded(types: pa.Array) -> tuple[list[object], npt.NDArray[np.int64]]:
+    """Distinct values, and per event the place of its own; behind the last where it has none."""
+    if not pa.types.is_dictionary(types.type):
+        types = pc.dictionary_encode(types)
+    names = types.dictionary.to_pylist()
+    return names, pc.fill_null(types.indices, len(names)).to_numpy(zero_copy_only=False)
 
 
 def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> npt.NDArray[np.bool_]:

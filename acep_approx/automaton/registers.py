@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
-from acep_approx.automaton.compile import MAX_LETTERS
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved, checks_of, held, needed_before
 from acep_approx.errors import LimitError, UnsupportedError
 from acep_approx.query.syntax import QuerySyntax
 
 MAX_STATES = 4096
+MAX_MOVES = 100_000
+"""Entries of the table of moves: for each step out of a state and number of errors one, and one per value moved."""
 ROW = Register("row", "")
 NOTHING: frozenset[str] = frozenset()
 
@@ -58,6 +60,7 @@ class RegisterAutomaton:
     """States, steps and liveness for one query.
 
     ``letters`` are those of the automaton, and more where a condition on one event is for one arc (``a[1].x > 3``).
+    ``places`` are the states and errors that can be reached, the start first.
     ``final_checks[state]`` are tested when a match ends there. ``filters`` are conditions that complete matches are
     tested with; ``late_guards`` the letters of negations that only complete matches can be tested with.
     """
@@ -69,6 +72,7 @@ class RegisterAutomaton:
     steps: list[Step] = field(default_factory=list)
     live: list[tuple[Register, ...]] = field(default_factory=list)
     final_checks: list[tuple[Resolved, ...]] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
     filters: tuple[Condition, ...] = ()
     late_guards: frozenset[int] = frozenset()
 
@@ -79,6 +83,14 @@ class RegisterAutomaton:
         for number, final in enumerate(self.automaton.finals):
             by_position.setdefault(final.state, []).append(number)
         return [by_position.get(state.position, []) for state in self.states]
+
+    @cached_property
+    def steps_from(self) -> list[list[int]]:
+        """Per state the numbers of the steps that leave it."""
+        found: list[list[int]] = [[] for _ in self.states]
+        for number, step in enumerate(self.steps):
+            found[step.source].append(number)
+        return found
 
     @property
     def has_late_ends(self) -> bool:
@@ -115,11 +127,12 @@ def compile_registers(query: QuerySyntax, automaton: Automaton) -> RegisterAutom
     Raises
     ------
     LimitError
-        More than ``MAX_STATES`` states: too many variables that may or may not be bound.
+        More than ``MAX_STATES`` states or ``MAX_ARCS`` arcs (too many variables that may or may not be bound), or
+        ``MAX_MOVES`` moves.
     UnsupportedError
         skip_till_next_match with a condition that compares every pair of two sets of events.
 
-    Complexity: O(states x arcs x conditions).
+    Complexity: O(arcs between states x conditions on their variables).
     """
     return _Compiler(query, automaton).compile()
 
@@ -133,6 +146,11 @@ class _Compiler:
         self.leaving: list[list[int]] = [[] for _ in range(automaton.size)]
         for number, arc in enumerate(automaton.arcs):
             self.leaving[arc.source].append(number)
+        # per variable the conditions that an event of it can decide
+        self.touched = {
+            name: [c for c in self.conditions if name in c.names or c.whole]
+            for name in (*automaton.variables, "")
+        }
         self.to_come = self._variables_to_come()
         self.relevant = self._relevant_variables()
         self.is_taken = {arc.source for arc in automaton.arcs if arc.again and arc.cost == 0}
@@ -147,21 +165,33 @@ class _Compiler:
             for arc in self.leaving[state.position]:
                 step = self._step(source, state, arc, number, result)
                 result.steps.append(step)
+                if len(result.steps) > MAX_ARCS:
+                    raise self._too_many("arcs", len(result.steps), MAX_ARCS)
         result.final_checks = [self._final_checks(state) for state in result.states]
         result.filters = tuple(self.filters)
         result.live = _liveness(result)
+        result.places = _places(result)
         return result
 
     def _variables_to_come(self) -> list[frozenset[str]]:
-        """Per position the variables that can still be bound."""
+        """Per position the variables that can still be bound, of those of which conditions need all events."""
+        asked: frozenset[str] = NOTHING.union(*(condition.whole for condition in self.conditions))
         found = [NOTHING] * self.automaton.size
-        while True:
-            new = list(found)
-            for arc in self.automaton.arcs:
-                new[arc.source] |= found[arc.target] | {self._variable(arc)}
-            if new == found:
-                return found
-            found = new
+        for arc in self.automaton.arcs:
+            found[arc.source] |= asked & {self._variable(arc)}
+        return self._carried_back(found)
+
+    def _carried_back(self, found: list[frozenset[str]]) -> list[frozenset[str]]:
+        """Per position what holds there or at any position that can come after it."""
+        backward = sorted(self.automaton.arcs, key=lambda arc: arc.source, reverse=True)  # mostly one round
+        changed = True
+        while changed:
+            changed = False
+            for arc in backward:
+                if not found[arc.target] <= found[arc.source]:
+                    found[arc.source] |= found[arc.target]
+                    changed = True
+        return found
 
     def _relevant_variables(self) -> list[frozenset[str]]:
         """Per position the variables that conditions to be tested later name."""
@@ -171,16 +201,10 @@ class _Compiler:
                 if condition.whole & self.to_come[final.state]:
                     found[final.state] |= condition.names
         for arc in self.automaton.arcs:
-            for condition in self.conditions:
+            for condition in self.touched[self._variable(arc)]:
                 if self._variable(arc) in condition.names or condition.whole & self.to_come[arc.source]:
                     found[arc.source] |= condition.names
-        while True:
-            new = list(found)
-            for arc in self.automaton.arcs:
-                new[arc.source] |= found[arc.target]
-            if new == found:
-                return found
-            found = new
+        return self._carried_back(found)
 
     def _variable(self, arc: Arc) -> str:
         return self.automaton.variables[arc.label] if self.automaton.variables else ""
@@ -194,14 +218,7 @@ class _Compiler:
         target = State(arc.target, (state.bound | {variable}) & self.relevant[arc.target])
         if target not in numbers:
             if len(numbers) >= MAX_STATES:
-                raise LimitError(
-                    f"the conditions of this query need more than {MAX_STATES} states",
-                    code="ACEP-Q905",
-                    given=len(numbers) + 1,
-                    limit=MAX_STATES,
-                    hint="fewer of the variables that conditions name may be missing or optional: lower ERRORS",
-                    text=self.query.text,
-                )
+                raise self._too_many("states", len(numbers) + 1, MAX_STATES)
             numbers[target] = len(result.states)
             result.states.append(target)
         free = arc.cost == 0
@@ -215,6 +232,16 @@ class _Compiler:
             checks=tuple(checks),
             guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
             inhibits=free and (arc.again or arc.source not in self.is_taken) and arc.source != START,
+        )
+
+    def _too_many(self, what: str, given: int, limit: int) -> LimitError:
+        return LimitError(
+            f"the conditions of this query need more than {limit:,} {what}",
+            code="ACEP-Q905",
+            given=given,
+            limit=limit,
+            hint="fewer of the variables that conditions name may be missing or optional: lower ERRORS",
+            text=self.query.text,
         )
 
     @staticmethod
@@ -233,7 +260,7 @@ class _Compiler:
         """What must hold when ``arc`` binds an event; what registers cannot decide goes to the filters."""
         found: list[Resolved] = []
         bound = state.bound | {str(binding.variable)}
-        for condition in self.conditions:
+        for condition in self.touched[str(binding.variable)]:
             before = condition.is_decided(state.bound, self.to_come[arc.source])
             after = condition.is_decided(bound, self.to_come[arc.target])
             if not after or (before and not self._matters(condition, binding)):
@@ -298,12 +325,40 @@ def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
     changed = True
     while changed:
         changed = False
-        for step in result.steps:
+        for step in reversed(result.steps):  # mostly one round
             wanted = {r for r in live[step.target] if needed_before(r, step.binding)}
             if not wanted <= live[step.source]:
                 live[step.source] |= wanted
                 changed = True
     return [tuple(sorted(registers, key=repr)) for registers in live]
+
+
+def _places(result: RegisterAutomaton) -> list[tuple[int, int]]:
+    """States and errors that can be reached, in the order in which they are."""
+    arcs, k = result.automaton.arcs, result.automaton.errors
+    order = [(START, 0)]
+    known = set(order)
+    moves = 0
+    for state, errors in order:  # grows while it runs
+        for number in result.steps_from[state]:
+            step = result.steps[number]
+            target = step.target, errors + arcs[step.arc].cost
+            if target[1] > k:
+                continue
+            moves += 1 + len(result.live[step.target])
+            if moves > MAX_MOVES:
+                raise LimitError(
+                    f"the moves of the runs need more than {MAX_MOVES:,} entries of a table",
+                    code="ACEP-Q912",
+                    given=moves,
+                    limit=MAX_MOVES,
+                    hint="use a smaller k, smaller repeats, or conditions across fewer events",
+                    text=result.query.text,
+                )
+            if target not in known:
+                known.add(target)
+                order.append(target)
+    return order
 
 
 def _reads_before(value: Held, binding: Binding) -> bool:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.budget.trace import AHEAD, PACE_NAME, register_names
 from acep_approx.errors import UsageError
-from acep_approx.matching.run_tables import places
 from acep_approx.matching.shedding import Feature, Worth
 from history.trace import KEY
 from history.values import fit_values
@@ -119,7 +118,7 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: F
     """
     names = register_names(automaton)
     features = []
-    for (state, _), place in zip(places(automaton), scheme.places, strict=True):
+    for (state, _), place in zip(automaton.places, scheme.places, strict=True):
         columns = {names[r]: number for number, r in enumerate(automaton.live[state]) if r in names}
         features.append([_feature(feature, columns, automaton, state) for feature in place.features])
     return Worth(
@@ -138,7 +137,7 @@ def covering(automaton: RegisterAutomaton) -> list[list[int]]:
 
     A repetition leads back as well; what has yet to come again that far stands for nothing.
     """
-    pools = places(automaton)
+    pools = automaton.places
     arcs = automaton.automaton.arcs
     number = {pool: n for n, pool in enumerate(pools)}
     after = [
@@ -186,7 +185,7 @@ def measured_overlaps(graph: Graph) -> Floats:
 
 def depths(automaton: RegisterAutomaton) -> npt.NDArray[np.int64]:
     """Per place the fewest arcs that lead there: how far its runs have come."""
-    pools = places(automaton)
+    pools = automaton.places
     arcs = automaton.automaton.arcs
     depth = {pools[0]: 0}
     for state, errors in pools:  # breadth first, as they are numbered

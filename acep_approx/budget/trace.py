@@ -25,7 +25,7 @@ from acep_approx.matching.kernel_vm import NULL
 from acep_approx.matching.pipeline import Pipeline, Progress
 from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.programs import register_kind
-from acep_approx.matching.run_tables import RunTables, places
+from acep_approx.matching.run_tables import RunTables
 from acep_approx.matching.runs import Runs
 from acep_approx.matching.traced import PACE, POOL, REGISTERS, SLOT, START, TICK, Hindsight
 from history.trace import Trace
@@ -47,7 +47,7 @@ def register_names(automaton: RegisterAutomaton) -> dict[Register, str]:
 
 def reachable(automaton: RegisterAutomaton) -> list[tuple[Register, ...]]:
     """The live registers of each place."""
-    return [automaton.live[state] for state, _ in places(automaton)]
+    return [automaton.live[state] for state, _ in automaton.places]
 
 
 def _apart(names: list[str]) -> tuple[str, ...]:

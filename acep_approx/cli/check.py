@@ -41,8 +41,9 @@ def check(
         from acep_approx.events.source import open_source
 
         matcher = compiled.matcher(time=time, key=key, type=type, unit=unit)
-        source = open_source(input, format=input_format, on_malformed="skip")  # only the columns matter here
+        source = open_source(input, format=input_format, on_malformed="skip")  # only columns and types matter here
         lines += _columns(matcher.bind(source.schema))
+        matcher.look_for_types(source)
     typer.echo("\n".join(lines))
 
 

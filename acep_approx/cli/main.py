@@ -19,7 +19,7 @@ from acep_approx.cli.explain import explain
 from acep_approx.cli.package import package
 from acep_approx.cli.replay import replay
 from acep_approx.cli.run import run
-from acep_approx.cli.terminal import said, say, show_error
+from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.cli.train import train
 from acep_approx.cli.tune import tune
 from acep_approx.cli.why import why
@@ -40,7 +40,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            with said("acep_approx.outfile"):
+            with said("acep_approx.outfile"), warnings_in_words():
                 return super().invoke(ctx)
         except BrokenPipeError as error:  # the reader of our output, e.g. `head`, has had enough: no failure
             _mute_stdout()

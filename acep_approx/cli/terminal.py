@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from acep_approx.errors import UsageError
+from acep_approx.errors import UnseenTypeWarning, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +46,23 @@ def show_error(text: str) -> None:
     from rich.text import Text
 
     words().print(Text.assemble(("error", "bold red"), " ", text))
+
+
+@contextmanager
+def warnings_in_words() -> Iterator[None]:
+    """Print our own warnings on stderr like errors, without a place in the code; others as Python does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UnseenTypeWarning)
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, UnseenTypeWarning):
+                words().print(f"warning {message}")
+            else:
+                show_others(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def amount(number: int, thing: str) -> str:

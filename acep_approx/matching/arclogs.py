@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.automaton.automaton import Automaton
+from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.matching import kernel_arclog, kernel_count, kernel_enumerate
 from acep_approx.matching.arrays import extended, places
@@ -52,6 +54,20 @@ class Listed:
     label: Ints
 
 
+@dataclass
+class _Made:
+    """The moves over one class of events that were made so far.
+
+    ``known``: states whose moves these are; ``state`` and ``arc``: the moves; ``passes``: (state, arc, reset log) of
+    events that pass and break a guard, by state.
+    """
+
+    known: list[int] = field(default_factory=list)
+    state: list[int] = field(default_factory=list)
+    arc: list[int] = field(default_factory=list)
+    passes: list[tuple[int, int, int]] = field(default_factory=list)
+
+
 class ArcLogs:
     """Keeps what is needed to list all matches, for all keys.
 
@@ -75,6 +91,9 @@ class ArcLogs:
         self._arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
         self._resets: dict[int, int] = {}  # guarded state -> its reset log
         self._rank = np.zeros(0, np.int64)  # arc -> its place among all arcs
+        self._in_order: list[tuple[int, list[tuple[int, list[int], int]], int]] = []  # states by errors, then content
+        self._made: dict[int, _Made] = {}  # per class the moves that are in the tables
+        self._built = 0  # how many they are
         self.latest = np.zeros(0, np.int64)
         self.logs = np.zeros(0, np.int64)
         self.arena = np.zeros(0, np.int64)
@@ -94,69 +113,83 @@ class ArcLogs:
         return self._arcs.setdefault((source, label, target), len(self._arcs) + len(self._resets))
 
     def _build(self) -> None:
-        """Flatten the determinised automaton; arcs and states keep their numbers for ever."""
-        d = self.determinised
-        bound: list[list[tuple[int, int]]] = []  # per class (state, arc); arc NOT_MADE where the move is unknown
-        passes: list[list[tuple[int, int, int]]] = []
-        for c in range(len(d.classes)):
-            here: list[tuple[int, int]] = []
-            gone: list[tuple[int, int, int]] = []
-            for state in range(len(d)):
-                moves = d.bound.get((state, c))
-                if moves is None:
-                    here.append((state, NOT_MADE))
-                else:
-                    here.extend((state, self._arc(state, label, target)) for label, target in moves)
-                if (state, c) in d.passed:
-                    left = d.passed[state, c]
-                    reset = self._resets.setdefault(state, len(self._arcs) + len(self._resets))
-                    gone.append((state, self._arc(state, -1, left) if left >= 0 else -1, reset))
-            bound.append(here)
-            passes.append(gone)
-        self._flatten(bound, passes)
-        self._pending = np.zeros(2 * max(len(b) + len(p) for b, p in zip(bound, passes, strict=True)), np.int64)
+        """Flatten the determinised automaton; arcs and states keep their numbers for ever.
 
-    def _flatten(self, bound: list[list[tuple[int, int]]], passes: list[list[tuple[int, int, int]]]) -> None:
+        Complexity: O(new moves x log states) in Python, O(states x classes) in numpy.
+        """
         d = self.determinised
-        logs = len(self._arcs) + len(self._resets)
-        arcs = np.zeros((logs, 5), np.int64)  # source, target, label, err of a match that ends here, keeps a log
-        into: list[list[int]] = [[] for _ in range(len(d))]
-        self._rank = np.zeros(logs, np.int64)
-        for rank, ((source, label, target), arc) in enumerate(self._in_order()):
-            self._rank[arc] = rank
-            keeps = d.continues[target]
-            arcs[arc] = source, target, label, d.err[target] if label >= 0 else -1, keeps
-            if keeps:
-                into[target].append(arc)
-        sources: list[list[tuple[int, int, int]]] = []
-        moves: list[int] = []
-        for here in bound:
-            here.sort(key=lambda item: self._rank[item[1]] if item[1] != NOT_MADE else -1)  # hits come in this order
-            known = [(state, len(moves) + i, NOT_MADE if arc == NOT_MADE else 1) for i, (state, arc) in enumerate(here)]
-            sources.append(known)
-            moves.extend(arc for _, arc in here)
-        reset = [self._resets.get(state, -1) for state in range(len(d))]
-        parts = [
-            _first(sources),
-            [x for here in sources for item in here for x in item],
-            moves,
-            _first(passes),
-            [x for gone in passes for item in gone for x in item],
-            arcs.ravel().tolist(),
-            _first(into),
-            [arc for arcs_into in into for arc in arcs_into],
+        for (state, c), moves in islice(d.bound.items(), self._built, None):
+            made = self._made.setdefault(c, _Made())
+            made.known.append(state)
+            made.state += [state] * len(moves)
+            made.arc += [self._arc(state, label, target) for label, target in moves]
+            if (state, c) in d.passed:
+                left = d.passed[state, c]
+                reset = self._resets.setdefault(state, len(self._arcs) + len(self._resets))
+                insort(made.passes, (state, self._arc(state, -1, left) if left >= 0 else -1, reset))
+        self._built = len(d.bound)
+        for state in range(len(self._in_order), len(d)):
+            insort(self._in_order, (d.err[state], [(s, sorted(guard), e) for (s, guard), e in d.vectors[state]], state))
+        self._flatten([self._made.setdefault(c, _Made()) for c in range(len(d.classes))])
+
+    def _flatten(self, classes: list[_Made]) -> None:
+        d = self.determinised
+        arcs, into = self._arc_tables()
+        counts, parts, moves = [], [], []
+        first = 0
+        for made in classes:
+            unmade = np.ones(len(d), np.bool_)
+            unmade[made.known] = False
+            unknown = np.flatnonzero(unmade)
+            arc = np.array(made.arc, np.int64)
+            order = np.argsort(self._rank[arc])  # hits come in this order
+            state = np.concatenate([unknown, np.array(made.state, np.int64)[order]])
+            kind = np.where(np.arange(state.size) < unknown.size, NOT_MADE, 1)
+            parts.append(np.stack([state, first + np.arange(state.size), kind], axis=1).ravel())
+            moves += [np.full(unknown.size, NOT_MADE), arc[order]]
+            counts.append(state.size)
+            first += state.size
+        passes = [made.passes for made in classes]
+        reset = np.array([self._resets.get(state, -1) for state in range(len(d))])
+        tables = [
+            _first(counts),
+            np.concatenate(parts),
+            np.concatenate(moves),
+            _first([len(gone) for gone in passes]),
+            np.array([x for gone in passes for item in gone for x in item], np.int64),
+            arcs.ravel(),
+            _first(np.bincount(arcs[into, 1], minlength=len(d))),
+            into,
             reset,
         ]
-        self.tables = np.array([x for part in parts for x in part], dtype=np.int64)
-        starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
-        self._widen(len(d), logs)
+        self.tables = np.concatenate(tables).astype(np.int64)
+        starts = np.cumsum([0, *(part.size for part in tables)])[:-1]
+        self._widen(len(d), len(arcs))
         self.offsets = np.array([*starts, self._states, self._width], dtype=np.int64)
+        most = max(count + len(gone) for count, gone in zip(counts, passes, strict=True))
+        self._pending = np.zeros(2 * most, np.int64)
 
-    def _in_order(self) -> list[tuple[tuple[int, int, int], int]]:
-        """Arcs by errors, then by what they are, not by when they were made: one order in any split of a stream."""
+    def _arc_tables(self) -> tuple[Ints, Ints]:
+        """Per arc source, target, label, err of a match that ends here, whether it keeps a log; and those that do.
+
+        Arcs are ranked by errors, then by what they are, not by when they were made: one order in any split of a
+        stream. Those that keep a log are grouped by target.
+        """
         d = self.determinised
-        key = [(d.err[i], [(s, sorted(guard), e) for (s, guard), e in vector]) for i, vector in enumerate(d.vectors)]
-        return sorted(self._arcs.items(), key=lambda item: (key[item[0][2]], key[item[0][0]], item[0][1]))
+        logs = len(self._arcs) + len(self._resets)
+        rank_of = np.zeros(len(d), np.int64)
+        rank_of[[state for *_, state in self._in_order]] = np.arange(len(d))
+        source, label, target = np.array(list(self._arcs), np.int64).reshape(-1, 3).T
+        number = np.array(list(self._arcs.values()), np.int64)
+        in_order = np.lexsort((label, rank_of[source], rank_of[target]))
+        self._rank = np.zeros(logs, np.int64)
+        self._rank[number[in_order]] = np.arange(number.size)
+        keeps = np.array(d.continues)[target]
+        arcs = np.zeros((logs, 5), np.int64)
+        err = np.where(label >= 0, np.array(d.err)[target], -1)
+        arcs[number] = np.stack([source, target, label, err, keeps], axis=1)
+        kept = in_order[keeps[in_order]]
+        return arcs, number[kept[np.argsort(target[kept], kind="stable")]]
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -270,13 +303,20 @@ class ArcLogs:
             if status == kernel_arclog.DONE:
                 return self._sorted(hits[: 2 * header[kernel_arclog.HITS]], events)
             if status == kernel_arclog.UNKNOWN:
-                self.determinised.explore(int(header[kernel_arclog.ASK]))
-                self._build()
+                self._make_moves(int(header[kernel_arclog.NEXT]), events)
             elif status == kernel_arclog.GROW:
                 self._grow(int(header[kernel_arclog.ASK]), np.broadcast_to(floors, self.slots).copy())
                 header[kernel_arclog.USED] = self.used
             else:
                 hits = extended(hits, 2 * hits.size, 0)
+
+    def _make_moves(self, event: int, events: Grouped) -> None:
+        """Make the moves over an event of all states that have runs: the kernel would ask for one after the other."""
+        first = int(events.slot[event]) * self._states
+        latest = self.latest[first : first + len(self.determinised)]
+        alive = np.flatnonzero(latest >= events.tick[event] - self.window)
+        self.determinised.make([START, *alive.tolist()], int(events.cls[event]))
+        self._build()
 
     def _sorted(self, hits: Ints, events: Grouped) -> Ints:
         """Hits by row, then by the rank of their arcs."""
@@ -379,9 +419,9 @@ class _Walk:
         self.out_event = out_event
 
 
-def _first(items: list[list[int]] | list[list[tuple[int, int, int]]]) -> list[int]:
-    """Where each list starts once all are joined; one more at the end."""
-    return [0, *np.cumsum([len(item) for item in items]).tolist()] if items else [0]
+def _first(counts: npt.ArrayLike) -> Ints:
+    """Where each of some lists starts once all are joined; one more at the end."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def _room(wanted: int) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
-from acep_approx.events.source import open_source
+from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
@@ -22,6 +22,7 @@ from acep_approx.matching.planner import MERGING, Plan, merging
 from acep_approx.matching.shedding import Shedding
 from acep_approx.matching.state import pack, restore, unpack
 from acep_approx.matching.tables import joined
+from acep_approx.matching.unseen import warn_of_unseen_types
 
 
 class Matcher:
@@ -197,6 +198,29 @@ class Matcher:
             return pa.table({})
         self._check_whole()
         return joined(list(self.pipeline.finish()), self.pipeline.nothing().schema)
+
+    @property
+    def types_seen(self) -> set[str]:
+        """Types of the events so far; see ``LetterReader.seen`` for which are left out."""
+        return self.pipeline.preparer.letters.seen if self.pipeline is not None else set()
+
+    def look_for_types(self, source: Source) -> None:
+        """Warn of types that the query names and no event of ``source`` has, without matching any.
+
+        Reads only the type column, and no further than to where all types have been seen.
+        """
+        assert self.pipeline is not None, "bind first"
+        letters, column = self.pipeline.preparer.letters, self.pipeline.roles.type
+        if not letters.needs_type or column is None:
+            return
+        has_events = False
+        for batch in source.batches([column]):
+            has_events |= batch.num_rows > 0
+            letters.notice(batch.column(0))
+            if letters.types <= letters.seen:
+                return
+        if has_events:
+            warn_of_unseen_types(self.plan.query, letters.seen)
 
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout.

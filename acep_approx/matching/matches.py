@@ -23,6 +23,7 @@ from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
 from acep_approx.matching.planner import Plan
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.shared_runs import compressed_plan
+from acep_approx.matching.unseen import warn_of_unseen_types
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,8 @@ class Matches:
     Notes
     -----
     Each method reads the input anew. Where it can be read only once (a generator, a reader, standard input), the second
-    call raises ``UsageError``.
+    call raises ``UsageError``. The first that comes to the end of the input warns (``UnseenTypeWarning``) of types that
+    the query names and no event had.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Matches:
         self._options = options
         self._sort = sort
         self._on_progress = on_progress
+        self._has_warned = False
 
     def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
         """Run a fresh matcher over the input; the first table is empty and shows the columns."""
@@ -133,11 +136,16 @@ class Matches:
         """The results, with rows numbered as if there were no late events."""
         self.progress = matcher.progress
         yield pipeline.nothing()
+        seen: set[str] = set()
         for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
             yield from matcher.run(batch)
+            seen |= matcher.types_seen
             if self._on_progress:
                 self._on_progress(matcher.progress.events + self.source.late.count)
         yield from pipeline.finish()
+        if matcher.progress.events and not self._has_warned:
+            self._has_warned = True
+            warn_of_unseen_types(self.plan.query, seen)
 
     @property
     def work(self) -> Progress:

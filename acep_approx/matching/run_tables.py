@@ -70,18 +70,6 @@ class _Code:
     length: int
 
 
-def places(automaton: RegisterAutomaton) -> list[tuple[int, int]]:
-    """States and errors that can be reached, in order of the pools; the start comes first."""
-    arcs, k = automaton.automaton.arcs, automaton.automaton.errors
-    order = [(0, 0)]
-    for state, errors in order:  # grows while it runs
-        for step in automaton.steps:
-            target = step.target, errors + arcs[step.arc].cost
-            if step.source == state and target[1] <= k and target not in order:
-                order.append(target)
-    return order
-
-
 class RunTables:
     """Everything about a query that the kernel reads and never writes.
 
@@ -123,6 +111,9 @@ class RunTables:
         self._steps = [self._step(step) for step in automaton.steps]
         self._finals = [self._final(state) for state in range(len(automaton.states))]
         self._resolve_scalars()
+        ways = zip(automaton.steps, self._steps, strict=True)
+        # states that registers are carried to, so that runs which reach them with one event may differ
+        self._carries = {s.target for s, (_, _, _, moves) in ways if any(m.place != vm.SCALAR for m in moves)}
         self.pools = self._pools()
         self._number = {(pool.state, pool.errors): i for i, pool in enumerate(self.pools)}
         self.constants_at = 1 + len(self.guard_letters) + len(columns.expressions)
@@ -173,13 +164,13 @@ class RunTables:
 
     def _pools(self) -> list[Pool]:
         better = preferences(self.automaton)
-        return [self._pool(state, errors, better[state]) for state, errors in places(self.automaton)]
+        return [self._pool(state, errors, better[state]) for state, errors in self.automaton.places]
 
     def _pool(self, state: int, errors: int, better: tuple[Better, ...]) -> Pool:
         automaton = self.automaton.automaton
         live = self.automaton.live[state]
-        out = [s for s in self.automaton.steps if s.source == state]
-        stays = any(errors + automaton.arcs[s.arc].cost <= automaton.errors for s in out)
+        out = [self.automaton.steps[number].arc for number in self.automaton.steps_from[state]]
+        stays = any(errors + automaton.arcs[arc].cost <= automaton.errors for arc in out)
         ends = [n for n in self.automaton.finals[state] if errors + automaton.finals[n].cost <= automaton.errors]
         is_free = self.strategy == layout.ANY and ROW not in live and state != START and stays
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
@@ -207,9 +198,7 @@ class RunTables:
 
     def _merge(self, state: int, stays: bool) -> int:
         """How runs that one event brings to a state are merged."""
-        steps = zip(self.automaton.steps, self._steps, strict=True)
-        moves = [move for step, (_, _, _, origin) in steps if step.target == state for move in origin]
-        is_same = all(move.place == vm.SCALAR for move in moves) and not self.sheds
+        is_same = state not in self._carries and not self.sheds
         if self.keeps_lineage == layout.NO_LINEAGE and not stays and is_same:
             return ALL  # only that a match ends here matters
         return (ALL if is_same else HASHED) if "equal" in self.merging else APART
@@ -224,7 +213,7 @@ class RunTables:
 
     def _keys(self, state: int) -> tuple[int, ...]:
         """The registers that the next event must equal, on all ways on that test any; empty if there are none."""
-        tested = [self._equalities(n) for n, step in enumerate(self.automaton.steps) if step.source == state]
+        tested = [self._equalities(number) for number in self.automaton.steps_from[state]]
         some = [set(columns) for columns in tested if columns]
         return tuple(sorted(set.intersection(*some)))[:MOST_KEYS] if some else ()
 
@@ -299,9 +288,10 @@ class RunTables:
         """
         arcs, here = self.automaton.automaton.arcs, self.pools[pool]
         found = []
-        for number, step in enumerate(self.automaton.steps):
+        for number in self.automaton.steps_from[here.state]:
+            step = self.automaton.steps[number]
             target = self._number.get((step.target, here.errors + arcs[step.arc].cost))
-            if step.source == here.state and mask >> step.letter & 1 and target is not None:
+            if mask >> step.letter & 1 and target is not None:
                 found.append((number, target))
         found.sort(key=lambda item: item[1] == pool)  # runs that stay in their pool change their registers last
         together = [item for item in found if not self._probe(pool, item[0])]
@@ -357,11 +347,10 @@ class RunTables:
 
     def _place_code(self, starts: Ints, steps: int, code_at: int) -> None:
         """Programs begin behind all other parts."""
-        for s in range(steps):
-            at = int(starts[layout.STEPS]) + s * layout.STEP
-            self.tables[[at + 2, at + 4, at + 6]] += code_at
-        for pool in range(len(self.pools)):
-            self.tables[int(starts[layout.STATES]) + pool * layout.STATE + 3] += code_at
+        at, states_at = int(starts[layout.STEPS]), int(starts[layout.STATES])
+        self.tables[at : at + steps * layout.STEP].reshape(-1, layout.STEP)[:, [2, 4, 6]] += code_at
+        states = self.tables[states_at : states_at + len(self.pools) * layout.STATE]
+        states.reshape(-1, layout.STATE)[:, 3] += code_at
 
     def _states(self) -> tuple[list[int], list[int], list[int]]:
         """What becomes of the children in each pool."""

@@ -17,10 +17,10 @@ from acep_approx.query.checks_expressions import (
     fault,
     place,
 )
-from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text
+from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.printer import is_name
 from acep_approx.query.shape import atoms, negated_variables, walk
-from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import NO_SPAN, Absent, Atom, Choice, Pattern, QuerySyntax, Repeat, Sequence
 
 
 def check(query: QuerySyntax) -> None:
@@ -36,7 +36,7 @@ def check(query: QuerySyntax) -> None:
     QueryError
         With a code from ACEP-Q030 on; the table is in ``docs/language.md``.
     LimitError
-        Text (ACEP-Q020), nesting (ACEP-Q021) or positions (ACEP-Q022) are over their limit.
+        Text (ACEP-Q020), nodes (ACEP-Q024), nesting (ACEP-Q021) or positions (ACEP-Q022) are over their limit.
 
     Examples
     --------
@@ -52,6 +52,7 @@ def check(query: QuerySyntax) -> None:
         *(output.value for output in query.outputs),
         *(definition.condition for definition in query.definitions),
     )
+    refuse_many_nodes((query.pattern, *expressions), query.text)
     for tree in (query.pattern, *expressions):
         refuse_deep_tree(tree, query.text)
     _check_variables(query)
@@ -260,8 +261,9 @@ def _check_weights(query: QuerySyntax) -> None:
     known = {atom.variable for atom in atoms(query.pattern)}
     negated = negated_variables(query.pattern)
     seen: set[str] = set()
+    places = dict(query.places)
     for name, weight in query.weights:
-        span = place(query, f"WEIGHTS {name}")
+        span = places.get(f"WEIGHTS {name}", NO_SPAN)
         if name not in known:
             hint = did_you_mean(name, known) + f"variables are {', '.join(sorted(known))}"
             raise fault(query, "ACEP-Q030", f"no variable {name!r} in the pattern", span, hint)

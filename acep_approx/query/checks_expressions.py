@@ -75,9 +75,10 @@ def check_predicates(query: QuerySyntax) -> None:
     QueryError
         ACEP-Q013, Q030, Q033, Q034, Q041, Q043, Q046, Q048, Q052.
     """
-    negated = negated_variables(query.pattern)
+    negated, kleene = negated_variables(query.pattern), kleene_variables(query.pattern)
+    known = {atom.variable for atom in atoms(query.pattern)}
     for predicate in query.predicates:
-        _check_names(query, predicate)
+        _check_names(query, predicate, known, kleene)
         if not variables(predicate):
             hint = "a condition is about the event of a variable: a.price > 10"
             raise fault(query, "ACEP-Q043", "the condition is about no variable", predicate.span, hint)
@@ -101,13 +102,14 @@ def check_outputs(query: QuerySyntax) -> None:
         ACEP-Q030, Q032, Q033, Q034, Q041, Q044, Q048, Q049.
     """
     kleene, negated = kleene_variables(query.pattern), negated_variables(query.pattern)
+    known = {atom.variable for atom in atoms(query.pattern)}
     seen: set[str] = set()
     for output in query.outputs:
         if output.name in seen:
             hint = "give each output its own name"
             raise fault(query, "ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
         seen.add(output.name)
-        _check_names(query, output.value)
+        _check_names(query, output.value, known, kleene)
         for node in walk(output.value):
             if isinstance(node, (Attribute, Aggregate)) and node.variable in negated:
                 hint = "an event that must not happen has no attributes to return"
@@ -159,9 +161,7 @@ def check_definitions(query: QuerySyntax) -> None:
                 )
 
 
-def _check_names(query: QuerySyntax, expression: Expression) -> None:
-    known = {atom.variable for atom in atoms(query.pattern)}
-    kleene = kleene_variables(query.pattern)
+def _check_names(query: QuerySyntax, expression: Expression, known: set[str], kleene: frozenset[str]) -> None:
     for node in walk(expression):
         match node:
             case Attribute(variable=None, name=name):

@@ -325,10 +325,12 @@ def _contained(tested: Any, values: list[Any]) -> Any:
     import pyarrow.compute as pc
 
     known = [value for value in values if value is not None]
-    hashable = {pa.int64(): int, pa.string(): str}.get(tested.type)
-    if hashable is None or not known or not all(type(value) is hashable for value in known):
+    kinds: dict[Any, set[type]] = {pa.int64(): {int}, pa.float64(): {int, float}, pa.string(): {str}}
+    if not known or not {type(value) for value in known} <= kinds.get(tested.type, set()):
         tests = [_binary("=", tested, _scalar(value)) for value in values]
         return functools.reduce(lambda left, right: _binary("OR", left, right), tests)
+    if tested.type == pa.float64():  # 0.0 and -0.0 are equal, but not the same value to look up
+        known, tested = [float(value) + 0.0 for value in known], pc.add(tested, 0.0)
     found = pc.is_in(tested, value_set=pa.array(known, tested.type))
     unknown = pa.scalar(None, pa.bool_())
     if len(known) < len(values):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from acep_approx.errors import LimitError
 from acep_approx.query.shape import Node, walk_with_depth
@@ -10,13 +11,21 @@ from acep_approx.query.shape import Node, walk_with_depth
 MAX_TEXT = 1_000_000
 """Characters of a query text."""
 
+MAX_WORDS = 32_000
+"""Words and signs of a query text: a list of 10,000 numbers takes 20,000, with a minus each 30,000."""
+
+MAX_NODES = 32_000
+"""Nodes of the pattern and all expressions together."""
+
 MAX_DEPTH = 100
 """Nesting of brackets in a text, and of nodes in a pattern or an expression."""
 
 MAX_POSITIONS = 1000
 """Positions of a pattern when its bounded repeats are written out."""
 
-_BRACKETS = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|[()]")
+_QUOTED = r"'[^']*(?:''[^']*)*'|`[^`]*`"
+_BRACKETS = re.compile(_QUOTED + r"|--[^\n]*|[()]")
+_WORDS = re.compile(rf"--[^\n]*|({_QUOTED}|\d[\w.]*|\w+|[<>=!]+|\S)")
 
 
 def refuse_long_text(text: str) -> None:
@@ -39,6 +48,39 @@ def refuse_long_text(text: str) -> None:
             given=len(text),
             limit=MAX_TEXT,
             hint="was a data file given in the place of the query?",
+        )
+
+
+def refuse_many_words(text: str, begin: int = 0, end: int = 0) -> None:
+    """Refuse a text of more than `MAX_WORDS` words and signs; comments do not count.
+
+    Parameters
+    ----------
+    text : str
+        A query.
+    begin, end : int, optional
+        Where a bare regular expression stands in it, of which each character is a word.
+
+    Raises
+    ------
+    LimitError
+        ACEP-Q023, at the first word that is too much.
+    """
+    words, first = end - begin, begin
+    for found in _WORDS.finditer(text, end):
+        words += found.group(1) is not None
+        if words == MAX_WORDS + 1:
+            first = found.start()
+    if words > MAX_WORDS:
+        raise LimitError(
+            f"the query has {words:,} words and signs, the limit is {MAX_WORDS:,}",
+            code="ACEP-Q023",
+            given=words,
+            limit=MAX_WORDS,
+            hint="shorten its lists; what depends on many values is better computed into a column before",
+            text=text,
+            start=first,
+            end=first + 1,
         )
 
 
@@ -90,6 +132,33 @@ def refuse_deep_tree(node: Node, text: str) -> None:
             deepest, span = depth, found.span
     if deepest > MAX_DEPTH:
         raise _too_deep(deepest, text, span)
+
+
+def refuse_many_nodes(trees: Iterable[Node], text: str) -> None:
+    """Refuse trees of more than `MAX_NODES` nodes in all; the builder has no text whose words could be counted.
+
+    Parameters
+    ----------
+    trees : iterable of Pattern or Expression
+        The pattern, conditions and outputs of a query.
+    text : str
+        What their spans refer to; may be empty.
+
+    Raises
+    ------
+    LimitError
+        ACEP-Q024.
+    """
+    nodes = sum(1 for tree in trees for _ in walk_with_depth(tree))
+    if nodes > MAX_NODES:
+        raise LimitError(
+            f"the pattern and the expressions have {nodes:,} parts, the limit is {MAX_NODES:,}",
+            code="ACEP-Q024",
+            given=nodes,
+            limit=MAX_NODES,
+            hint="shorten its lists; what depends on many values is better computed into a column before",
+            text=text,
+        )
 
 
 def _too_deep(depth: int, text: str, span: tuple[int, int]) -> LimitError:

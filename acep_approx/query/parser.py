@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import Assembler, Clauses, did_you_mean
-from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text
+from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
 from acep_approx.query.messages import CLAUSES, explain
 from acep_approx.query.predicates import conjuncts
 from acep_approx.query.shape import atoms, kleene_variables, negated_variables, walk
@@ -50,7 +50,7 @@ def parse(text: str) -> QuerySyntax:
     QueryError
         The text is not a query (ACEP-Q001 to Q018).
     LimitError
-        It is too long (ACEP-Q020) or nested too deep (ACEP-Q021).
+        It is too long (ACEP-Q020, Q023) or nested too deep (ACEP-Q021).
 
     Examples
     --------
@@ -68,9 +68,11 @@ def parse(text: str) -> QuerySyntax:
     refuse_deep_text(text)
     assembler = Assembler(text)
     if _PATTERN.match(text, begin):
+        refuse_many_words(text)
         pattern = assembler.assemble(_tree(text, "pattern_query"))
         return _finish(assembler, pattern, is_regex=False)
     end = cast("re.Match[str]", _FIRST_WORD.match(text, begin)).end()
+    refuse_many_words(text, begin, end)
     trees = [_regex_tree(text, begin, end), _clauses_tree(text, begin, end)]
     assembler.assemble(trees[1])  # first, because a letter's type depends on DEFINE
     return _finish(assembler, assembler.assemble(trees[0]), is_regex=True)
@@ -179,6 +181,7 @@ def _tree(text: str, start: str, first: int = 0, end: int | None = None) -> Any:
 def _piece(text: str, start: str) -> Any:
     refuse_long_text(text)
     refuse_deep_text(text)
+    refuse_many_words(text)
     made = Assembler(text).assemble(_tree(text, start))
     if start == "expression":
         for condition in conjuncts(made):
