@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import random
 import resource
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from experiments.nasty_queries import HARD, nasty_query
 from experiments.sase_report import Column, Report, Row
 
 OUTPUTS = ("matches", "points", "counts", "partial", "compressed", "explain", "dot")
-MEMORY, SECONDS = 4 << 30, 60
+MEMORY, SECONDS = 1 << 30, 10
 """Bytes and CPU seconds after which a trial is ended."""
 EVENTS = 20
 LISTED = 1000
@@ -88,7 +89,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--out", type=Path, default=Path("results/bench_compile"), help="folder for the data")
     options.add_argument("--quick", action="store_true", help="few queries and outputs: a first look")
-    options.add_argument("--texts", type=int, default=200, help="random queries")
+    options.add_argument("--texts", type=int, default=100, help="random queries")
     options.add_argument("--shown", type=int, default=20, help="rows of each table")
     given = options.parse_args()
     warnings.simplefilter("ignore", UnseenTypeWarning)
@@ -98,7 +99,9 @@ def main() -> None:
     known = list(queries(0 if given.quick else given.texts))
     outputs = OUTPUTS[:2] if given.quick else OUTPUTS
     rows: list[Row] = []
-    for name, text in known[:5] if given.quick else known:
+    for number, (name, text) in enumerate(known[:5] if given.quick else known):
+        if number % 10 == 0:
+            print(f"query {number + 1} of {len(known)}: {name}", file=sys.stderr, flush=True)
         types = "AB" if text.startswith("PATTERN") or "\nPATTERN" in text else "ab"
         for engine in ("cells", "runs"):
             rows += [

@@ -141,7 +141,7 @@ def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) 
     from acep_approx.api import compile_query
 
     exact, approximate = compile_query(QUERY, errors=0), compile_query(QUERY)
-    approximate.match(events.slice(0, 1)).points()  # compiles the kernel
+    approximate.matcher(output="points").push(events.slice(0, 1))  # compiles the kernel
     matches = approximate.match(events, on_progress=on_progress)
     begun = clock.perf_counter()
     points = matches.points()
