@@ -90,6 +90,18 @@ def test_neighbours_in_a_partition_and_in_the_stream():
         assert query.match(rows).partial().column("why").to_pylist() == [why, "broken"]
 
 
+def test_a_neighbour_of_another_partition_counts_where_it_came():
+    """Once the window is full nothing breaks a partial match any more; in any split."""
+    rows = [{"ts": i, "key": key, "type": "A"} for i, key in enumerate("uuv")]
+    query = compile_query("PATTERN SEQ(A a, A b, C c) WHERE strict_contiguity { [key] } WITHIN 1 events")
+    expected = [(0, "window closed"), (1, "broken"), (2, "stream ended")]
+    whole = query.match(rows).partial()
+    table = pa.Table.from_pylist(rows)
+    parts = pushed(query, [table.slice(i, 1) for i in range(3)], "partial", "none", None)
+    for found in (whole, parts):
+        assert list(zip(found["a"].to_pylist(), found["why"].to_pylist(), strict=True)) == expected
+
+
 def test_all_came_but_it_was_refused():
     query = "PATTERN SEQ(A a, B b, ~(C c)) WITHIN 5"
     assert partials(query, "0 A, 1 B, 2 C, 20 Z") == [(0, 2, [], "refused")]

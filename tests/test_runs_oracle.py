@@ -157,6 +157,19 @@ def test_any_split_and_any_restart_give_the_same(world: RichWorld, merge: str, r
     holds_for(world, check)
 
 
+@pytest.mark.parametrize("output", ["matches", "points", "counts"])
+def test_windows_of_events_close_in_the_order_of_the_stream(output: Any) -> None:
+    """Each with an event of its own partition, whose numbers say nothing of other partitions; then the stream ends."""
+    rows = [{"ts": i, "g": g, "type": type_} for i, (g, type_) in enumerate(["pA", "qA", "qC", "pC", "rA", "sA"])]
+    query = compile_query("PATTERN SEQ(A a, ~(B b)) WHERE [g] WITHIN 1 events")
+    table = pa.Table.from_pylist(rows)
+    whole = pushed(query, [table], output, "equal", None)
+    assert whole["g"].to_pylist() == ["q", "p", "r", "s"]
+    for size in (1, 2, 3):
+        batches = [table.slice(first, size) for first in range(0, len(rows), size)]
+        assert pushed(query, batches, output, "equal", None).equals(whole)
+
+
 def pushed(query: Query, batches: list[pa.Table], output: Any, merge: str, dice: Random | None) -> pa.Table:
     """What a matcher gives for some batches and the end; with dice its state is now and then saved and restored."""
     matcher = query.matcher(output=output, merge=merge)
