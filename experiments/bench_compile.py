@@ -24,7 +24,7 @@ from experiments.nasty_queries import HARD, nasty_query
 from experiments.sase_report import Column, Report, Row
 
 OUTPUTS = ("matches", "points", "counts", "partial", "compressed", "explain", "dot")
-MEMORY, SECONDS = 1 << 30, 10
+MEMORY, SECONDS = 4 << 30, 10
 """Bytes and CPU seconds after which a trial is ended."""
 EVENTS = 20
 LISTED = 1000
