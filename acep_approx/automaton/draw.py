@@ -14,7 +14,7 @@ from acep_approx.automaton.words import (
     letter_text,
     letters_text,
     register_text,
-    state_name,
+    state_names,
     step_tests,
 )
 from acep_approx.errors import UsageError
@@ -66,10 +66,10 @@ def _picture(automaton: Automaton | RegisterAutomaton) -> _Picture:
         )
     inner = automaton.automaton
     states = []
-    for number, state in enumerate(automaton.states):
+    for number, (name, state) in enumerate(zip(state_names(automaton), automaton.states, strict=True)):
         text, is_free = _end(inner, state.position, end_tests(automaton, number))
         kept = [register_text(register) for register in automaton.live[number]]
-        states.append((state_name(automaton, number) + text + (f": {', '.join(kept)}" if kept else ""), is_free))
+        states.append((name + text + (f": {', '.join(kept)}" if kept else ""), is_free))
     arcs = []
     for step in automaton.steps:
         arc = inner.arcs[step.arc]
@@ -137,7 +137,7 @@ def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
     """What a register automaton has instead, and beside."""
     inner, states = registers.automaton, range(len(registers.states))
     return {
-        "states": [state_name(registers, number) for number in states],
+        "states": state_names(registers),
         "registers": [[register_text(register) for register in live] for live in registers.live],
         "arcs": [
             {

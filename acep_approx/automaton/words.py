@@ -63,14 +63,24 @@ def register_text(register: Register) -> str:
     return KINDS[register.kind].format(of=of, variable=register.variable)
 
 
-def state_name(registers: RegisterAutomaton, number: int) -> str:
-    """The variable bound last; where several states share it, also what else tells them apart."""
-    state = registers.states[number]
-    name = registers.automaton.names[state.position]
-    alike = [other.bound for other in registers.states if other.position == state.position]
-    differing = frozenset().union(*alike) - frozenset(alike[0]).intersection(*alike)
-    known, unknown = sorted(differing & state.bound), sorted(differing - state.bound)
-    return name + (f" with {', '.join(known)}" if known else "") + (f" without {', '.join(unknown)}" if unknown else "")
+def state_names(registers: RegisterAutomaton) -> list[str]:
+    """Per state the variable bound last; where several states share it, also what else tells them apart.
+
+    Complexity: O(states x variables).
+    """
+    alike: dict[int, list[frozenset[str]]] = {}
+    for state in registers.states:
+        alike.setdefault(state.position, []).append(state.bound)
+    differing = {
+        position: frozenset().union(*bound) - bound[0].intersection(*bound) for position, bound in alike.items()
+    }
+    names = []
+    for state in registers.states:
+        some = differing[state.position]
+        known, unknown = ", ".join(sorted(some & state.bound)), ", ".join(sorted(some - state.bound))
+        name = registers.automaton.names[state.position]
+        names.append(name + (f" with {known}" if known else "") + (f" without {unknown}" if unknown else ""))
+    return names
 
 
 def step_tests(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.automaton.words import register_text, state_name
+from acep_approx.automaton.words import register_text, state_names
 from acep_approx.budget.audit import mixed
 from acep_approx.events.time import tick_unit, to_datetime
 from acep_approx.matching import kernel_shed as kernel
@@ -50,7 +50,8 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     gain, covered, cost, vertex = terms(log, shedding, engine)
     score, price = (np.ascontiguousarray(log[:, column]).view(np.float64) for column in (SCORE, PRICE))
     is_weighed = score > 0
-    names = [state_name(tables.automaton, pool.state) for pool in tables.pools]
+    states = state_names(tables.automaton)
+    names = [states[pool.state] for pool in tables.pools]
     keys = pipeline.preparer.keys.texts()
     columns: dict[str, Any] = {}
     if pipeline.preparer.key_columns:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.automaton.words import state_name
+from acep_approx.automaton.words import state_names
 from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.budget.audit import Cohort as Cells
 from acep_approx.budget.budget import Budget
@@ -443,9 +443,9 @@ class Shedder(Shedding):
         """Runs shed by state and reason, those of the first states first."""
         assert self.plan.registers is not None
         tables = self.tables
-        found = []
+        found, states = [], state_names(tables.automaton)
         for pool, row in zip(tables.pools, self.counts.tolist(), strict=True):
-            name = state_name(tables.automaton, pool.state) + (f", {pool.errors} missing" if pool.errors else "")
+            name = states[pool.state] + (f", {pool.errors} missing" if pool.errors else "")
             found += [Shed(name, reason, runs) for reason, runs in zip(REASONS, row, strict=True) if runs]
         return found
 

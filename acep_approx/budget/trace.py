@@ -17,7 +17,7 @@ import pyarrow as pa
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.automaton.registers import ROW, RegisterAutomaton
 from acep_approx.automaton.resolve import Register
-from acep_approx.automaton.words import register_text, state_name
+from acep_approx.automaton.words import register_text, state_names
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
@@ -104,9 +104,9 @@ class Remembered:
             is_value = register.kind != "counted" and kinds[number] in ("int", "float")  # how many have it is another
             if is_value and register.of in event_columns.expressions:
                 ahead.append((number, event_columns.place(register.of)))
-        names = register_names(automaton)
+        names, states = register_names(automaton), state_names(automaton)
         return cls(
-            places=tuple((state_name(automaton, pool.state), pool.errors) for pool in pools),
+            places=tuple((states[pool.state], pool.errors) for pool in pools),
             columns=(*names.values(), *(f"{names[distinct[number]]}{AHEAD}" for number, _ in ahead), PACE_NAME),
             kinds=(*(kind if kind in ("float", "text") else "int" for kind in kinds), *["float"] * (len(ahead) + 1)),
             registers=tuple(tuple(distinct.index(r) if r != ROW else -1 for r in some) for some in live),

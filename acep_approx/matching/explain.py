@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.conditions import Condition, negation_conditions
-from acep_approx.automaton.dominance import preferences
-from acep_approx.automaton.registers import ROW, RegisterAutomaton
+from acep_approx.automaton.dominance import Better, preferences
+from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
-from acep_approx.automaton.words import end_tests, letter_text, letters_text, register_text, state_name, step_tests
+from acep_approx.automaton.words import end_tests, letter_text, letters_text, register_text, state_names, step_tests
 from acep_approx.matching.cost import LINK_BYTES, CellsCost, RunsCost
 from acep_approx.matching.kernel_pools import COLUMNS
 from acep_approx.matching.planner import Plan
@@ -137,10 +138,10 @@ def _few(lines: Iterable[str]) -> list[str]:
 
 def _remembered(registers: RegisterAutomaton) -> Iterator[str]:
     """Per state what its runs carry."""
-    for number, live in enumerate(registers.live):
+    for number, (name, live) in enumerate(zip(state_names(registers), registers.live, strict=True)):
         if number != START:
             texts = [register_text(register) for register in live]
-            yield f"{state_name(registers, number)}: remembers {', '.join(texts) if texts else 'nothing of its events'}"
+            yield f"{name}: remembers {', '.join(texts) if texts else 'nothing of its events'}"
 
 
 def _tests(registers: RegisterAutomaton) -> list[str]:
@@ -152,16 +153,16 @@ def _tests(registers: RegisterAutomaton) -> list[str]:
 
 def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:
     """What runs are tested with, and where."""
+    names = state_names(registers)
     for step in registers.steps:
         tests = list(step_tests(registers, step))
         if step.guard:
             tests.append(f"no {letters_text(registers.automaton, step.guard)} since")
         if tests:
-            names = state_name(registers, step.source), state_name(registers, step.target)
-            yield f"{' -> '.join(names)}: {' and '.join(tests)}"
-    for number in range(len(registers.states)):
+            yield f"{names[step.source]} -> {names[step.target]}: {' and '.join(tests)}"
+    for number, name in enumerate(names):
         if ends := end_tests(registers, number):
-            yield f"which ends at {state_name(registers, number)}: {' and '.join(ends)}"
+            yield f"which ends at {name}: {' and '.join(ends)}"
 
 
 def _complete(registers: RegisterAutomaton) -> Iterator[str]:
@@ -195,28 +196,29 @@ def _why_late(condition: Condition) -> str:
 def _merged(registers: RegisterAutomaton) -> list[str]:
     """Which merging applies to which states, states of one text together."""
     states: dict[str, list[str]] = {}
-    for number in range(len(registers.states)):
+    names, wishes = state_names(registers), preferences(registers)
+    into: dict[int, list[Step]] = defaultdict(list)
+    after: dict[int, list[Step]] = defaultdict(list)
+    for step in registers.steps:
+        into[step.target].append(step)
+        after[step.source].append(step)
+    for number, name in enumerate(names):
         if number != START:
-            states.setdefault("; ".join(merging_of(registers, number)), []).append(state_name(registers, number))
-    return [f"{', '.join(names)}: {text}" for text, names in states.items()]
+            how = _merging(registers, number, into[number], after[number], wishes[number])
+            states.setdefault("; ".join(how), []).append(name)
+    return [f"{', '.join(some)}: {text}" for text, some in states.items()]
 
 
-def merging_of(registers: RegisterAutomaton, state: int) -> Iterator[str]:
-    """Which mergings apply to the runs of a state, or why none does.
-
-    Parameters
-    ----------
-    registers : RegisterAutomaton
-    state : int
-        Not the start.
-    """
+def _merging(
+    registers: RegisterAutomaton, state: int, into: list[Step], after: list[Step], wishes: tuple[Better, ...]
+) -> Iterator[str]:
+    """Which mergings apply to the runs of a state, by the steps that lead there and on, or why none does."""
     live = registers.live[state]
-    into = [step.binding for step in registers.steps if step.target == state]
-    if not any(step.source == state for step in registers.steps):
+    if not after:
         yield "nothing comes after, no run stays"
         return
     values = _named(register for register in live if register != ROW)
-    carried = any(needed_before(register, binding) for register in live for binding in into)
+    carried = any(needed_before(register, step.binding) for register in live for step in into)
     one = f"one for all equal ({values})" if carried else "one"
     if registers.query.strategy != "skip_till_any_match":
         yield f"equal: of the runs that one event brings {one} stays; those of other events stay apart"
@@ -225,11 +227,11 @@ def merging_of(registers: RegisterAutomaton, state: int) -> Iterator[str]:
         yield f"equal: of the runs that one event brings {one} stays; a negation asks when each came"
     else:
         yield f"equal, across events: one run stays{f' for all equal ({values})' if values else ''}"
-        if keys := _keys(registers, state):
+        if keys := _keys(live, after):
             yield f"chain: an event meets only the runs whose {_named(keys)} it equals"
             return
-    wishes = zip(live, preferences(registers)[state], strict=True)
-    better = [f"{better} {register_text(register)}" for register, better in wishes if better != "equal"]
+    wanted = zip(live, wishes, strict=True)
+    better = [f"{better} {register_text(register)}" for register, better in wanted if better != "equal"]
     if better and not registers.needs_filter:
         yield f"pareto, for points: {', '.join(better).replace('high row', 'late row')} is better, worse runs go"
 
@@ -238,12 +240,11 @@ def _named(registers: Iterable[Register]) -> str:
     return ", ".join(register_text(register) for register in registers)
 
 
-def _keys(registers: RegisterAutomaton, state: int) -> list[Register]:
+def _keys(live: Sequence[Register], steps: list[Step]) -> list[Register]:
     """Registers that an event must equal to go on, on all arcs out of a state that ask for any."""
-    steps = [step for step in registers.steps if step.source == state]
     asked = [{register for check in step.checks for register in _equalled(check)} for step in steps]
     some = [found for found in asked if found]
-    return [register for register in registers.live[state] if some and all(register in found for found in some)]
+    return [register for register in live if some and all(register in found for found in some)]
 
 
 def _equalled(check: Resolved) -> Iterator[Register]:
