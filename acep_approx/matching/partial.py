@@ -27,7 +27,7 @@ from acep_approx.matching.arrays import extended
 from acep_approx.matching.found import Finder
 from acep_approx.matching.kernel_layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.lineage import Hits
-from acep_approx.matching.neighbours import UNKNOWN, Neighbours
+from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs import NO_BATCH, Stamps
 from acep_approx.matching.planner import Plan, plan
 from acep_approx.matching.recent import Recent
@@ -153,12 +153,14 @@ class RunPartial(RunOutput):
     def _keeps_recent(self) -> bool:
         return True
 
+    @property
+    def _needs_neighbours(self) -> bool:
+        return self._is_count or self.is_contiguous
+
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events; gives the beginnings whose window has closed."""
         if not self._is_count:  # links that have left the window may go while this batch is run
             yield from self._closed(int(batch.ticks[0]))
-        if self._is_count or self.is_contiguous:
-            self._neighbours = Neighbours.of(batch, self.stamps)
         self._batch = batch
         yield from super().run(events, batch, floors)
 

@@ -66,7 +66,7 @@ class RunOutput:
         if self._keeps_recent:
             self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
         self.finder.log.classes = self.stamps.preparer.classes
-        if self._is_count and self.finder.automaton.has_late_ends:
+        if self._needs_neighbours:
             self._neighbours = Neighbours.of(batch, self.stamps)
         hits = self._advanced(events, batch, floors)
         yield from self._results(events, hits)
@@ -141,6 +141,11 @@ class RunOutput:
     def _keeps_recent(self) -> bool:
         """Whether results or late conditions ask for columns, or, where windows count events, for times."""
         return bool(self.recent.columns) or self._is_count
+
+    @property
+    def _needs_neighbours(self) -> bool:
+        """Whether it is asked which events of a batch follow one another in their partitions."""
+        return self._is_count and self.finder.automaton.has_late_ends
 
     def _now(self, batch: EventBatch) -> Ints | int:
         """The tick up to which the stream is known; in count windows the number of the last event, per slot."""
