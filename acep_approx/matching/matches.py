@@ -136,16 +136,14 @@ class Matches:
         """The results, with rows numbered as if there were no late events."""
         self.progress = matcher.progress
         yield pipeline.nothing()
-        seen: set[str] = set()
         for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
             yield from matcher.run(batch)
-            seen |= matcher.types_seen
             if self._on_progress:
                 self._on_progress(matcher.progress.events + self.source.late.count)
         yield from pipeline.finish()
         if matcher.progress.events and not self._has_warned:
             self._has_warned = True
-            warn_of_unseen_types(self.plan.query, seen)
+            warn_of_unseen_types(self.plan.query, matcher.types_seen)
 
     @property
     def work(self) -> Progress:
