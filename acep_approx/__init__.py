@@ -17,7 +17,6 @@ from acep_approx.siblings import check_siblings
 if TYPE_CHECKING:
     from acep_approx.api import Query, compile_query
     from acep_approx.budget.budget import Budget
-    from acep_approx.budget.history_graph import HistoryGraph
     from acep_approx.errors import (
         AcepError,
         DataError,
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from acep_approx.matching.matcher import Matcher
-    from acep_approx.matching.matches import Match, Matches
     from acep_approx.query.builder import absent, either, event, seq
+    from acep_approx.results.matches import Match, Matches
+    from acep_approx.training.history_graph import HistoryGraph
 
 __version__ = "0.1.0"
 
@@ -60,9 +60,9 @@ _HOME = {
         ("AcepError", "DataError", "LimitError", "QueryError", "UnseenTypeWarning", "UnsupportedError", "UsageError"),
         "acep_approx.errors",
     ),
-    **dict.fromkeys(("Match", "Matches"), "acep_approx.matching.matches"),
+    **dict.fromkeys(("Match", "Matches"), "acep_approx.results.matches"),
     "Budget": "acep_approx.budget.budget",
-    "HistoryGraph": "acep_approx.budget.history_graph",
+    "HistoryGraph": "acep_approx.training.history_graph",
     "Matcher": "acep_approx.matching.matcher",
     **dict.fromkeys(("absent", "either", "event", "seq"), "acep_approx.query.builder"),
 }

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 from acep_approx.automaton.draw import draw
 from acep_approx.errors import expect
 from acep_approx.events.source import open_source
-from acep_approx.matching.bind import bound_names
-from acep_approx.matching.explain import explain_text
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.matches import Matches
+from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.matching.planner import MERGING, Plan, merging, plan
+from acep_approx.planning.explain import explain_text
+from acep_approx.planning.planner import MERGING, Plan, merging, plan
 from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.parser import parse, parse_window
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
+from acep_approx.results.matches import Matches
 
 if TYPE_CHECKING:
     from acep_approx.automaton.automaton import Automaton
     from acep_approx.budget.budget import Budget
-    from acep_approx.budget.history_graph import HistoryGraph
-    from acep_approx.budget.matches import BudgetedMatches
-    from acep_approx.spark.matcher import SparkMatcher
+    from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.spark.plan.matcher import SparkMatcher
+    from acep_approx.training.history_graph import HistoryGraph
     from acep_approx.why.result import Why
 
 
@@ -230,9 +230,9 @@ class Query:
         True
         """
         from acep_approx.budget.budget import Budget
-        from acep_approx.budget.history_graph import HistoryGraph
-        from acep_approx.budget.matches import BudgetedMatches
-        from acep_approx.budget.shedder import Load
+        from acep_approx.results.budgeted import BudgetedMatches
+        from acep_approx.shedding.shedder import Load
+        from acep_approx.training.history_graph import HistoryGraph
 
         given = Budget.parse(budget)
         expect("history", history, (HistoryGraph, str, Path, NoneType), "a HistoryGraph, or the path of one")
@@ -389,8 +389,8 @@ class Query:
         >>> # matches = events.transform(matcher)
         """
         from acep_approx.budget.budget import Budget
-        from acep_approx.spark.job import Spending
-        from acep_approx.spark.matcher import SparkMatcher
+        from acep_approx.spark.plan.matcher import SparkMatcher
+        from acep_approx.spark.worker.job import Spending
 
         spending = None
         if budget is not None:

@@ -24,8 +24,8 @@ from rich.table import Table
 
 from acep_approx import compile_query
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.matching.arclogs import ArcLogs, Grouped
-from acep_approx.matching.cells import Cells
+from acep_approx.engines.cells.arclogs import ArcLogs, Grouped
+from acep_approx.engines.cells.cells import Cells
 from experiments.plain_cells import PlainCells
 
 EXAMPLE_1 = "(Sa(b|d|w|r)E){2,}(Sa(g|e|u)E){2,}"

@@ -18,10 +18,10 @@ from bitarray import bitarray
 from rich.console import Console
 from rich.table import Table
 
-from history.cover import coverage
-from history.proxy import missed, proxies
-from history.selection import Choice, Swap, lazy_greedy, own_count
-from history.sketch import CountedMap, FoldedMap, HashedMap, Sketch, bitmap
+from history.coverage.cover import coverage
+from history.coverage.proxy import missed, proxies
+from history.coverage.selection import Choice, Swap, lazy_greedy, own_count
+from history.coverage.sketch import CountedMap, FoldedMap, HashedMap, Sketch, bitmap
 
 SIZES = ((500, 1_000, 20), (500, 1_000, 50), (2_000, 10_000, 50), (2_000, 10_000, 200))
 """Items, bundles, budget: those of the first trials that made us choose coverage."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from acep_approx.spark.metrics import Progress
-from acep_approx.spark.replay import Replay
-from acep_approx.spark.session import session
+from acep_approx.spark.session.session import session
+from acep_approx.spark.sources.replay import Replay
+from acep_approx.spark.streaming.metrics import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -132,5 +132,5 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def replay(spark: SparkSession, path: Path, *, time: str, **options: str) -> DataFrame:
-    """A recorded file as a stream; see ``acep_approx.spark.replay``."""
+    """A recorded file as a stream; see ``acep_approx.spark.sources.replay``."""
     return spark.readStream.format("acep_replay").options(path=str(path), time=time, **options).load()

@@ -17,12 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from rich.markup import escape
 
 from acep_approx import compile_query
-from acep_approx.budget.portions import portions
 from acep_approx.errors import AcepError
 from acep_approx.events.demo import flights
 from acep_approx.events.roles import infer_roles
-from acep_approx.spark.columns import arrow_schema
-from acep_approx.spark.training import _Training, log, train_history
+from acep_approx.spark.past.training import _Training, log, train_history
+from acep_approx.spark.plan.columns import arrow_schema
+from acep_approx.training.portions import portions
 from experiments.bench_spark_plans import Place, spread
 from experiments.bench_spark_throughput import identity
 from experiments.sase_report import Column, Report

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import compile_query
-from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.training.history_graph import HistoryGraph
 from experiments import online_world
 from experiments.online_runs import Found, answer, offline, run
 from experiments.online_streams import DRIFTS, HALF, Drift, missing, swapped

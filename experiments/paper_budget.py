@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import Query, compile_query
-from acep_approx.budget.history_graph import HistoryGraph
+from acep_approx.training.history_graph import HistoryGraph
 from experiments.runs_streams import DATA
 
 PATTERN = (

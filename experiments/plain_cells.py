@@ -1,6 +1,6 @@
 """The detection recurrence in plain Python, as one would write it by hand: the yardstick of ``bench_cells``.
 
-Same automaton, same recurrence, same answers (the benchmark checks that) as ``acep_approx.matching.kernel_detect``.
+Same automaton, same recurrence, same answers (the benchmark checks that) as ``acep_approx.kernels.cells.detect``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.matching.jit import inline, kernel
+from acep_approx.kernels.jit import inline, kernel
 from experiments.sase_workload import START_EVERY, SYMBOLS, VOLUME_BELOW, StockQuery
 
 Ints = npt.NDArray[np.int64]

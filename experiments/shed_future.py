@@ -18,7 +18,7 @@ from acep_approx.automaton.resolve import Held, Own, Resolved
 from acep_approx.events.columns import to_numpy
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
-from acep_approx.matching.kernel_layout import ARC_BITS
+from acep_approx.kernels.runs.layout import ARC_BITS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.query.syntax import Attribute, Binary
 from experiments.shed_clairvoyant import ROW_BITS, Kept, Meets, Prefixes

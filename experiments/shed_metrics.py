@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ragged
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.events.columns import to_numpy
-from acep_approx.matching.arrays import Ragged
 from acep_approx.matching.matcher import Matcher
 
 Ints = npt.NDArray[np.int64]

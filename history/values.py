@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from history.counting import Counts
+from history.coverage.selection import lazy_greedy
 from history.graph import Graph
-from history.selection import lazy_greedy
 from history.trace import Ints
 
 Floats = npt.NDArray[np.float64]

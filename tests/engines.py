@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.matching.arclogs import ArcLogs, Grouped
-from acep_approx.matching.cells import Cells
+from acep_approx.engines.cells.arclogs import ArcLogs, Grouped
+from acep_approx.engines.cells.cells import Cells
 from tests.naive import Binding
 
 Ints = np.ndarray

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from acep_approx import compile_query
-from acep_approx.spark.replay import Replay
-from acep_approx.spark.session import session
-from acep_approx.spark.stream import start
+from acep_approx.spark.session.session import session
+from acep_approx.spark.sources.replay import Replay
+from acep_approx.spark.streaming.stream import start
 
 QUERY = compile_query("PATTERN SEQ(A a, B+ b[], ~(C c)) WHERE [g] AND a.x <= b[i].x WITHIN 8 s")
 ID = "number"

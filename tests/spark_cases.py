@@ -15,8 +15,8 @@ import pyarrow as pa
 from acep_approx import Query, compile_query
 from acep_approx.errors import AcepError
 from acep_approx.events.roles import infer_roles
-from acep_approx.spark.job import Job
-from acep_approx.spark.matcher import SparkMatcher
+from acep_approx.spark.plan.matcher import SparkMatcher
+from acep_approx.spark.worker.job import Job
 from tests.rich_worlds import rich_world
 from tests.test_corpus import NAMED, events_of, listing
 

@@ -176,7 +176,7 @@ class Pieces(io.BytesIO):
 def read(data: bytes, dice: Random | None = None, **how) -> tuple[list, list, object]:
     """The rows of standard input, those left out, and its columns."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep_approx.events.arriving.standard_input", lambda: Pieces(data, dice))
+        patch.setattr("acep_approx.events.reading.arriving.standard_input", lambda: Pieces(data, dice))
         source = open_source("-", **how)
         columns = source.settle(lambda schema: schema)
         rows = [row for batch in source.batches() for row in batch.to_pylist()]
@@ -217,7 +217,8 @@ def test_matches_are_the_same_in_any_pieces_and_from_a_file(tmp_path, seed, pack
         (tmp_path / f"events.{form}").write_bytes(text)
         expected = compile_query(RUNS).match(tmp_path / f"events.{form}").to_arrow()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("acep_approx.events.arriving.standard_input", lambda text=text: Pieces(pack(text), dice))
+            standard_input = "acep_approx.events.reading.arriving.standard_input"
+            patch.setattr(standard_input, lambda text=text: Pieces(pack(text), dice))
             assert compile_query(RUNS).match("-").to_arrow().equals(expected)
         assert len(expected) > 100
 
@@ -228,7 +229,7 @@ def test_matches_are_the_same_in_any_pieces_and_from_a_file(tmp_path, seed, pack
 def matches(data: str, query: str, dice: Random | None = None) -> list[dict]:
     """What a query finds on standard input."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep_approx.events.arriving.standard_input", lambda: Pieces(data.encode(), dice))
+        patch.setattr("acep_approx.events.reading.arriving.standard_input", lambda: Pieces(data.encode(), dice))
         return [match.values for match in compile_query(query).match("-")]
 
 

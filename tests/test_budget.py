@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.calibration import EVENT_SECONDS, STEP_SECONDS, Calibration
+from acep_approx.budget.pace import EVENT_SECONDS, STEP_SECONDS, Calibration
 from acep_approx.errors import UsageError
 
 

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from acep_approx import compile_query
-from acep_approx.cli import run as run_command
+from acep_approx.cli.commands import run as run_command
 from acep_approx.cli.main import app
 
 QUERY = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 12 h ERRORS 1 WEIGHTS (p = 2, d = 2)"
@@ -61,7 +61,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 def acep(*arguments: str, stdin: bytes = b"", code: int = 0) -> Any:
     """Run a command in this process; whatever happens, there is no traceback."""
     piped = SimpleNamespace(stdin=SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(stdin))))
-    with patch("acep_approx.events.files.sys", piped):  # the runner's own stdin is not buffered as a real one
+    with patch("acep_approx.events.reading.files.sys", piped):  # the runner's own stdin is not buffered as a real one
         result = CliRunner().invoke(app, list(arguments))
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
     assert result.exit_code == code, result.output

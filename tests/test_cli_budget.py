@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from acep_approx import compile_query
-from acep_approx.budget.history_graph import HistoryGraph
 from acep_approx.cli.main import app
+from acep_approx.training.history_graph import HistoryGraph
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [key] AND b.x > a.x AND c.x < b.x WITHIN 30"
 CELLS = "PATTERN SEQ(A a, B b) WITHIN 30"

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
-from acep_approx.budget import cohort
 from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.audit import Cohort as Cells
-from acep_approx.budget.cohort import Cohort
-from acep_approx.budget.trace import trace_past
+from acep_approx.engines.runs.shedding import Allowance, Shedding
+from acep_approx.learning import exact_sample
+from acep_approx.learning.exact_sample import Cohort
 from acep_approx.matching import pipeline
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.shedding import Allowance, Shedding
+from acep_approx.training.trace import trace_past
 from history.counting import vertices_of
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
@@ -115,7 +115,7 @@ def exact_rows(query: Query, table: pa.Table) -> Ints:
     return np.unique(query.match(table).points()["row"].to_numpy()) if len(table) else np.zeros(0, np.int64)
 
 
-def exact_sample(query: Query, table: pa.Table, done: Beside) -> AuditSample:
+def expected_sample(query: Query, table: pa.Table, done: Beside) -> AuditSample:
     """What the cohort should have seen: exact match points in chosen cells, and which of them the run found."""
     rows = exact_rows(query, table)
     slots = np.zeros(len(rows), np.int64)
@@ -144,13 +144,13 @@ def as_counter(fates: Lineages) -> Counter[tuple[int, ...]]:
 @pytest.mark.parametrize("look", [1, 64, 10**6])
 def test_its_match_points_are_the_exact_ones_of_its_cells(text: str, look: int, monkeypatch: Any) -> None:
     """Each once, whenever it is looked; also where it is known only a window later that there is a match."""
-    monkeypatch.setattr(cohort, "LOOK_BACK", look)
+    monkeypatch.setattr(exact_sample, "LOOK_BACK", look)
     query = compile_query(text, engine="runs")
     window = int(text.rsplit(maxsplit=1)[-1])
     for seed in range(3):
         table = stream(EVENTS, seed)
         done = beside(query, table, Cells(0.3, 4 * window, window, seed), notes=2)
-        got, wanted = done.cohort.sample, exact_sample(query, table, done)
+        got, wanted = done.cohort.sample, expected_sample(query, table, done)
         assert got.cells.tolist() == wanted.cells.tolist()
         assert got.points.tolist() == wanted.points.tolist()
         assert got.found.tolist() == wanted.found.tolist()
@@ -177,7 +177,7 @@ def test_where_all_cells_are_chosen_it_finds_all(world: RichWorld, size: int) ->
         if query.plan.registers.has_late_ends or query.plan.registers.needs_filter:
             return
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cohort, "LOOK_BACK", 1)
+            patch.setattr(exact_sample, "LOOK_BACK", 1)
             done = beside(query, world.table(), Cells(1.0, max(2 * window, 1), window), size)
         assert done.cohort.sample.points.sum() == len({bound[-1][0] for bound in expected})
 
@@ -211,7 +211,7 @@ def test_where_a_cell_does_not_know_its_matches_it_finds_them_all_the_same_or_th
 def test_keys_that_fall_silent_and_come_back_are_still_told_apart(monkeypatch: Any) -> None:
     """A slot that is freed goes to another key, and the key that had it gets another slot."""
     monkeypatch.setattr(pipeline, "SWEEP", 1)
-    monkeypatch.setattr(cohort, "LOOK_BACK", 1)
+    monkeypatch.setattr(exact_sample, "LOOK_BACK", 1)
     query = compile_query(KEYED.replace("WITHIN 60", "WITHIN 9"), engine="runs")
     rng = np.random.default_rng(1)
     keys = [f"k{n}" for _ in range(8) for n in rng.permutation(30).tolist() for _ in range(6)]
@@ -293,7 +293,7 @@ def test_a_purse_that_is_too_small_is_never_overdrawn(text: str, share: float) -
     done = beside(query, table, cells, purse=purse)
     assert done.cohort.steps <= purse
     assert done.cohort.given_up > 0
-    exact = exact_sample(query, table, done)
+    exact = expected_sample(query, table, done)
     at_most = dict(zip(exact.cells.tolist(), exact.points.tolist(), strict=True))
     got = zip(done.cohort.sample.cells.tolist(), done.cohort.sample.points.tolist(), strict=True)
     assert all(points <= at_most[cell] for cell, points in got)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
 from acep_approx.errors import DataError, UsageError
-from acep_approx.matching import shared_runs
-from acep_approx.matching.compressed import Compressed
+from acep_approx.matching.tracing import compressing
+from acep_approx.matching.tracing.compressed import Compressed
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.test_corpus import NAMED, events_of
 from tests.test_runs_oracle import MERGES, bindings, cases, compiled, holds_for
@@ -221,7 +221,7 @@ def test_wrong_usage() -> None:
     rows = [{**row, "link": 1} for row in ROWS]
     with pytest.raises(DataError, match="ACEP-D043"):
         compile_query("PATTERN SEQ(A a, B b) WHERE [link] WITHIN 5").match(rows).compressed()
-    assert set(shared_runs.HIT_COLUMNS) == set(compressed.hits.column_names)
+    assert set(compressing.HIT_COLUMNS) == set(compressed.hits.column_names)
 
 
 def test_nothing_at_all() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from acep_approx.cli.demo import Findings, explore, picture
+from acep_approx.cli.commands.demo import Findings, explore, picture
 from acep_approx.cli.main import app
 from acep_approx.events.demo import flights
 

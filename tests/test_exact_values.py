@@ -51,7 +51,7 @@ def test_long_whole_numbers_are_kept(
     query: str, suffix: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As text: two of them are equal only if all of their digits are."""
-    monkeypatch.setattr("acep_approx.events.text.BLOCK_BYTES", block)
+    monkeypatch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", block)
     assert matched(query, written(tmp_path, suffix, LONG)) == [(0, 2)]
     assert matched(query, written(tmp_path, suffix, ("5", "9007199254740993", "9007199254740992"))) == []
 
@@ -72,7 +72,7 @@ def test_long_whole_numbers_among_fractions_are_refused(suffix: str, ids: tuple[
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_long_whole_numbers_after_short_ones(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The column has its type already: rows that do not fit it are told."""
-    monkeypatch.setattr("acep_approx.events.text.BLOCK_BYTES", 32)
+    monkeypatch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", 32)
     path = written(tmp_path, suffix, ("1", "2", "3", "4", *LONG))
     with pytest.raises(DataError, match="ACEP-D020"):
         matched(SAME_KEY, path)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import Query, compile_query
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.matches import BudgetedMatches
 from acep_approx.errors import UsageError
+from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 
 QUERY = "PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x AND c.y <> a.y WITHIN 40"

@@ -8,8 +8,8 @@ from bitarray import bitarray
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.proxy import missed, proxies, regions
-from history.sketch import FoldedMap, bitmap
+from history.coverage.proxy import missed, proxies, regions
+from history.coverage.sketch import FoldedMap, bitmap
 
 BUNDLES = 10
 SETS = st.lists(st.sets(st.integers(0, BUNDLES - 1), max_size=8), max_size=8)

@@ -14,9 +14,9 @@ from bitarray import bitarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.cover import coverage
-from history.selection import Swap, lazy_greedy, own_count
-from history.sketch import CountedMap, FoldedMap, HashedMap, ids_of
+from history.coverage.cover import coverage
+from history.coverage.selection import Swap, lazy_greedy, own_count
+from history.coverage.sketch import CountedMap, FoldedMap, HashedMap, ids_of
 
 BUNDLES = 12
 MAPS = st.lists(st.sets(st.integers(0, BUNDLES - 1), max_size=6), min_size=1, max_size=7)

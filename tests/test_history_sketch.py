@@ -10,7 +10,18 @@ from bitarray import bitarray
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.sketch import CountedMap, FoldedMap, HashedMap, Sketch, bitmap, hashes, ids_of, overlap, size, union
+from history.coverage.sketch import (
+    CountedMap,
+    FoldedMap,
+    HashedMap,
+    Sketch,
+    bitmap,
+    hashes,
+    ids_of,
+    overlap,
+    size,
+    union,
+)
 
 SEEDS = 60
 KINDS: dict[str, Callable[[np.ndarray, int], Sketch]] = {

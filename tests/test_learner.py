@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Budget, Query, compile_query
-from acep_approx.budget import learner
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.matches import BudgetedMatches
-from acep_approx.budget.sampling import Reader, Rows
-from acep_approx.budget.shedder import Load, Shedder
+from acep_approx.learning import learner
+from acep_approx.learning.sampling import Reader, Rows
 from acep_approx.matching.matcher import Matcher
+from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
 from tests.naive import Binding

@@ -15,7 +15,7 @@ from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, MAX_WAYS
 from acep_approx.automaton.determinize import ARCS_AHEAD, Determinised
 from acep_approx.automaton.registers import MAX_MOVES, MAX_STATES
 from acep_approx.errors import LimitError, QueryError
-from acep_approx.matching.planner import Plan, plan
+from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.limits import MAX_DEPTH, MAX_NODES, MAX_POSITIONS, MAX_WORDS
 from acep_approx.query.parser import parse
 from acep_approx.query.shape import walk_with_depth

@@ -8,8 +8,8 @@ import pytest
 
 from acep_approx import DataError, LimitError, QueryError, UsageError, compile_query
 from acep_approx.automaton import determinize
-from acep_approx.matching import outputs
 from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.outputs.of_cells import of_cells
 from tests.naive import Event, all_matches
 
 
@@ -53,7 +53,7 @@ def test_state_is_bounded_by_the_window(text: str) -> None:
 
 def test_recent_events_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """RETURN keeps only events that a run can still point to, in time and in count windows."""
-    monkeypatch.setattr(outputs, "CHUNK", 1000)
+    monkeypatch.setattr(of_cells, "CHUNK", 1000)
     for window in ("50", "50 events"):
         query = compile_query(f"PATTERN SEQ(a a, b b) WITHIN {window} RETURN b.ts - a.ts AS gap")
         matcher = query.matcher()
@@ -66,7 +66,7 @@ def test_recent_events_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_matches_longer_than_every_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A match of 300 events: the stack grows, and the output grows beyond its chunk."""
-    monkeypatch.setattr(outputs, "CHUNK", 16)
+    monkeypatch.setattr(of_cells, "CHUNK", 16)
     events = pa.table({"ts": range(301), "type": ["a"] * 300 + ["b"]})
     query = compile_query("a{300}b WITHIN 1000")
     assert query.match(events).to_arrow()["events"].to_pylist() == [list(range(301))]

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from acep_approx.automaton.compile import compile_automaton
-from acep_approx.matching import kernel_detect
-from acep_approx.matching.cells import Cells
+from acep_approx.engines.cells.cells import Cells
+from acep_approx.kernels.cells import detect as kernel_detect
 from acep_approx.query.parser import parse
 from tests.engines import grouped
 from tests.naive import Event, all_matches, match_points

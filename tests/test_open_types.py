@@ -253,7 +253,7 @@ def test_many_nulls_first(first: Row) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_values_after_the_first_block(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Types become wider within a file, whatever the blocks, and rows that cannot be read are still told."""
-    monkeypatch.setattr("acep_approx.events.text.BLOCK_BYTES", 32)
+    monkeypatch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", 32)
     values = [None] * 9 + ["3", "3.5", "4", '"oops"', "5"]
     if suffix == "csv":
         text = "ts,type,x\n" + "".join(f"{i},{'AB'[i % 2]},{x or ''}\n" for i, x in enumerate(values))
@@ -334,7 +334,7 @@ def test_parquet_is_written_though_the_type_comes_late(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl").write_text(rows, encoding="utf-8")
     found = tmp_path / "found.parquet"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep_approx.events.text.BLOCK_BYTES", 32)
+        patch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", 32)
         args = ["run", "PATTERN A a WITHIN 5 RETURN a.x AS x", str(tmp_path / "e.jsonl"), "-o", str(found), "-q"]
         assert CliRunner().invoke(app, args).exit_code == 0
     assert pq.read_table(found).column("x").to_pylist() == [None] * 5 + [3.0, 2.5]

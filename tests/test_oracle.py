@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from acep_approx import Query, QueryError, compile_query
 from acep_approx.automaton import determinize
 from acep_approx.automaton.compile import compile_automaton
-from acep_approx.matching.matches import errors_of
+from acep_approx.results.matches import errors_of
 from tests.naive import Binding, match_points
 from tests.worlds import World, walk_absent, worlds
 

@@ -14,16 +14,16 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.api import Query
-from acep_approx.budget import observing, refreshing
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.observing import MOST_TESTS, Observation, Observer, Shares
-from acep_approx.budget.refreshing import Refresher
-from acep_approx.budget.sampling import Rows
-from acep_approx.budget.shedder import Load, Shedder
 from acep_approx.budget.splitting import shard_budget
-from acep_approx.budget.versions import newest
+from acep_approx.learning.sampling import Rows
 from acep_approx.matching.matcher import Matcher
+from acep_approx.shedding import observer, refresher
+from acep_approx.shedding.observer import MOST_TESTS, Observation, Observer, Shares
+from acep_approx.shedding.refresher import Refresher
+from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.versions import newest
 
 Ints = npt.NDArray[np.int64]
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 400"
@@ -69,7 +69,7 @@ def known(query: Query) -> HistoryGraph:
     return HistoryGraph(query).fit(stream(HALF, 200))
 
 
-def refresher(query: Query, load: Load) -> Refresher:
+def a_refresher(query: Query, load: Load) -> Refresher:
     table = stream(10, 0)
     pipeline = Matcher(query.plan).bind(table.schema)
     return Refresher(query, table.schema, pipeline.roles, load)
@@ -144,7 +144,7 @@ def test_shards_together_see_what_one_matcher_sees(
     query: Query, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tests, where all events are looked at and nothing is shed."""
-    monkeypatch.setattr(observing, "_first_price", lambda *_: 0.0)
+    monkeypatch.setattr(observer, "_first_price", lambda *_: 0.0)
     table, everything = stream(1500, 3), Shares(1.0, (1.0,) * 4)
     seen = []
     for shards in (1, SHARDS):
@@ -164,7 +164,7 @@ def test_shards_together_see_what_one_matcher_sees(
 def test_few_tests_are_written_down_however_much_comes(query: Query, work: float, tmp_path: Path) -> None:
     """From the first batch on, of which nothing is known; and a few bytes."""
     load = Load(Budget.parse("10%"), full_work=work)
-    learner, job = refresher(query, load), Job(query, load, tmp_path / "none")
+    learner, job = a_refresher(query, load), Job(query, load, tmp_path / "none")
     for number, size in enumerate((20_000, 20_000, 20_000)):
         raw = job.run(stream(size, number, first=size * number), learner.shares)
         assert 100 < sum(len(Observation.of(part).seen.rows) for part in raw) < 1.3 * MOST_TESTS
@@ -210,7 +210,7 @@ def test_neither_the_order_of_shards_nor_a_batch_run_twice_changes_what_is_learn
     query: Query, seen: tuple[Load, list[list[bytes]]]
 ) -> None:
     load, batches = seen
-    learners = [refresher(query, load) for _ in range(2)]
+    learners = [a_refresher(query, load) for _ in range(2)]
     for number, batch in enumerate(batches):
         learners[0].take(number, batch)
         learners[1].take(number, batch[::-1])
@@ -226,15 +226,15 @@ def test_a_learner_goes_on_after_a_restart_as_if_there_had_been_none(
     query: Query, seen: tuple[Load, list[list[bytes]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load, batches = seen
-    whole, broken = refresher(query, load), refresher(query, load)
+    whole, broken = a_refresher(query, load), a_refresher(query, load)
     for number, batch in enumerate(batches):
         if number == 3:  # texts that nobody points to are forgotten by one of them, and by the restart
-            monkeypatch.setattr(refreshing, "MOST_TEXTS", 1)
+            monkeypatch.setattr(refresher, "MOST_TEXTS", 1)
         for learner in (whole, broken):
             learner.take(number, batch)
             if number in (1, 4):
                 learner.refreshed()
-        raw, broken = broken.to_bytes(), refresher(query, load)
+        raw, broken = broken.to_bytes(), a_refresher(query, load)
         broken.go_on(raw)
         assert broken.batch == whole.batch == number
         assert (broken.events, broken.points, broken.shares) == (whole.events, whole.points, whole.shares)
@@ -249,18 +249,18 @@ def test_a_learner_goes_on_after_a_restart_as_if_there_had_been_none(
 @pytest.mark.parametrize("raw", [b"", b"PK", b"x" * 100])
 def test_other_bytes_are_refused(raw: bytes, query: Query, seen: tuple[Load, list[list[bytes]]]) -> None:
     with pytest.raises(ValueError, match=r"bytes|pickled|file"):
-        refresher(query, seen[0]).go_on(raw)
+        a_refresher(query, seen[0]).go_on(raw)
 
 
 def test_where_there_is_nothing_to_learn_nothing_happens(query: Query, seen: tuple[Load, list[list[bytes]]]) -> None:
-    learner = refresher(query, Load(Budget.parse("100%")))
+    learner = a_refresher(query, Load(Budget.parse("100%")))
     learner.take(0, seen[1][0])
     assert not learner.is_due()
-    again = refresher(query, Load(Budget.parse("100%")))
+    again = a_refresher(query, Load(Budget.parse("100%")))
     again.go_on(learner.to_bytes())
     assert again.batch == 0
     with pytest.raises(ValueError, match="another query"):
-        refresher(query, seen[0]).go_on(learner.to_bytes())
+        a_refresher(query, seen[0]).go_on(learner.to_bytes())
 
 
 # --- does it help? --------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_after_a_change_the_refreshed_job_recovers_and_the_frozen_one_does_not(
         for is_refreshed, shares in ((False, frozen), (True, ours)):
             home = tmp_path / f"{seed}-{is_refreshed}"
             known.save(home)
-            job, learner = Job(query, load, home), refresher(query, load)
+            job, learner = Job(query, load, home), a_refresher(query, load)
             if is_refreshed:
                 assert learns(job, learner, table) > 3
                 assert newest(home, query).version_ > 3
@@ -292,7 +292,7 @@ def test_after_a_change_the_refreshed_job_recovers_and_the_frozen_one_does_not(
 def test_a_job_without_a_history_makes_one(query: Query, work: float, tmp_path: Path) -> None:
     """Twice what chance finds, in the second half."""
     load, table = Load(Budget.parse("10%"), full_work=work), stream(HALF, 7)
-    job, learner = Job(query, load, tmp_path / "new"), refresher(query, load)
+    job, learner = Job(query, load, tmp_path / "new"), a_refresher(query, load)
     assert learns(job, learner, table) > 1
     by_lot = query.match_within(table, "10%", policy="random", full_work=work).to_arrow()["c"].to_numpy()
     chance = Job(query, load, tmp_path / "none", ticks=[by_lot]).recall(table, HALF // 2)

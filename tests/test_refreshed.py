@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import Query, compile_query
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.learner import Learner
-from acep_approx.budget.matches import BudgetedMatches
+from acep_approx.learning.learner import Learner
+from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.training.history_graph import HistoryGraph
 from history import store, tables
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200"

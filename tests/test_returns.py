@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from acep_approx import compile_query
 from acep_approx.errors import DataError
-from acep_approx.matching.aggregates import aggregate
+from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary

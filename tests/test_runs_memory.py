@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.matching import event_columns, run_outputs
-from acep_approx.matching.kernel_layout import LINKS
+from acep_approx.engines.runs import event_columns
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.kernels.runs.layout import LINKS
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.runs import Runs
+from acep_approx.matching.outputs.of_cells import of_runs
 
 EVENTS = 300_000
 BATCH = 20_000
@@ -71,7 +72,7 @@ def test_what_is_held_does_not_grow(
     query: str, keys: int, part: str, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last batches leave no more behind than the first ones did, give or take two doublings of arrays."""
-    monkeypatch.setattr(run_outputs, "MANY_ROWS", 1000)
+    monkeypatch.setattr(of_runs, "MANY_ROWS", 1000)
     found = held(query.format(part, window), stream(keys))
     for name in found[0]:
         early, late = (max(size[name] for size in some) for some in (found[:5], found[-5:]))

@@ -18,8 +18,13 @@ import pytest
 from acep_approx.automaton import registers
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.conditions import dynamic_conditions
-from acep_approx.matching import found, kernel_children, kernel_ends, kernel_pools, kernel_runs, run_tables, runs
-from acep_approx.matching.jit import ix
+from acep_approx.engines.runs import runs, tables
+from acep_approx.kernels.jit import ix
+from acep_approx.kernels.runs import advance as kernel_advance
+from acep_approx.kernels.runs import children as kernel_children
+from acep_approx.kernels.runs import ends as kernel_ends
+from acep_approx.kernels.runs import pools as kernel_pools
+from acep_approx.matching.outputs.of_cells import completed
 from acep_approx.query.parser import parse
 from tests.rich_worlds import Dice, RichWorld, rich_world, stream
 from tests.test_jit import python
@@ -45,7 +50,7 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
     scope = vars(module)
     changed = dict(scope, inline=lambda kernel: kernel, block_kernel=lambda kernel: kernel, ix=ix)
     exec(textwrap.dedent(source.replace(old, new)), changed)
-    for other in (kernel_pools, kernel_children, kernel_ends, kernel_runs, runs.kernel):
+    for other in (kernel_pools, kernel_children, kernel_ends, kernel_advance, runs.kernel):
         if hasattr(other, function):
             setattr(other, function, changed[function])
 
@@ -79,16 +84,16 @@ def every_step_is_ignorable() -> None:
 
 def a_condition_on_a_missing_variable_is_false() -> None:
     """Instead of void."""
-    real = found.Finder.found
+    real = completed.Finder.found
 
-    def all_bound(self: found.Finder, events: Any, hits: Any) -> Iterator[found.Found]:
+    def all_bound(self: completed.Finder, events: Any, hits: Any) -> Iterator[completed.Found]:
         names = [c.names for c in dynamic_conditions(self.automaton.query)]
         for part in real(self, events, hits):
             variables = np.array(self.automaton.automaton.variables or ("",))[self.labels[part.arc]]
             bound = [set(variables[i:j]) for i, j in zip(part.offset[:-1], part.offset[1:], strict=True)]
             yield part.take(np.flatnonzero([all(some <= one for some in names) for one in bound]))
 
-    found.Finder.found = all_bound  # type: ignore[method-assign]
+    completed.Finder.found = all_bound  # type: ignore[method-assign]
 
 
 def the_window_is_exclusive() -> None:
@@ -103,7 +108,7 @@ def the_window_is_exclusive() -> None:
 
 def expired_runs_match() -> None:
     """The window is not looked at when a match is complete, only when runs are swept."""
-    rewritten(kernel_runs, "run_block", "words[ix(starts + j)] >= low", "1")
+    rewritten(kernel_advance, "run_block", "words[ix(starts + j)] >= low", "1")
 
 
 def merging_ignores_a_register() -> None:
@@ -114,9 +119,9 @@ def merging_ignores_a_register() -> None:
 
 def the_wrong_runs_are_dominated() -> None:
     """Of two runs the one that can do more is dropped."""
-    real = run_tables.preferences
+    real = tables.preferences
     other = {"low": "high", "high": "low", "equal": "equal"}
-    run_tables.preferences = lambda automaton: [tuple(other[b] for b in state) for state in real(automaton)]  # type: ignore[misc, assignment]
+    tables.preferences = lambda automaton: [tuple(other[b] for b in state) for state in real(automaton)]  # type: ignore[misc, assignment]
 
 
 def a_later_start_does_not_count() -> None:
@@ -143,7 +148,7 @@ def alternatives_are_joined_by_overwriting() -> None:
 
 def neighbours_need_not_be_neighbours() -> None:
     """Contiguity lets runs of any event before go on."""
-    rewritten(kernel_runs, "begin_event", "pools[ix(p + RANK)] != rank - 1", "False")
+    rewritten(kernel_advance, "begin_event", "pools[ix(p + RANK)] != rank - 1", "False")
 
 
 def a_guard_passes() -> None:
@@ -158,18 +163,18 @@ def a_guard_passes() -> None:
 
 def a_late_guard_looks_past_the_gap() -> None:
     """A negation with conditions excludes events up to the end of the window, not only between its neighbours."""
-    real = found.GuardLog.between
+    real = completed.GuardLog.between
 
-    def wider(self: found.GuardLog, letter: int, slot: Any, low: Any, high: Any) -> Any:
-        return real(self, letter, slot, low, np.full_like(high, found.FAR))
+    def wider(self: completed.GuardLog, letter: int, slot: Any, low: Any, high: Any) -> Any:
+        return real(self, letter, slot, low, np.full_like(high, completed.FAR))
 
-    found.GuardLog.between = wider  # type: ignore[method-assign]
+    completed.GuardLog.between = wider  # type: ignore[method-assign]
 
 
 def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
     old = "runs = pools[ix(p + CHILDREN)] if pool > 0 else 1"
-    rewritten(kernel_runs, "advance", old, "runs = pools[ix(p + RUNS)] if pool > 0 else 1")
+    rewritten(kernel_advance, "advance", old, "runs = pools[ix(p + RUNS)] if pool > 0 else 1")
 
 
 def nothing() -> None:

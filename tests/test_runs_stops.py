@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
-from acep_approx.matching import runs as runs_module
-from acep_approx.matching.kernel_layout import DONE_STEPS
+from acep_approx.engines.runs import runs as runs_module
+from acep_approx.engines.runs.runs import RunEvents, Runs
+from acep_approx.kernels.runs.layout import DONE_STEPS
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.runs import RunEvents, Runs
 from acep_approx.matching.state import unpack
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.test_runs_oracle import MERGES, cases, compiled, holds_for

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
-from acep_approx.matching.kernel_layout import ARC_BITS
+from acep_approx.kernels.runs.layout import ARC_BITS
 from acep_approx.matching.matcher import Matcher
 from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes, clairvoyant, forest_densities, prefixes
 from experiments.shed_future import SCORE, meets, paths, states

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from acep_approx import Query, compile_query
 from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.calibration import Calibration
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.shedder import Load, Shedder
+from acep_approx.budget.pace import Calibration
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.runs import Runs
+from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.training.history_graph import HistoryGraph
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 150"
 ONE_PART = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x <> a.x WITHIN 120"

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
-from acep_approx.matching import kernel_shed
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.shedding import Allowance, Feature, Shedding, Worth
+from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.planner import MERGING
-from acep_approx.matching.runs import Runs
-from acep_approx.matching.shedding import Allowance, Feature, Shedding, Worth
+from acep_approx.planning.planner import MERGING
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.test_runs_oracle import bindings, cases, compiled, holds_for
 
@@ -233,7 +233,7 @@ def test_shed_runs_are_logged_with_their_scores() -> None:
     assert len(log) == shedding.counts.sum() > 100
     reasons = np.bincount(log[:, 0], minlength=5)
     assert reasons.tolist() == shedding.counts.sum(axis=0).tolist()
-    born = log[log[:, 0] == kernel_shed.LOW_PRICE]
+    born = log[log[:, 0] == kernel_scores.LOW_PRICE]
     scores, prices = np.ascontiguousarray(born[:, 9]).view(float), np.ascontiguousarray(born[:, 10]).view(float)
     assert (scores < prices).all()
     assert (scores >= 0).all()
@@ -249,7 +249,7 @@ def test_births_are_logged_where_nothing_is_shed() -> None:
     query = "PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 20"
     found, matcher = run(query, table, shedding, merge="none")
     log = engine_of(matcher).logged()
-    assert set(log[:, 0]) == {kernel_shed.BORN}
+    assert set(log[:, 0]) == {kernel_scores.BORN}
     assert len(log) == matcher.progress.made - len(found)  # the last state keeps no runs
     assert shedding.counts.sum() == 0
 
@@ -273,6 +273,6 @@ def test_mutant_a_pass_that_forgets_the_bound_is_noticed(monkeypatch: pytest.Mon
     """If tests were not charged to the budget, the check of the bound would fail."""
     shedding = budget(2.0)
     _, matcher = run(EXPLODING, stream(500), shedding)
-    shedding.floats[kernel_shed.GRANTED] = 0.0
+    shedding.floats[kernel_scores.GRANTED] = 0.0
     with pytest.raises(AssertionError):
         holds_bound(matcher, shedding)

@@ -216,7 +216,7 @@ def test_malformed_rows_are_skipped_counted_and_written(tmp_path):
 
 
 def test_values_that_do_not_fit_the_types_of_the_first_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("acep_approx.events.text.BLOCK_BYTES", 64)
+    monkeypatch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", 64)
     csv = write(tmp_path / "e.csv", b"ts,x\n" + b"1,1\n" * 50 + b"2,oops\n3,3\n")
     error = failure(csv)
     assert "line 52: column 'x' is int64 in the first rows, and this value is not: '2,oops'" in error.message
@@ -254,7 +254,7 @@ def test_options_for_malformed_rows(tmp_path):
 
 @pytest.mark.parametrize("size", [16, 64, 1 << 20])
 def test_blocks_do_not_change_the_rows(tmp_path, monkeypatch, size):
-    monkeypatch.setattr("acep_approx.events.text.BLOCK_BYTES", size)
+    monkeypatch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", size)
     first = b'n,s\r\n1,"a"\r\n2,"b"\r\n'
     odd = b'3,"x\r\ny, ""z"""\r\n\r\n4,5" pipe\r\n5,"\xc3\xa9\n"\r\n6,""\r\n7,NA\r\n8,"NA"\r\n9,'
     source = open_source(write(tmp_path / "e.csv", b"\xef\xbb\xbf" + first + odd))

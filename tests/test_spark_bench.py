@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.events.ipc import from_ipc
+from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.events.roles import infer_roles
-from acep_approx.spark.job import Job
-from acep_approx.spark.outputs import MATCHES, packed
-from acep_approx.spark.shards import Shard
+from acep_approx.spark.plan.outputs import MATCHES, packed
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.shard import Shard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,12 +24,12 @@ from typer.testing import CliRunner
 
 from acep_approx import compile_query
 from acep_approx.budget.budget import Budget
-from acep_approx.cli import spark_demo, spark_stream
 from acep_approx.cli.main import app
-from acep_approx.cli.spark import is_folder
-from acep_approx.cli.spark_words import Numbers, budget_lines
+from acep_approx.cli.on_spark import demo, stream
+from acep_approx.cli.on_spark.batch import is_folder
+from acep_approx.cli.on_spark.words import Numbers, budget_lines
 from acep_approx.errors import UsageError
-from acep_approx.spark.job import Spending
+from acep_approx.spark.worker.job import Spending
 from tests.test_spark_metrics import progress
 
 if TYPE_CHECKING:
@@ -138,12 +138,12 @@ def test_a_folder_is_told_by_its_name(tmp_path):
 
 def test_a_stream_does_not_write_to_a_file():
     with pytest.raises(UsageError, match="is a file"):
-        spark_stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None, None, True, None)
+        stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None, None, True, None)
 
 
 def test_numbers_are_told_once():
     told: list[int] = []
-    sink = spark_stream.Told([lambda now: told.append(now.batch)])
+    sink = stream.Told([lambda now: told.append(now.batch)])
     for batch in (0, 1, 1, 0, 3):
         sink(progress(batch=batch, events=10, waiting=batch))
     assert told == [0, 1, 3]
@@ -180,9 +180,9 @@ def test_ctrl_c_stops_the_stream():
 
     before = signal.getsignal(signal.SIGINT)
     stream: Any = Stream()
-    assert spark_stream.wait(stream)
+    assert stream.wait(stream)
     assert (stream.asked, stream.stopped) == (2, 1)
-    assert not spark_stream.wait(stream)
+    assert not stream.wait(stream)
     assert (stream.asked, stream.stopped) == (4, 1)
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -406,17 +406,17 @@ def test_the_demo_in_small(spark, monkeypatch):
         return events.filter(pc.and_(pc.greater(events["ts"], begin), pc.less(events["ts"], end)))
 
     monkeypatch.setattr("acep_approx.events.demo.flights", some)
-    monkeypatch.setattr(spark_demo, "SECONDS", 4)
-    monkeypatch.setattr(spark_demo, "LEAST_BATCHES", 2)
-    monkeypatch.setattr(spark_demo, "BUDGET", "50%")  # of so few events little can be learned
+    monkeypatch.setattr(demo, "SECONDS", 4)
+    monkeypatch.setattr(demo, "LEAST_BATCHES", 2)
+    monkeypatch.setattr(demo, "BUDGET", "50%")  # of so few events little can be learned
     before = set(Path(gettempdir()).glob("acep-demo-*"))
     shown = acep("demo", "--spark", "-o", "demo.html")
     assert shown.exit_code == 0, shown.output
     numbers = re.findall(r"([\d,]+) +│ +(?:\d+%)? +│", shown.stdout)
     exact, random, frozen, refreshed = (int(number.replace(",", "")) for number in numbers)
-    query = compile_query(spark_demo.QUERY)
+    query = compile_query(demo.QUERY)
     now = some().drop_columns(["key"])
-    now = now.filter(pc.greater_equal(now["ts"], spark_demo.NOW_BEGINS))
+    now = now.filter(pc.greater_equal(now["ts"], demo.NOW_BEGINS))
     assert exact == query.match(now).points().num_rows
     assert max(random, frozen, refreshed) < exact
     assert refreshed > 0

@@ -16,12 +16,12 @@ import pytest
 
 from acep_approx import HistoryGraph, compile_query
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.shedder import Shedder
 from acep_approx.events.roles import Roles
-from acep_approx.spark import outputs
-from acep_approx.spark.driver import BEGAN, KEPT_VERSIONS, LEARNER, Driver
-from acep_approx.spark.job import Job, Spending
-from acep_approx.spark.shards import Shard
+from acep_approx.shedding.shedder import Shedder
+from acep_approx.spark.plan import outputs
+from acep_approx.spark.streaming.driver import BEGAN, KEPT_VERSIONS, LEARNER, Driver
+from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.shard import Shard
 from history.versions import pointed, versions
 
 QUERY = compile_query("PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x + 3 WITHIN 60")

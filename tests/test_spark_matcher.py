@@ -23,12 +23,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from acep_approx import AcepError, DataError, UsageError, compile_query
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.spark.blobs import describe
-from acep_approx.spark.failures import clear_errors
-from acep_approx.spark.flow import Flow
-from acep_approx.spark.matcher import SparkMatcher
-from acep_approx.spark.stream import start
+from acep_approx.spark.plan.flow import Flow
+from acep_approx.spark.plan.matcher import SparkMatcher
+from acep_approx.spark.session.failures import clear_errors
+from acep_approx.spark.streaming.stream import start
+from acep_approx.spark.worker.blobs import describe
+from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows
 from tests.test_spark_shards import waits_for_the_end

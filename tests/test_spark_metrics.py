@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from acep_approx.cli.live import line, live, table
+from acep_approx.cli.on_spark.live import line, live, table
+from acep_approx.engines.runs.shedding import REASONS
 from acep_approx.errors import UsageError
-from acep_approx.matching.shedding import REASONS
-from acep_approx.spark.metrics import COUNTS, Listener, Progress, Totals, observed
-from acep_approx.spark.outputs import NUMBERS, PACKED, SCHEMA
-from acep_approx.spark.prometheus import Exporter
+from acep_approx.spark.plan.outputs import NUMBERS, PACKED, SCHEMA
+from acep_approx.spark.streaming.metrics import COUNTS, Listener, Progress, Totals, observed
+from acep_approx.spark.streaming.prometheus import Exporter
 from tests.patience import PATIENCE
 
 REPORT = json.loads("""{

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import AcepError
-from acep_approx.spark import recording, replay
-from acep_approx.spark.recording import Loaded, Recording
-from acep_approx.spark.replay import Replay, Settings, StreamReader
+from acep_approx.spark.sources import recording, replay
+from acep_approx.spark.sources.recording import Loaded, Recording
+from acep_approx.spark.sources.replay import Replay, Settings, StreamReader
 
 MINUTE = 60_000_000
 

@@ -14,17 +14,17 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from acep_approx import DataError, compile_query
-from acep_approx.events.ipc import from_ipc, to_ipc
+from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
-from acep_approx.spark import outputs
-from acep_approx.spark.batch import accounting, matching
-from acep_approx.spark.blobs import describe
-from acep_approx.spark.job import Job
-from acep_approx.spark.order import in_order
-from acep_approx.spark.packing import SHARD, gathered, packer, unpacker
-from acep_approx.spark.processor import ShardProcessor
-from acep_approx.spark.shards import Shard
+from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan.batch import accounting, matching
+from acep_approx.spark.plan.packing import SHARD, gathered, packer, unpacker
+from acep_approx.spark.plan.processor import ShardProcessor
+from acep_approx.spark.worker.blobs import describe
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.order import in_order
+from acep_approx.spark.worker.shard import Shard
 from tests.spark_cases import END, SparkCase, corpus, random_cases, rows
 
 SHARD_COUNTS = (1, 2, 3, 5)

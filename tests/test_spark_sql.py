@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument
 
 from acep_approx import AcepError, DataError, QueryError, UsageError, compile_query
-from acep_approx.spark.failures import clear_errors
-from acep_approx.spark.sql import MatchTable, register
+from acep_approx.spark.plan.sql import MatchTable, register
+from acep_approx.spark.session.failures import clear_errors
 
 pytestmark = pytest.mark.xdist_group("spark")
 

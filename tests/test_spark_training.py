@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from acep_approx import Query, compile_query
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.past import Past
-from acep_approx.budget.portions import portion_of, portions
-from acep_approx.budget.training import Counted, blank_of, count_past, count_portion, try_readings
 from acep_approx.errors import AcepError
 from acep_approx.events.source import BATCH_ROWS
 from acep_approx.matching.matcher import Matcher
-from acep_approx.spark.order import in_order
-from acep_approx.spark.training import PORTION_OF, TICK, portions_of
+from acep_approx.spark.past.training import PORTION_OF, TICK, portions_of
+from acep_approx.spark.worker.order import in_order
+from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.past import Past
+from acep_approx.training.portions import portion_of, portions
+from acep_approx.training.training import Counted, blank_of, count_past, count_portion, try_readings
 from history.packed import pack, unpack
 from tests.test_history_graph import assert_same
 
@@ -158,8 +158,8 @@ def test_no_tick_is_torn_where_the_past_is_cut():
 
 
 def test_the_end_of_a_long_past_is_cut_as_the_whole(monkeypatch):
-    monkeypatch.setattr("acep_approx.budget.past.MOST_HELD_OUT", 500)
-    monkeypatch.setattr("acep_approx.budget.past.MOST_TRIED", 1000)
+    monkeypatch.setattr("acep_approx.training.past.MOST_HELD_OUT", 500)
+    monkeypatch.setattr("acep_approx.training.past.MOST_TRIED", 1000)
     whole = past_of(QUERY)
     end = Past(QUERY.plan, EVENTS.slice(4000), {}, skipped=4000)
     first, held_out = whole.cut()
@@ -202,7 +202,7 @@ def rows_of(portion: list[int]) -> list[pa.RecordBatch]:
 @given(st.lists(st.integers(0, 4), max_size=40).map(sorted), st.integers(1, 7))
 def test_a_worker_cuts_a_partition_where_portions_end(portion, rows):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep_approx.spark.training.BATCH_ROWS", rows)
+        patch.setattr("acep_approx.spark.past.training.BATCH_ROWS", rows)
         found = [list(some) for some in portions_of(iter(rows_of(portion)), pa.schema([("x", pa.int64())]))]
     assert [sum(map(len, some)) for some in found] == [portion.count(n) for n in sorted(set(portion))]
     for some in found:
@@ -235,7 +235,7 @@ def test_options_that_do_not_go_together_are_refused(options, code, tmp_path):
 @spark_test
 @pytest.mark.parametrize(("partitions", "shards", "ordered_by"), [(1, 1, "id"), (3, 2, None), (7, 5, "id")])
 def test_a_history_is_the_same_as_here(spark, tmp_path, partitions, shards, ordered_by):
-    from acep_approx.spark.training import train_history
+    from acep_approx.spark.past.training import train_history
 
     columns = Matcher(QUERY.plan, output="points").bind(EVENTS.schema).columns
     here = EVENTS if ordered_by else in_order(EVENTS, EVENTS["ts"].to_numpy(), [n for n in columns if n != "ts"])[0]
@@ -249,7 +249,7 @@ def test_a_history_is_the_same_as_here(spark, tmp_path, partitions, shards, orde
 
 @spark_test
 def test_the_time_may_have_any_name(spark, tmp_path):
-    from acep_approx.spark.training import train_history
+    from acep_approx.spark.past.training import train_history
 
     some = EVENTS.slice(0, 500).rename_columns(["event.ts" if name == "ts" else name for name in EVENTS.column_names])
     known = HistoryGraph(QUERY).fit(some, time="event.ts")
@@ -260,10 +260,10 @@ def test_the_time_may_have_any_name(spark, tmp_path):
 @spark_test
 def test_only_the_end_of_a_long_past_comes_to_the_driver(spark, tmp_path, monkeypatch):
     """Here with a window of bundles, no key, and times that Spark does not know as such."""
-    from acep_approx.spark import training
+    from acep_approx.spark.past import training
 
     for name, number in (("MOST_HELD_OUT", 500), ("MOST_TRIED", 1000)):
-        monkeypatch.setattr(f"acep_approx.budget.past.{name}", number)
+        monkeypatch.setattr(f"acep_approx.training.past.{name}", number)
         monkeypatch.setattr(training, name, number)
     monkeypatch.setattr(training, "BINS", 3)
     texts = [datetime.fromtimestamp(tick, UTC).isoformat() for tick in EVENTS["ts"].to_pylist()]
@@ -287,7 +287,7 @@ def test_only_the_end_of_a_long_past_comes_to_the_driver(spark, tmp_path, monkey
 def test_spark_finds_the_same_portions(spark):
     from pyspark.sql import functions as F
 
-    from acep_approx.spark.training import portion_column
+    from acep_approx.spark.past.training import portion_column
 
     dice = np.random.default_rng(3)
     numbers = pa.array(dice.integers(-(2**62), 2**62, 200), mask=dice.random(200) < 0.1)
@@ -311,7 +311,7 @@ def test_spark_finds_the_same_portions(spark):
 
 @spark_test
 def test_events_without_a_time_are_refused(spark):
-    from acep_approx.spark.training import train_history
+    from acep_approx.spark.past.training import train_history
 
     events = spark.createDataFrame([(1, "u", "A", 1), (None, "u", "B", 2)], "ts long, user string, type string, x long")
     with pytest.raises(AcepError) as caught:
@@ -323,7 +323,7 @@ def test_events_without_a_time_are_refused(spark):
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_files_are_read_as_here(spark, tmp_path, kind):
     from acep_approx.events.source import open_source
-    from acep_approx.spark.files import read_files
+    from acep_approx.spark.sources.files import read_files
 
     begin = datetime(2024, 3, 1, tzinfo=UTC).timestamp() * 1_000_000
     stamps = pc.add(pc.multiply(EVENTS["ts"], 500_000), int(begin)).cast(pa.timestamp("us", tz="UTC"))

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from acep_approx import compile_query
-from acep_approx.budget.tuning import Elsewhere, PastTable, tried, tune
 from acep_approx.cli.main import app
 from acep_approx.errors import QueryError
 from acep_approx.events.source import open_source
-from acep_approx.spark.tuning import on_spark
+from acep_approx.results.tuning import Elsewhere, PastTable, tried, tune
+from acep_approx.spark.past.tuning import on_spark
 from tests.test_tuning import QUERY, make_events
 
 pytestmark = pytest.mark.xdist_group("spark")

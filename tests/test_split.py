@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from acep_approx import compile_query
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.shedder import RESERVE_EVENTS, Load, Shedder
 from acep_approx.budget.splitting import FILE, LEAST, Need, Split, shard_budget, split
 from acep_approx.matching.matcher import Matcher
+from acep_approx.shedding.shedder import RESERVE_EVENTS, Load, Shedder
+from acep_approx.training.history_graph import HistoryGraph
 
 BATCHES = 10
 

@@ -14,15 +14,15 @@ import pytest
 
 from acep_approx import DataError, HistoryGraph, compile_query
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.shedder import Load, Shedder
 from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.sealed import DIGEST, MAGIC, UNSEALED, sealed, unsealed
-from acep_approx.spark.blobs import describe
-from acep_approx.spark.driver import LEARNER
-from acep_approx.spark.job import Job, Spending
-from acep_approx.spark.shards import Shard
+from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.spark.streaming.driver import LEARNER
+from acep_approx.spark.worker.blobs import describe
+from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.shard import Shard
 from tests.test_spark_driver import QUERY, job_of, run
 from tests.test_spark_driver import stream as keyed_stream
 
@@ -122,7 +122,7 @@ def test_what_a_driver_has_learned(tmp_path: Path) -> None:
 
 
 def refresher_of(job: Job, control: Path) -> Any:
-    from acep_approx.spark.driver import Driver
+    from acep_approx.spark.streaming.driver import Driver
 
     refresher = Driver(job, control).refresher
     assert refresher is not None

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.engines.runs.runs import OF_BATCH
 from acep_approx.errors import AcepError, DataError, UnsupportedError
-from acep_approx.matching import kernel_layout as layout
-from acep_approx.matching.runs import OF_BATCH
+from acep_approx.kernels.runs import layout
 from acep_approx.matching.state import unpack
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.test_runs_oracle import cases, holds_for

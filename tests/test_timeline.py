@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
-from acep_approx.timeline import svg, timeline_html
-from acep_approx.timeline_scale import axis_ticks, bin_edges
+from acep_approx.timeline.picture import svg, timeline_html
+from acep_approx.timeline.scale import axis_ticks, bin_edges
 
 SVG = "{http://www.w3.org/2000/svg}"
 

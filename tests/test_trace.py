@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given
 
 from acep_approx import compile_query
-from acep_approx.budget.trace import Tracer, trace_past
+from acep_approx.engines.runs import event_columns
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
-from acep_approx.matching import event_columns, pipeline, traced
+from acep_approx.matching import pipeline
+from acep_approx.matching.tracing import traced
 from acep_approx.query.syntax import QuerySyntax
+from acep_approx.training.trace import Tracer, trace_past
 from history.trace import Trace
 from tests.naive_trace import Futures, Seen, rows_of_ticks, spread
 from tests.rich_worlds import COLUMNS, RichWorld, rich_worlds

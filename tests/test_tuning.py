@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, UsageError, compile_query
-from acep_approx.budget import tuning as module
-from acep_approx.budget.advice import advise
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.history_graph import HistoryGraph
-from acep_approx.budget.replay import SENTENCES, in_words, nearest
-from acep_approx.budget.tuning import PastTable, Trial, Tuning, tune
+from acep_approx.engines.runs.shedding import REASONS
 from acep_approx.events.source import open_source
-from acep_approx.matching.shedding import REASONS
 from acep_approx.report.curves import Curve, curves_page, growth_curves, recall_curves
+from acep_approx.results import tuning as module
+from acep_approx.results.advice import advise
+from acep_approx.results.shed_replay import SENTENCES, in_words, nearest
+from acep_approx.results.tuning import PastTable, Trial, Tuning, tune
+from acep_approx.training.history_graph import HistoryGraph
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [key] AND b.x > a.x AND c.x < b.x WITHIN 30"
 

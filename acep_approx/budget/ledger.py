@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.learning import Learning
+    from acep_approx.budget.learning_ledger import Learning
 
 
 @dataclass(frozen=True)

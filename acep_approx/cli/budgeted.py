@@ -15,7 +15,7 @@ from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
-    from acep_approx.budget.matches import BudgetedMatches
+    from acep_approx.results.budgeted import BudgetedMatches
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
-    from acep_approx.budget.matches import BudgetedMatches
+    from acep_approx.results.budgeted import BudgetedMatches
 
 
 class Saving:
@@ -48,7 +48,7 @@ class Saving:
             A history of another query (``ACEP-H002``) or a damaged one (``ACEP-H004``), or something else
             (``ACEP-H006``).
         """
-        from acep_approx.budget.history_graph import HistoryGraph
+        from acep_approx.training.history_graph import HistoryGraph
         from history.store import check_free, is_history
 
         if self.home is None or self.query.plan.registers is None:

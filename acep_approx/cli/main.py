@@ -13,16 +13,16 @@ import typer
 from typer.core import TyperGroup
 
 from acep_approx import __version__
-from acep_approx.cli.check import check
-from acep_approx.cli.demo import demo
-from acep_approx.cli.explain import explain
-from acep_approx.cli.package import package
-from acep_approx.cli.replay import replay
-from acep_approx.cli.run import run
+from acep_approx.cli.commands.check import check
+from acep_approx.cli.commands.demo import demo
+from acep_approx.cli.commands.explain import explain
+from acep_approx.cli.commands.package import package
+from acep_approx.cli.commands.replay import replay
+from acep_approx.cli.commands.run import run
+from acep_approx.cli.commands.train import train
+from acep_approx.cli.commands.tune import tune
+from acep_approx.cli.commands.why import why
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
-from acep_approx.cli.train import train
-from acep_approx.cli.tune import tune
-from acep_approx.cli.why import why
 from acep_approx.errors import AcepError
 from history.errors import HistoryError
 

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from acep_approx.cli.options import COMPRESSED_FILES, Format
 from acep_approx.errors import UsageError
-from acep_approx.events.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.outfile import whole_file
-from acep_approx.events.parquet import ROWS, ParquetRows
 from acep_approx.events.plain import plain_text
+from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.reading.parquet import ROWS, ParquetRows
 
 if TYPE_CHECKING:
-    from acep_approx.matching.compressed import Compressed
+    from acep_approx.matching.tracing.compressed import Compressed
 
 LONGEST_LIST = 5
 """Items of a list that a table on the terminal shows."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import to_arrow
-from acep_approx.events.files import SUFFIXES
-from acep_approx.events.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.outfile import OutFile
-from acep_approx.events.parquet import ParquetRows
+from acep_approx.events.reading.files import SUFFIXES
+from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.reading.parquet import ParquetRows
 
 Ints = npt.NDArray[np.int64]
 POLICIES = ("refuse", "skip")

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from acep_approx.errors import UsageError
-from acep_approx.events.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
 from acep_approx.events.columns import missing_column
-from acep_approx.events.files import FileEvents, check_format, find_files, open_file
 from acep_approx.events.late import LateEvents
-from acep_approx.events.malformed import MalformedRows
-from acep_approx.events.memory import DictEvents, FrameEvents, ReaderEvents, TableEvents
+from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
+from acep_approx.events.reading.files import FileEvents, check_format, find_files, open_file
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.memory import DictEvents, FrameEvents, ReaderEvents, TableEvents
 
 BATCH_ROWS = 131_072
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.columns import encode_text, to_arrow
 from acep_approx.events.late import SHOWN
+from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.time import tick_unit, ticks, to_datetime
-from acep_approx.events.widening import one_table
 
 
 @dataclass

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import decode_bytes, is_bytes, missing_column, plain_type
+from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.events.widening import as_wider, common_type
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
 from acep_approx.query.types import check_types, kinds

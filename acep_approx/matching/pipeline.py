@@ -13,31 +13,31 @@ import pyarrow as pa
 
 from acep_approx.automaton.conditions import leaves, negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.engines.cells.arclogs import ArcLogs
+from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
-from acep_approx.matching.arclogs import ArcLogs
-from acep_approx.matching.bind import BoundEvents
-from acep_approx.matching.cells import Cells
-from acep_approx.matching.compressed import Compressed
-from acep_approx.matching.event_columns import EventColumns
 from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
-from acep_approx.matching.found import Finder
-from acep_approx.matching.outputs import Counts, Listing, Output, Points, Stamps
-from acep_approx.matching.partial import RunPartial, TracedRuns, partial_plan
-from acep_approx.matching.planner import MERGING, Plan
+from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.of_cells import Counts, Listing, Output, Points, Stamps
+from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.outputs.returns import ReturnColumns
+from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.outputs.verify import Verifier
 from acep_approx.matching.prepare import Preparer
-from acep_approx.matching.recent import Recent
-from acep_approx.matching.returns import ReturnColumns
-from acep_approx.matching.run_outputs import RunCounts, RunListing, RunOutput, RunPoints
-from acep_approx.matching.runs import Runs
-from acep_approx.matching.shared_runs import RunShared, SharedRuns, compressed_plan
-from acep_approx.matching.shedding import Shedding
-from acep_approx.matching.tables import BindingColumns
-from acep_approx.matching.traced import Hindsight, RunTrace, Traced, traced_plan
-from acep_approx.matching.verify import Verifier
+from acep_approx.matching.tracing.compressed import Compressed
+from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, compressed_plan
+from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
+from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, traced_plan
+from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import kleene_variables, walk
 from acep_approx.query.syntax import Attribute
 

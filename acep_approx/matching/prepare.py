@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import extended
 from acep_approx.automaton.letters import LetterReader
+from acep_approx.engines.cells.arclogs import Grouped
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.arclogs import Grouped
-from acep_approx.matching.arrays import extended
-from acep_approx.matching.kernel_group import FOLD_HIGH, FOLD_LOW, classify, group
-from acep_approx.matching.planner import Plan
+from acep_approx.kernels.group import FOLD_HIGH, FOLD_LOW, classify, group
+from acep_approx.planning.planner import Plan
 
 Ints = npt.NDArray[np.int64]
 

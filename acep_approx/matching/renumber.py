@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.events.columns import to_numpy
-from acep_approx.matching.planner import Plan
+from acep_approx.planning.planner import Plan
 
 Ints = npt.NDArray[np.int64]
 Numbers = Callable[[Ints], Ints]

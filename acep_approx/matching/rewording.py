@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.matching.event_columns import EventColumns, Kind
-from acep_approx.matching.kernel_vm import NULL
+from acep_approx.kernels.runs.vm import NULL
 
 Ints = npt.NDArray[np.int64]
 _PER_UNIT = {"us": 1, "ns": 1000}

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.ipc import from_ipc, to_ipc
 from acep_approx.events.keys import KeyCodes
+from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.events.roles import Roles
 from acep_approx.matching.blob import joined, split
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.planner import Plan
 from acep_approx.matching.sealed import OlderBytesError
+from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 
 FORMAT = 5

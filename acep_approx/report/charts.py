@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from acep_approx.report.drawing import Panel, cut, label, moment, percent, picture, short, steps
-from acep_approx.timeline import LEFT, RIGHT, WIDTH
+from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from acep_approx.report.drawing import cut, label, percent, picture
-from acep_approx.timeline import WIDTH
+from acep_approx.timeline.picture import WIDTH
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Path, Step

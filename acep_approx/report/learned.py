@@ -13,7 +13,7 @@ from acep_approx.report.times import thinned
 from acep_approx.report.words import place_words
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning import Learning, Told
+    from acep_approx.budget.learning_ledger import Learning, Told
     from acep_approx.budget.ledger import RunRecord
 
 MOST_ROWS, MOST_TEXT = 40, 160

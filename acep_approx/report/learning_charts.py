@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from acep_approx.report.drawing import Panel, label, moment, percent, picture, short, steps
 from acep_approx.report.times import MOST_PIECES, Times, thinned
 from acep_approx.report.words import mean_score
-from acep_approx.timeline import RIGHT, WIDTH
+from acep_approx.timeline.picture import RIGHT, WIDTH
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning import Learning, Score
+    from acep_approx.budget.learning_ledger import Learning, Score
     from acep_approx.budget.ledger import Piece, RunRecord
 
 MOST_ALARMS, MOST_REVALUED = 100, 200

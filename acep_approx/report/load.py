@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from acep_approx.report.drawing import Panel, label, moment, picture, steps
 from acep_approx.report.times import MOST_PIECES, Times, thinned
-from acep_approx.timeline import RIGHT, WIDTH
+from acep_approx.timeline.picture import RIGHT, WIDTH
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece, RunRecord

@@ -18,8 +18,8 @@ from acep_approx.report.load import load
 from acep_approx.report.style import STYLE
 from acep_approx.report.summary import recall_words
 from acep_approx.report.times import thinned
-from acep_approx.timeline import BINS, svg
-from acep_approx.timeline_scale import bin_edges
+from acep_approx.timeline.picture import BINS, svg
+from acep_approx.timeline.scale import bin_edges
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate

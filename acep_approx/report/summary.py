@@ -9,7 +9,7 @@ from acep_approx.report.drawing import moment, percent
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.learning import Learning
+    from acep_approx.budget.learning_ledger import Learning
     from acep_approx.budget.ledger import RunRecord
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from acep_approx.report.drawing import Panel, label
-from acep_approx.timeline import LEFT, RIGHT, WIDTH
-from acep_approx.timeline_scale import axis_ticks
+from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
+from acep_approx.timeline.scale import axis_ticks
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece

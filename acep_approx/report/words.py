@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning import Score
+    from acep_approx.budget.learning_ledger import Score
 
 
 def mean_score(scores: Sequence[Score]) -> float | None:
@@ -14,7 +14,7 @@ def mean_score(scores: Sequence[Score]) -> float | None:
 
     Examples
     --------
-    >>> from acep_approx.budget.learning import Score
+    >>> from acep_approx.budget.learning_ledger import Score
     >>> mean_score([Score(5, 0.1, 30), Score(9, 0.2, 10)]), mean_score([])
     (0.125, None)
     """

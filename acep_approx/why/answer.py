@@ -17,9 +17,9 @@ from acep_approx.errors import AcepError
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.matching.planner import MICROSECONDS, Plan, plan
-from acep_approx.matching.run_outputs import TooManyStepsError
+from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, sequence_of, walk
 from acep_approx.query.syntax import Absent, Choice, Pattern, QuerySyntax, Repeat, Sequence

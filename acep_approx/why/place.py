@@ -17,14 +17,14 @@ from acep_approx.automaton.letters import LetterReader
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import plain_type
 from acep_approx.events.plain import plain_text
+from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
-from acep_approx.events.widening import one_table
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.planner import Plan
 from acep_approx.matching.prepare import ColumnOf
+from acep_approx.planning.planner import Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc
 from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
-from acep_approx.matching.partial import States
+from acep_approx.matching.tracing.partial import States
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, kleene_variables, negated_variables

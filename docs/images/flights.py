@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from acep_approx import compile_query
-from acep_approx.cli.demo import QUERY
+from acep_approx.cli.commands.demo import QUERY
 from acep_approx.events.demo import flights
-from acep_approx.timeline import svg
+from acep_approx.timeline.picture import svg
 
 
 def flights_picture() -> str:

@@ -1,0 +1,1 @@
+"""The commands of ``acep``, one file each."""

@@ -1,0 +1,68 @@
+"""``acep check``: whether a query is right and fits the data, and what it will cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from acep_approx.cli import options
+from acep_approx.cli.terminal import read_query
+
+if TYPE_CHECKING:
+    from acep_approx.matching.pipeline import Pipeline
+    from acep_approx.planning.planner import Plan
+
+
+def check(
+    query: options.Query,
+    input: Annotated[  # noqa: A002  (the option's name)
+        str | None,
+        typer.Option(
+            metavar="INPUT",
+            show_default=False,
+            help="Events to check the names and types of the query against: a file, a folder, or - for stdin.",
+        ),
+    ] = None,
+    time: options.Time = None,
+    key: options.Key = None,
+    type: options.Type = None,  # noqa: A002  (the word of the query language)
+    unit: options.TimeUnit = None,
+    input_format: options.FileFormat = None,
+) -> None:
+    """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs."""
+    text = read_query(query)
+
+    from acep_approx.api import compile_query
+
+    compiled = compile_query(text)
+    lines = ["the query is right and can be run", "", str(compiled), "", *_sizes(compiled.plan)]
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        matcher = compiled.matcher(time=time, key=key, type=type, unit=unit)
+        source = open_source(input, format=input_format, on_malformed="skip")  # only columns and types matter here
+        lines += _columns(matcher.bind(source.schema))
+        matcher.look_for_types(source)
+    typer.echo("\n".join(lines))
+
+
+def _sizes(plan: Plan) -> list[str]:
+    """Size of the automaton and cost of running it."""
+    cost = plan.cost
+    return [
+        f"automaton  {cost.states} states, {cost.arcs} arcs, {cost.letters} letters, k = {plan.automaton.errors}",
+        f"work       {cost.work}",
+        f"memory     {cost.memory}",
+    ]
+
+
+def _columns(pipeline: Pipeline) -> list[str]:
+    """The columns that the query reads, with the roles they play."""
+    roles = pipeline.roles
+    played = {roles.time: "time", roles.key: "key", roles.type: "type"}
+    shown = [
+        f"{name} ({', '.join(filter(None, (played.get(name), str(pipeline.schema.field(name).type))))})"
+        for name in pipeline.columns
+    ]
+    return [f"reads      {', '.join(shown)}"]

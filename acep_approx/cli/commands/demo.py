@@ -1,0 +1,271 @@
+"""``acep demo``: the main job on real data, US flights of 2013, and what an exact matcher loses there."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from acep_approx.cli import options
+from acep_approx.cli.terminal import amount, progress_bar, say
+from acep_approx.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.table import Table
+
+    from acep_approx.api import Query
+
+QUERY = """\
+PATTERN SEQ(DEP a, ARR b, DEP c)
+WHERE [key] AND a.delay_min >= 60 AND c.delay_min >= 60
+WITHIN 24 h
+ERRORS 1 WEIGHTS (a = 2, c = 2)"""
+
+STORY = """\
+Flights out of New York in 2013: {events:,} departures, arrivals and cancellations.
+
+Which planes carried a delay along? We look for a plane that leaves New York more than an hour late (a),
+arrives somewhere (b), and within 24 hours leaves New York more than an hour late again (c):
+
+{query}
+
+[key]      all three events are of one plane, by its tail number
+ERRORS 1   one event may be missing; the weights make both departures too dear, so it can only be the arrival b
+"""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the demo found.
+
+    Attributes
+    ----------
+    events : int
+        Events read.
+    seconds : float
+        Time of the matching alone, for the points with k = 1.
+    points : pyarrow.Table
+        Match points with k = 1.
+    exact_points : int
+        Number of match points with k = 0.
+    exact, approximate : dict
+        Number of matches by number of errors, with k = 0 and with k = 1.
+    pairs : list of (int, int)
+        For each point that only k = 1 finds, the rows of its latest a and of c.
+    lost : list of bool
+        For each pair, whether no arrival of the flight of a was ever recorded.
+    """
+
+    events: int
+    seconds: float
+    points: pa.Table
+    exact_points: int
+    exact: dict[int, int]
+    approximate: dict[int, int]
+    pairs: list[tuple[int, int]]
+    lost: list[bool]
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the picture goes (a page of HTML).")
+    ] = Path("acep-demo.html"),
+    quiet: options.Quiet = False,
+    spark: options.Spark = False,
+    master: options.Master = None,
+) -> None:
+    """Show the main job on real data: matches with a missing event among US flights, and a picture of where they lie.
+
+    Takes a few seconds. With --spark: a history is learned from three months of flights, and the other nine are matched
+    as a stream, inside a budget, while the history learns on; takes a few minutes. Nothing is downloaded.
+    """
+    options.check_master(master, spark=spark)
+    if not output.parent.is_dir():
+        raise UsageError(
+            f"there is no folder {str(output.parent)!r} for the picture", code="ACEP-U016", hint="name another FILE"
+        )
+    if spark:
+        from acep_approx.cli.on_spark.demo import demo_on_spark
+
+        _write(demo_on_spark(master, quiet=quiet), output)
+    else:
+        _demo_here(output, quiet=quiet)
+    if not quiet:
+        typer.echo(f"\npicture: {output.resolve()}")
+
+
+def _demo_here(output: Path, *, quiet: bool) -> None:
+    if not quiet:
+        say("reading the flights, and compiling the kernels if this is the first run (a few seconds) ...")
+
+    from acep_approx.events.demo import flights
+
+    events = flights()
+    if not quiet:
+        typer.echo(STORY.format(events=events.num_rows, query=_indented(QUERY)))
+    with progress_bar("matching", enabled=not quiet) as progress:
+        progress.total = events.num_rows
+        findings = explore(events, on_progress=progress.done)
+    _write(picture(findings), output)
+    if not quiet:
+        _print_numbers(findings)
+        _print_found(events, findings)
+
+
+def _write(page: str, output: Path) -> None:
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {str(output)!r}: {error.strerror}", code="ACEP-U012") from error
+
+
+def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Findings:
+    """Match the flights with k = 0 and with k = 1, and look closer at what only k = 1 finds.
+
+    Parameters
+    ----------
+    events : pyarrow.Table
+        As ``events.demo.flights`` makes them.
+    on_progress : callable, optional
+        Called with the number of events done.
+
+    Returns
+    -------
+    Findings
+    """
+    from acep_approx.api import compile_query
+
+    exact, approximate = compile_query(QUERY, errors=0), compile_query(QUERY)
+    approximate.matcher(output="points").push(events.slice(0, 1))  # compiles the kernel
+    matches = approximate.match(events, on_progress=on_progress)
+    begun = clock.perf_counter()
+    points = matches.points()
+    seconds = clock.perf_counter() - begun
+    exact_points = exact.match(events).points()
+    known = set(exact_points.column("row").to_pylist())
+    new = [row for row in points.column("row").to_pylist() if row not in known]
+    pairs = _pairs(approximate, events, new)
+    return Findings(
+        events=events.num_rows,
+        seconds=seconds,
+        points=points,
+        exact_points=exact_points.num_rows,
+        exact=exact.match(events).count_by_errors(),
+        approximate=approximate.match(events).count_by_errors(),
+        pairs=pairs,
+        lost=_without_arrival(events, [a for a, _ in pairs]),
+    )
+
+
+def _pairs(query: Query, events: pa.Table, ends: list[int]) -> list[tuple[int, int]]:
+    """For each of these last events of a match the latest first one: rows of (a, c)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    latest: dict[int, int] = {}
+    wanted = pa.array(ends, pa.int64())
+    for table in query.match(events).tables():
+        found = table.filter(pc.is_in(table.column("c"), wanted))
+        for a, c in zip(found.column("a").to_pylist(), found.column("c").to_pylist(), strict=True):
+            latest[c] = max(a, latest.get(c, a))
+    return [(latest[c], c) for c in ends]
+
+
+def _without_arrival(events: pa.Table, departures: list[int]) -> list[bool]:
+    """For each of these departures whether the same flight has no arrival anywhere in the data."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    flight = ("key", "carrier", "flight", "sched_ts")
+    left = events.select(flight).take(pa.array(departures, pa.int64())).to_pylist()
+    is_arrival = pc.equal(events.column("type"), "ARR")
+    planes = pc.is_in(events.column("key"), pa.array([row["key"] for row in left], pa.string()))
+    arrivals = events.filter(pc.and_(is_arrival, planes)).select(flight).to_pylist()
+    arrived = {tuple(row.values()) for row in arrivals}
+    return [tuple(row.values()) not in arrived for row in left]
+
+
+def picture(findings: Findings) -> str:
+    """The page with the timeline."""
+    from acep_approx.timeline.picture import timeline_html
+
+    subtitle = (
+        "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again "
+        f"within 24 hours (2013; times in UTC). Without errors there are {findings.exact_points:,} match points; with "
+        f"one missing event allowed {len(findings.pairs)} more are found"
+        f"{', whose arrival is missing' if all(findings.lost) else ''}.\n\n{QUERY}"
+    )
+    return timeline_html(findings.points, title="Delays that travelled with the plane", subtitle=subtitle, is_time=True)
+
+
+def _print_numbers(findings: Findings) -> None:
+    """The table of k = 0 against k = 1, and the speed."""
+    table = _table("", "k = 0: exact", "k = 1: one event may be missing")
+    points = findings.points.num_rows
+    table.add_row("match points", f"{findings.exact_points:,}", f"{points:,} ({points - findings.exact_points} more)")
+    for errors, number in findings.approximate.items():
+        exact = findings.exact.get(errors)
+        table.add_row(f"matches with {amount(errors, 'error')}", "-" if exact is None else f"{exact:,}", f"{number:,}")
+    _show(table)
+    typer.echo(
+        "A match point is the event that completes a match. With k = 1 every (a, c) counts as a match with one error,\n"
+        "also where an arrival exists; the match points show what is really new.\n\n"
+        f"{findings.events:,} events matched in {findings.seconds:.2f} s: "
+        f"{findings.events / findings.seconds:,.0f} events/s on one core\n"
+    )
+
+
+def _print_found(events: pa.Table, findings: Findings) -> None:
+    """The matches that only k = 1 finds, with the flights behind them."""
+    import pyarrow as pa
+
+    table = _table("plane", "flight a", "to", "a leaves (UTC)", "late", "b", "c leaves (UTC)", "late")
+    for pair in findings.pairs:
+        a, c = events.take(pa.array(pair)).to_pylist()
+        table.add_row(
+            a["key"],
+            f"{a['carrier']} {a['flight']}",
+            f"{a['origin']}-{a['dest']}",
+            f"{a['ts']:%d %b %H:%M}",
+            f"{a['delay_min']} min",
+            "arrival: missing",
+            f"{c['ts']:%d %b %H:%M}",
+            f"{c['delay_min']} min",
+        )
+    typer.echo(f"The {len(findings.pairs)} match points that only k = 1 finds:")
+    _show(table)
+    lost = sum(findings.lost)
+    where = "all of them" if lost == len(findings.lost) else f"{lost} of them"
+    typer.echo(
+        f"In {where} flight a has no arrival anywhere in the data, as when a flight is diverted or turns back.\n"
+        "An exact matcher waits for the arrival in vain, and loses them."
+    )
+
+
+def _table(*columns: str) -> Table:
+    """An empty table for the terminal; numbers to the right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name == "late" or name.startswith("k =") else "left", no_wrap=True)
+    return table
+
+
+def _show(table: Table) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 120  # a file has no edge
+    console.print(table)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())

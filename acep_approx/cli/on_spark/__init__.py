@@ -1,0 +1,1 @@
+"""``acep`` on Spark."""

@@ -1,0 +1,232 @@
+"""``acep run --spark --stream``: a folder whose files grow in number, matched until it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import typer
+
+from acep_approx.cli.on_spark.batch import OnSpark
+from acep_approx.cli.on_spark.live import live
+from acep_approx.cli.on_spark.words import Numbers, say_budget, say_read
+from acep_approx.cli.terminal import amount, say
+from acep_approx.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from acep_approx.spark.streaming.metrics import Progress
+
+EXIT_INTERRUPTED = 130
+WAIT = 1
+"""Seconds after which an interruption is noticed."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a stream goes, and when.
+
+    Parameters
+    ----------
+    to : Path
+        Folder of the matches.
+    checkpoint : Path
+    late : Path or None
+        Folder of the events left out.
+    trigger : str or None
+    until_done : bool
+    metrics_port : int or None
+    """
+
+    to: Path
+    checkpoint: Path
+    late: Path | None
+    trigger: str | None
+    until_done: bool
+    metrics_port: int | None
+
+    @classmethod
+    def of(cls, inputs: list[str], to: Path | None, checkpoint: Path | None, late: Path | None, *more: Any) -> Self:
+        """The places, checked.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-S074``: there is no folder for the matches or for the state, two are the same, or one lies where the
+            stream is read; ``ACEP-S070``: more than one input.
+        """
+        if to is None or checkpoint is None:
+            wanted = "-o DIR for the matches" if to is None else "--checkpoint DIR for the state"
+            raise UsageError(f"a stream needs a place: {wanted}", code="ACEP-S074", hint=f"add {wanted}")
+        if len(inputs) != 1:
+            raise UsageError(
+                "a stream is read from one folder", code="ACEP-S070", hint="start a run for each, or use one folder"
+            )
+        places = cls(to, checkpoint, late, *more)
+        folders = [folder for folder in (to, checkpoint, late) if folder is not None]
+        resolved = [folder.resolve() for folder in folders]
+        source = Path(inputs[0]).resolve()
+        for number, folder in enumerate(resolved):
+            if folder in (source, *resolved[:number]) or source in folder.parents:
+                raise UsageError(
+                    f"{str(folders[number])!r} is a place for two things",
+                    code="ACEP-S074",
+                    hint="name folders of their own, outside of the one that is read",
+                )
+            if folder.exists() and not folder.is_dir():
+                raise UsageError(
+                    f"{str(folders[number])!r} is a file, and a stream writes to folders", code="ACEP-S074"
+                )
+        return places
+
+
+def run_stream(asked: OnSpark, places: Places) -> None:
+    """Match a folder as a stream, until all is done, or until Ctrl-C.
+
+    Parameters
+    ----------
+    asked : OnSpark
+    places : Places
+
+    Raises
+    ------
+    AcepError
+        As ``spark.stream.start``; what goes wrong in a worker too.
+    typer.Exit
+        130: it was stopped by Ctrl-C.
+    """
+    from acep_approx.spark.session.failures import clear_errors
+    from acep_approx.spark.sources.growing import read_growing
+    from acep_approx.spark.streaming.stream import start
+
+    begun = clock.perf_counter()
+    with clear_errors(), ExitStack() as stack:
+        if not asked.quiet:
+            say("starting Spark ...")
+        events = read_growing(asked.session(streaming=True), asked.inputs[0], asked.input_format)
+        told = Told([stack.enter_context(live(enabled=not asked.quiet))])
+        if places.metrics_port is not None:
+            told.sinks.append(stack.enter_context(_exporter(places.metrics_port, quiet=asked.quiet)))
+        query = start(
+            asked.matcher,
+            events,
+            to=places.to.absolute(),  # Spark may have been started in another folder
+            checkpoint=places.checkpoint.absolute(),
+            late=places.late and places.late.absolute(),
+            trigger=places.trigger,
+            until_done=places.until_done,
+            on_progress=told,
+        )
+        stopped = wait(query)
+        told.rest(query)
+    if not asked.quiet:
+        thing = "point" if asked.matcher.output == "points" else "match"
+        _conclude(asked, told, places, clock.perf_counter() - begun, thing)
+    if stopped:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def wait(query: StreamingQuery) -> bool:
+    """Wait for the end of a stream, or for Ctrl-C, which stops it.
+
+    Parameters
+    ----------
+    query : StreamingQuery
+
+    Returns
+    -------
+    bool
+        Whether it was stopped. What the last micro-batch had begun is done again when the stream goes on.
+    """
+    with _interruption() as interrupted:
+        while not query.awaitTermination(WAIT):
+            if interrupted.is_set():
+                query.stop()
+                return True
+    return False
+
+
+@contextmanager
+def _interruption() -> Iterator[threading.Event]:
+    """Notes the first Ctrl-C instead of breaking off in the middle of something; the second one breaks off."""
+    interrupted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupted.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Told:
+    """Hands on the numbers of each micro-batch, and adds them up; none twice, and in the end none is lost.
+
+    Spark tells them in a thread of its own, the last ones often when the stream has ended.
+
+    Parameters
+    ----------
+    sinks : list of callable
+        Each gets every ``Progress``.
+
+    Attributes
+    ----------
+    totals : Totals
+        Of all micro-batches so far.
+    """
+
+    def __init__(self, sinks: list[Callable[[Progress], object]]) -> None:
+        from acep_approx.spark.streaming.metrics import Totals
+
+        self.sinks = sinks
+        self.totals = Totals()
+        self._lock = threading.Lock()
+
+    def __call__(self, progress: Progress) -> None:
+        """Hand on the numbers of a micro-batch."""
+        with self._lock:
+            last = self.totals.last
+            if last is None or progress.batch > last.batch:
+                self.totals.add(progress)
+                for sink in self.sinks:
+                    sink(progress)
+
+    def rest(self, query: StreamingQuery) -> None:
+        """Hand on what Spark knows of a stream that has ended, and has not told yet."""
+        from acep_approx.spark.streaming.metrics import Progress
+
+        for report in query.recentProgress:
+            progress = Progress.of(report)
+            if progress is not None:
+                self(progress)
+
+
+@contextmanager
+def _exporter(port: int, *, quiet: bool) -> Iterator[Callable[[Progress], object]]:
+    from acep_approx.spark.streaming.prometheus import Exporter
+
+    with Exporter(port) as exporter:
+        if not quiet:
+            say(f"numbers for Prometheus: http://127.0.0.1:{exporter.port}/metrics")
+        yield exporter
+
+
+def _conclude(asked: OnSpark, told: Told, places: Places, seconds: float, thing: str) -> None:
+    numbers = Numbers.of_stream(told.totals)
+    say_read(numbers, asked.query, seconds)
+    say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
+    if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
+        say(f"events that were left out: {places.late}")
+    if asked.matcher.spending is not None:
+        say_budget(numbers, asked.matcher.spending)

@@ -1,0 +1,126 @@
+"""What a run on Spark says at its end: the numbers of all its workers, in the words of a run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from acep_approx.cli.options import Output
+from acep_approx.cli.terminal import amount, say
+
+if TYPE_CHECKING:
+    from acep_approx.api import Query
+    from acep_approx.budget.audit import RecallEstimate
+    from acep_approx.cli.write import Results
+    from acep_approx.spark.streaming.metrics import Totals
+    from acep_approx.spark.worker.job import Spending
+
+MANY = 100_000
+"""Events from which on a speed means something: below, starting up takes longer than matching."""
+THINGS = {Output.MATCHES: "match", Output.POINTS: "point"}
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a job did.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        As ``metrics.COUNTS``.
+    shed : mapping of str to int
+        Runs shed, by reason.
+    recall : RecallEstimate
+    version : int
+        Of the history; 0: none.
+    """
+
+    counts: Mapping[str, int]
+    shed: Mapping[str, int]
+    recall: RecallEstimate
+    version: int
+
+    @classmethod
+    def of_batch(cls, observed: Mapping[str, Any]) -> Self:
+        """From what Spark added up, see ``metrics.observed``."""
+        import numpy as np
+
+        from acep_approx.budget.audit import AuditSample
+        from acep_approx.spark.streaming.metrics import COUNTS, Totals
+
+        counts = {name: int(observed.get(name) or 0) for name in COUNTS}
+        audited = [(0, counts["kept"], counts["audited"])] if counts["audited"] else []
+        cells, kept, points = np.array(audited, np.int64).reshape(-1, 3).T
+        return cls(
+            counts,
+            {reason: int(observed.get(f"shed_{i}") or 0) for i, reason in enumerate(Totals().shed)},
+            AuditSample(cells, kept, points).estimate(),
+            int(observed.get("version") or 0),
+        )
+
+    @classmethod
+    def of_stream(cls, totals: Totals) -> Self:
+        """From what was added up over micro-batches."""
+        last = totals.last
+        waiting = {"waiting": last.waiting if last else 0}
+        return cls({**totals.counts, **waiting}, totals.shed, totals.recall(), last.version if last else 0)
+
+
+def say_read(numbers: Numbers, query: Query, seconds: float) -> None:
+    """Say on stderr what was read, and what it took."""
+    counts = numbers.counts
+    events = counts["events"]
+    rate = f", {events / seconds:,.0f} events/s" if events >= MANY else ""
+    say(f"{amount(events, 'event')} read, {counts['relevant']:,} relevant to the query; {seconds:.2f} s{rate}")
+    if counts["steps"]:
+        say(f"{amount(counts['steps'], 'run')} met, {counts['steps'] / events:,.1f} per event")
+    if counts["without_key"]:
+        names = ", ".join(f"[{e.name}]" for e in query.syntax.equivalences)
+        say(f"{amount(counts['without_key'], 'event')} left out: no value for {names}")
+    if counts["malformed"]:
+        say(f"{amount(counts['malformed'], 'event')} left out without a time")
+    if counts.get("late"):
+        say(f"{amount(counts['late'], 'event')} left out that came late")
+    if counts.get("waiting"):
+        say(f"{amount(counts['waiting'], 'event')} wait until the watermark has passed them")
+
+
+def say_found(results: Results, output: Output) -> None:
+    """Say on stderr what was found and collected."""
+    if output is Output.COUNT:
+        return
+    parts = [f"{n:,} with {amount(e, 'error')}" for e, n in sorted(results.by_errors.items())]
+    found = amount(results.rows, THINGS[output])
+    say(f"{found}: {', '.join(parts)}" if parts else found)
+    if results.is_cut:
+        say(
+            f"stopped after {found}, there are more: --limit N lists more of them, -o FOLDER writes them all, "
+            "--output count counts all matches"
+        )
+
+
+def say_budget(numbers: Numbers, spending: Spending) -> None:
+    """Say on stderr what a budget was spent on."""
+    for line in budget_lines(numbers, spending):
+        say(line)
+
+
+def budget_lines(numbers: Numbers, spending: Spending) -> Iterator[str]:
+    """Work against the bound, runs shed by reason, estimated recall."""
+    counts = numbers.counts
+    policy = spending.policy or ("history" if spending.history else "oldest")
+    version = f", history version {numbers.version}" if numbers.version else ""
+    yield f"budget of {spending.budget}, policy {policy}, seed {spending.seed}{version}"
+    used = f" ({counts['steps'] / counts['bound']:.1%})" if counts["bound"] else ""
+    yield f"work: {counts['steps']:,} run-steps of {counts['bound']:,} allowed{used}"
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in numbers.shed.items() if number)
+    yield f"shed: {amount(sum(numbers.shed.values()), 'run')}" + (f": {reasons}" if reasons else "")
+    yield f"estimated recall: {_recall(numbers.recall)}"
+
+
+def _recall(estimate: RecallEstimate) -> str:
+    if estimate.recall is None:
+        return f"unknown: {estimate.reason}"
+    between = "" if estimate.cells < 2 else f"{estimate.low:.0%} to {estimate.high:.0%} with 95% confidence; "
+    return f"{estimate.recall:.0%} ({between}{amount(estimate.points, 'match point')} audited)"

@@ -1,0 +1,1 @@
+"""The two engines: cells and runs."""

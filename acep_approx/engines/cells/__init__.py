@@ -1,0 +1,1 @@
+"""The cells engine: exact, nothing is ever shed."""

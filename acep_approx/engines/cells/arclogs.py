@@ -1,0 +1,431 @@
+"""Tables and state of the enumeration kernels: the determinised automaton as ``kernel_arclog`` wants it."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.arrays import extended, places
+from acep_approx.automaton.automaton import START, Automaton
+from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
+from acep_approx.kernels.cells import arclog as kernel_arclog
+from acep_approx.kernels.cells import count as kernel_count
+from acep_approx.kernels.cells import enumerate as kernel_enumerate
+from acep_approx.kernels.cells.arclog import LOG, NOT_MADE
+from acep_approx.kernels.cells.detect import NEVER
+from acep_approx.matching.outputs.order import Sorter, groups
+
+Ints = npt.NDArray[np.int64]
+
+PATIENCE = 1 << 14
+"""Steps of walking for one completing event after which its matches are counted by states instead."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Events of a batch, grouped by key slot: parallel int64 columns.
+
+    ``place``: number of the event within its slot, where it is asked for.
+    """
+
+    slot: Ints
+    tick: Ints
+    cls: Ints
+    row: Ints
+    place: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Matches as columns.
+
+    ``hit`` (index into the hits), ``start`` (tick of the first event) and ``offset`` are per match; match ``m`` binds
+    the events ``offset[m] .. offset[m+1]`` of ``row`` and ``label``, earliest first.
+    """
+
+    hit: Ints
+    start: Ints
+    offset: Ints
+    row: Ints
+    label: Ints
+
+
+@dataclass
+class _Made:
+    """The moves over one class of events that were made so far.
+
+    ``known``: states whose moves these are; ``state`` and ``arc``: the moves; ``passes``: (state, arc, reset log) of
+    events that pass and break a guard, by state.
+    """
+
+    known: list[int] = field(default_factory=list)
+    state: list[int] = field(default_factory=list)
+    arc: list[int] = field(default_factory=list)
+    passes: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+class ArcLogs:
+    """Keeps what is needed to list all matches, for all keys.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        Without guards at the start or at the end.
+    window : int
+        In ticks, or in events for a count window.
+    cap : int, default MAX_DETERMINISED
+        Most determinised states.
+    """
+
+    def __init__(self, automaton: Automaton, window: int, *, cap: int = MAX_DETERMINISED) -> None:
+        self.determinised = Determinised(automaton, cap=cap)
+        self.window = window
+        self.patience = PATIENCE
+        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
+        self._states = 0  # room per slot in `latest`
+        self._width = 0  # room per slot in `logs`
+        self._arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
+        self._resets: dict[int, int] = {}  # guarded state -> its reset log
+        self._rank = np.zeros(0, np.int64)  # arc -> its place among all arcs
+        self._in_order: list[tuple[int, list[tuple[int, list[int], int]], int]] = []  # states by errors, then content
+        self._made: dict[int, _Made] = {}  # per class the moves that are in the tables
+        self._built = 0  # how many they are
+        self.latest = np.zeros(0, np.int64)
+        self.logs = np.zeros(0, np.int64)
+        self.arena = np.zeros(0, np.int64)
+        self.used = 0
+        self.tables = np.zeros(0, np.int64)
+        self.offsets = np.zeros(11, np.int64)
+        self._pending = np.zeros(2, np.int64)
+
+    # --- tables ---------------------------------------------------------------------------------------------
+
+    def set_classes(self, classes: list[int]) -> None:
+        """Take notice of event classes (letter masks) beyond those known."""
+        self.determinised.add_classes(classes[len(self.determinised.classes) :])
+        self._build()
+
+    def _arc(self, source: int, label: int, target: int) -> int:
+        return self._arcs.setdefault((source, label, target), len(self._arcs) + len(self._resets))
+
+    def _build(self) -> None:
+        """Flatten the determinised automaton; arcs and states keep their numbers for ever.
+
+        Complexity: O(new moves x log states) in Python, O(states x classes) in numpy.
+        """
+        d = self.determinised
+        for (state, c), moves in islice(d.bound.items(), self._built, None):
+            made = self._made.setdefault(c, _Made())
+            made.known.append(state)
+            made.state += [state] * len(moves)
+            made.arc += [self._arc(state, label, target) for label, target in moves]
+            if (state, c) in d.passed:
+                left = d.passed[state, c]
+                reset = self._resets.setdefault(state, len(self._arcs) + len(self._resets))
+                insort(made.passes, (state, self._arc(state, -1, left) if left >= 0 else -1, reset))
+        self._built = len(d.bound)
+        for state in range(len(self._in_order), len(d)):
+            insort(self._in_order, (d.err[state], [(s, sorted(guard), e) for (s, guard), e in d.vectors[state]], state))
+        self._flatten([self._made.setdefault(c, _Made()) for c in range(len(d.classes))])
+
+    def _flatten(self, classes: list[_Made]) -> None:
+        d = self.determinised
+        arcs, into = self._arc_tables()
+        counts, parts, moves = [], [], []
+        first = 0
+        for made in classes:
+            unmade = np.ones(len(d), np.bool_)
+            unmade[made.known] = False
+            unknown = np.flatnonzero(unmade)
+            arc = np.array(made.arc, np.int64)
+            order = np.argsort(self._rank[arc])  # hits come in this order
+            state = np.concatenate([unknown, np.array(made.state, np.int64)[order]])
+            kind = np.where(np.arange(state.size) < unknown.size, NOT_MADE, 1)
+            parts.append(np.stack([state, first + np.arange(state.size), kind], axis=1).ravel())
+            moves += [np.full(unknown.size, NOT_MADE), arc[order]]
+            counts.append(state.size)
+            first += state.size
+        passes = [made.passes for made in classes]
+        reset = np.array([self._resets.get(state, -1) for state in range(len(d))])
+        tables = [
+            _first(counts),
+            np.concatenate(parts),
+            np.concatenate(moves),
+            _first([len(gone) for gone in passes]),
+            np.array([x for gone in passes for item in gone for x in item], np.int64),
+            arcs.ravel(),
+            _first(np.bincount(arcs[into, 1], minlength=len(d))),
+            into,
+            reset,
+        ]
+        self.tables = np.concatenate(tables).astype(np.int64)
+        starts = np.cumsum([0, *(part.size for part in tables)])[:-1]
+        self._widen(len(d), len(arcs))
+        self.offsets = np.array([*starts, self._states, self._width], dtype=np.int64)
+        most = max(count + len(gone) for count, gone in zip(counts, passes, strict=True))
+        self._pending = np.zeros(2 * most, np.int64)
+
+    def _arc_tables(self) -> tuple[Ints, Ints]:
+        """Per arc source, target, label, err of a match that ends here, whether it keeps a log; and those that do.
+
+        Arcs are ranked by errors, then by what they are, not by when they were made: one order in any split of a
+        stream. Those that keep a log are grouped by target.
+        """
+        d = self.determinised
+        logs = len(self._arcs) + len(self._resets)
+        rank_of = np.zeros(len(d), np.int64)
+        rank_of[[state for *_, state in self._in_order]] = np.arange(len(d))
+        source, label, target = np.array(list(self._arcs), np.int64).reshape(-1, 3).T
+        number = np.array(list(self._arcs.values()), np.int64)
+        in_order = np.lexsort((label, rank_of[source], rank_of[target]))
+        self._rank = np.zeros(logs, np.int64)
+        self._rank[number[in_order]] = np.arange(number.size)
+        keeps = np.array(d.continues)[target]
+        arcs = np.zeros((logs, 5), np.int64)
+        err = np.where(label >= 0, np.array(d.err)[target], -1)
+        arcs[number] = np.stack([source, target, label, err, keeps], axis=1)
+        kept = in_order[keeps[in_order]]
+        return arcs, number[kept[np.argsort(target[kept], kind="stable")]]
+
+    # --- room -----------------------------------------------------------------------------------------------
+
+    def _widen(self, states: int, logs: int) -> None:
+        """Make room for more states and arcs per slot."""
+        if states > self._states:
+            wide = np.full((self.slots, _room(states)), NEVER, np.int64)
+            wide[:, : self._states] = self.latest.reshape(self.slots, self._states)
+            self.latest, self._states = wide.ravel(), wide.shape[1]
+        if logs > self._width:
+            wider = np.zeros((self.slots, _room(logs) * LOG), np.int64)
+            wider[:, : self._width * LOG] = self.logs.reshape(self.slots, self._width * LOG)
+            self.logs, self._width = wider.ravel(), wider.shape[1] // LOG
+
+    def reserve(self, slots: int) -> None:
+        """Make room for key slots ``0 .. slots - 1``."""
+        self.needed = max(self.needed, slots)
+        if slots > self.slots:
+            grown = max(slots, 2 * self.slots)
+            self.latest = extended(self.latest, grown * self._states, NEVER)
+            self.logs = extended(self.logs, grown * self._width * LOG, 0)
+            self.slots = grown
+
+    def clear(self, slots: Ints) -> None:
+        """Forget the runs of some key slots."""
+        self.latest.reshape(self.slots, self._states)[slots] = NEVER
+        self.logs.reshape(self.slots, self._width * LOG)[slots] = 0
+
+    def newest(self) -> Ints:
+        """Per key slot the latest start of any run; below every tick where there is none."""
+        result: Ints = self.latest.reshape(self.slots, self._states).max(axis=1, initial=NEVER)
+        return result
+
+    def _grow(self, wanted: int, floors: Ints) -> None:
+        """Drop what has left the window, and give the arena at least twice the room that the rest takes."""
+        live = int(((self.logs[2::LOG] - self.logs[1::LOG]).clip(0)).sum())
+        moved = np.zeros(2 * max(1024, 8 * live + 2 * wanted), np.int64)
+        self.used = kernel_arclog.compact(self.logs, self._width, self.arena, floors, moved)
+        self.arena = moved
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays: how states, arcs and resets are numbered."""
+        vectors = [[[s, sorted(guard), e] for (s, guard), e in vector] for vector in self.determinised.vectors]
+        return {
+            "slots": self.needed,
+            "vectors": vectors,
+            "arcs": [[*move, arc] for move, arc in self._arcs.items()],
+            "resets": list(self._resets.items()),
+        }
+
+    def arrays(self, floors: Ints) -> dict[str, Ints]:
+        """The state as arrays: of each log its length, and its entries that start at ``floors`` or later, no room."""
+        self._grow(0, np.broadcast_to(floors, self.slots).copy())
+        kept = self.needed, len(self._arcs) + len(self._resets)
+        offset, lengths = (self.logs[field::LOG].reshape(self.slots, -1)[: kept[0], : kept[1]] for field in (0, 2))
+        entries = places(offset.ravel(), lengths.ravel())
+        latest = self.latest.reshape(self.slots, self._states)[: kept[0], : len(self.determinised)]
+        arena = self.arena[: 2 * self.used].reshape(-1, 2)[entries]
+        return {"latest": latest.ravel(), "lengths": lengths.ravel(), "arena": arena.ravel()}
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
+        """Take over a state and make the tables for its event classes."""
+        for vector in header["vectors"][1:]:
+            self.determinised.add_vector(tuple(((s, frozenset(guard)), e) for s, guard, e in vector))
+        self._arcs = {(source, label, target): arc for source, label, target, arc in header["arcs"]}
+        self._resets = dict(header["resets"])
+        self.slots = self.needed = header["slots"]
+        self._states, self._width = len(self.determinised), len(self._arcs) + len(self._resets)
+        self.latest, self.arena, lengths = arrays["latest"], arrays["arena"], arrays["lengths"]
+        self.used = self.arena.size // 2
+        self.logs = np.stack([np.cumsum(lengths) - lengths, np.zeros_like(lengths), lengths, lengths], axis=1).ravel()
+        self.set_classes(classes)
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def update(self, events: Grouped, floors: Ints) -> Ints:
+        """Run a batch of grouped events.
+
+        Parameters
+        ----------
+        events : Grouped
+        floors : int64, shape (slots,) or (1,)
+            Entries with a later start may still be asked for while this batch is listed.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (2 h,)
+            The hits: (event index, arc) of every way a match is completed, by rows, then by errors.
+        """
+        header = np.array([0, self.used, 0, -1, 0, 0, 0], np.int64)
+        hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
+        while True:
+            status = kernel_arclog.update(
+                events.slot,
+                events.tick,
+                events.cls,
+                events.row,
+                header,
+                self.tables,
+                self.offsets,
+                self.latest,
+                self.logs,
+                self.arena,
+                self._pending,
+                hits,
+                self.window,
+            )
+            self.used = int(header[kernel_arclog.USED])
+            if status == kernel_arclog.DONE:
+                return self._sorted(hits[: 2 * header[kernel_arclog.HITS]], events)
+            if status == kernel_arclog.UNKNOWN:
+                self._make_moves(int(header[kernel_arclog.NEXT]), events)
+            elif status == kernel_arclog.GROW:
+                self._grow(int(header[kernel_arclog.ASK]), np.broadcast_to(floors, self.slots).copy())
+                header[kernel_arclog.USED] = self.used
+            else:
+                hits = extended(hits, 2 * hits.size, 0)
+
+    def _make_moves(self, event: int, events: Grouped) -> None:
+        """Make the moves over an event of all states that have runs: the kernel would ask for one after the other."""
+        first = int(events.slot[event]) * self._states
+        latest = self.latest[first : first + len(self.determinised)]
+        alive = np.flatnonzero(latest >= events.tick[event] - self.window)
+        self.determinised.make([START, *alive.tolist()], int(events.cls[event]))
+        self._build()
+
+    def _sorted(self, hits: Ints, events: Grouped) -> Ints:
+        """Hits by row, then by the rank of their arcs."""
+        pairs = hits.reshape(-1, 2)
+        place = events.row[pairs[:, 0]] * len(self._rank) + self._rank[pairs[:, 1]]
+        if (place[1:] >= place[:-1]).all():
+            return hits
+        return pairs[np.argsort(place, kind="stable")].ravel()  # nearly sorted: stable is fastest
+
+    def err(self, hits: Ints) -> Ints:
+        """Errors of the matches of each hit."""
+        start = self.offsets[kernel_arclog.ARC]
+        err: Ints = self.tables[start + 5 * hits[1::2] + 3]
+        return err
+
+    def count(self, hits: Ints, events: Grouped) -> Ints:
+        """Number of matches of each hit, without listing them; at most ``kernel_count.MOST``.
+
+        Few matches are counted by walking to all but their first events, many by adding up runs per state.
+        """
+        counts = np.zeros(max(hits.size // 2, 1), np.int64)
+        walk = _Walk(counts, np.zeros(0, np.int64))
+        while (status := self._walk(walk, hits, events, self.patience)) != kernel_enumerate.DONE:
+            if status == kernel_enumerate.PATIENCE_LOST:
+                hit = int(walk.header[kernel_enumerate.HIT])
+                counts[hit] = self._count_runs(int(hits[2 * hit]), int(hits[2 * hit + 1]), events)
+                walk.header[kernel_enumerate.HIT] += 1
+                walk.header[kernel_enumerate.DEPTH] = 0
+        return counts[: hits.size // 2]
+
+    def _count_runs(self, event: int, arc: int, events: Grouped) -> int:
+        """Matches that ``arc`` completes at ``event``: the runs at its source."""
+        logs = len(self._arcs) + len(self._resets)
+        place, fresh, runs = (np.zeros(size, np.int64) for size in (logs, logs, len(self.determinised)))
+        source = self.tables[self.offsets[kernel_arclog.ARC] + 5 * arc]
+        low = events.tick[event] - self.window
+        key, bound = events.slot[event], events.row[event]
+        tables = (self.tables, self.offsets, self.logs, self.arena)
+        return int(kernel_count.count_runs(source, key, bound, low, *tables, place, fresh, runs))
+
+    def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
+        """The matches of ``hits``, in order, about ``chunk`` bound events at a time."""
+        labels = np.arange(len(self.determinised.automaton.variables))
+        sorter = Sorter(groups(hits[0::2], self.err(hits)), labels, chunk, chunk)
+        walk = _Walk(sorter.out_match, sorter.out_event)
+
+        def go_on() -> tuple[int, int, bool]:
+            walk.out_match, walk.out_event = sorter.out_match, sorter.out_event
+            walk.header[[kernel_enumerate.MATCHES, kernel_enumerate.EVENTS]] = sorter.matches, sorter.bound
+            status = self._walk(walk, hits, events, -1)
+            matches, bound = walk.header[[kernel_enumerate.MATCHES, kernel_enumerate.EVENTS]].tolist()
+            return matches, bound, status == kernel_enumerate.DONE
+
+        for columns in sorter.sorted(go_on):
+            yield Listed(*columns)
+
+    def _walk(self, walk: _Walk, hits: Ints, events: Grouped, patience: int) -> int:
+        """Go on with a walk until it is done or something other than a deeper stack is wanted."""
+        while True:
+            status: int = kernel_enumerate.walk(
+                hits,
+                events.slot,
+                events.tick,
+                events.row,
+                walk.header,
+                self.tables,
+                self.offsets,
+                self.logs,
+                self.arena,
+                walk.stack,
+                walk.path,
+                self.window,
+                patience,
+                walk.out_match,
+                walk.out_event,
+            )
+            if status != kernel_enumerate.DEEPER:
+                return status
+            walk.stack = extended(walk.stack, 2 * walk.stack.size, 0)
+            walk.path = extended(walk.path, 2 * walk.path.size, 0)
+
+    def live_rows(self, floors: Ints) -> Ints:
+        """Rows of all events that a live run can still point to."""
+        self._grow(0, np.broadcast_to(floors, self.slots).copy())
+        offset, tail = self.logs[0::LOG], self.logs[2::LOG]
+        lengths = tail[tail > 0]
+        first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+        rows: Ints = np.unique(self.arena[0::2][first + np.arange(lengths.sum())])
+        return rows
+
+
+class _Walk:
+    """Where a walk through the logs stands, and what it has put out."""
+
+    def __init__(self, out_match: Ints, out_event: Ints) -> None:
+        self.header: Ints = np.zeros(6, np.int64)
+        self.stack: Ints = np.zeros(64 * kernel_enumerate.FRAME, np.int64)
+        self.path: Ints = np.zeros(128, np.int64)
+        self.out_match = out_match
+        self.out_event = out_event
+
+
+def _first(counts: npt.ArrayLike) -> Ints:
+    """Where each of some lists starts once all are joined; one more at the end."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def _room(wanted: int) -> int:
+    """The power of two that holds ``wanted``: tables that grow by one rarely move all keys."""
+    return max(4, 1 << (wanted - 1).bit_length())

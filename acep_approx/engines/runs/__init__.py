@@ -1,0 +1,1 @@
+"""The runs engine: registers, strategies, budgets."""

@@ -1,0 +1,237 @@
+"""The values of events that runs test and carry: one 64-bit word per event and column.
+
+Numbers are integers or floats, truth values 0 and 1, times integers of one unit, texts codes of one dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import DataError
+from acep_approx.kernels.runs.vm import NULL
+from acep_approx.query.evaluate import evaluate
+from acep_approx.query.syntax import Attribute, Constant, Expression
+
+Ints = npt.NDArray[np.int64]
+MANY_TEXTS = 1 << 16
+"""Texts up to which none is forgotten."""
+Kind = Literal["int", "float", "truth", "time", "text"]
+ColumnOf = Callable[[str], pa.Array]
+
+
+class Texts:
+    """Codes of texts, the same in all columns.
+
+    Attributes
+    ----------
+    is_ordered : bool
+        Whether some condition asks for their order.
+    ranks : numpy.ndarray of int64
+        Per code the text's place in the order of code points, where it is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self.ranks: Ints = np.zeros(1, np.int64)
+        self.is_ordered = False
+        self._constants = 0
+        self._kept = 0
+
+    def restore(self, known: list[str]) -> None:
+        """Give ``known`` texts the codes 0, 1, 2, ..."""
+        self._codes = {text: code for code, text in enumerate(known)}
+        self._rank()
+
+    def take_over(self, others: Texts) -> Ints:
+        """Take in the texts of ``others`` behind the own ones: per code there the code here."""
+        codes = [self._codes.setdefault(text, len(self._codes)) for text in others.values]
+        self._rank()
+        return np.array(codes, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    @property
+    def values(self) -> list[str]:
+        """All texts in order of their codes."""
+        return list(self._codes)
+
+    @property
+    def has_many(self) -> bool:
+        """Whether there are so many, and twice as many as after the last ``keep``, that some should be forgotten."""
+        return len(self._codes) > max(MANY_TEXTS, 2 * self._kept)
+
+    def keep(self, held: Ints) -> Ints:
+        """Forget all texts but the constants of the query and those with the codes ``held``.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Per code so far its new one.
+
+        Complexity: O(texts).
+        """
+        wanted = np.zeros(len(self._codes), np.bool_)
+        wanted[: self._constants] = True
+        wanted[held] = True
+        self.restore([text for text, is_wanted in zip(self._codes, wanted.tolist(), strict=True) if is_wanted])
+        self._kept = len(self._codes)
+        return np.cumsum(wanted) - 1
+
+    def code(self, text: str) -> int:
+        """The code of a constant; it stays the same, so all constants come before the texts of events."""
+        code = self._codes.setdefault(text, len(self._codes))
+        self._constants = len(self._codes)
+        self._rank()
+        return code
+
+    def encode(self, column: pa.Array) -> Ints:
+        """The codes of a column, ``NULL`` where it is null."""
+        if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
+            column = column.cast(pa.string()).dictionary_encode()
+        before = len(self._codes)
+        words = column.dictionary.to_pylist()
+        codes = [NULL if word is None else self._codes.setdefault(word, len(self._codes)) for word in words]
+        if len(self._codes) > before:
+            self._rank()
+        table = np.array([*codes, NULL], np.int64)
+        places = pc.fill_null(column.indices.cast(pa.int64()), len(codes))
+        result: Ints = table[places.to_numpy(zero_copy_only=False)]
+        return result
+
+    def _rank(self) -> None:
+        if not self.is_ordered:
+            return
+        order = sorted(range(len(self._codes)), key=list(self._codes).__getitem__)
+        self.ranks = np.zeros(max(len(order), 1), np.int64)
+        self.ranks[order] = np.arange(len(order))
+
+
+class EventColumns:
+    """The columns that one query asks for, of one schema.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    column_of : callable
+        Gives the column name of an attribute.
+    """
+
+    def __init__(self, schema: pa.Schema, column_of: Callable[[str], str]) -> None:
+        self.texts = Texts()
+        self._empty = schema.empty_table().combine_chunks()
+        self._column_of = column_of
+        self._places: dict[Expression, int] = {}
+        self._kinds: dict[Expression, Kind] = {}
+        units = [field.type.unit for field in schema if pa.types.is_timestamp(field.type)]
+        self.unit = "ns" if "ns" in units else "us"
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What is evaluated on each event, in order of the columns."""
+        return tuple(self._places)
+
+    def place(self, expression: Expression) -> int:
+        """The number of the column of ``expression`` (attributes without variable)."""
+        return self._places.setdefault(expression, len(self._places))
+
+    def kind(self, expression: Expression) -> Kind:
+        """What its values are."""
+        if expression not in self._kinds:
+            none = self._evaluate(expression, lambda name: self._empty.column(self._column_of(name)), 0)
+            self._kinds[expression] = kind_of(none.type)
+        return self._kinds[expression]
+
+    def constant(self, value: Constant, like: Kind) -> int:
+        """A constant as a word, to stand beside values of kind ``like``."""
+        if value.value is None:
+            return NULL if like != "float" else float_word(float("nan"))
+        if isinstance(value.value, str) and like == "time":
+            moment = pc.cast(evaluate_time(value), pa.timestamp(self.unit))
+            return int(moment.value)
+        if isinstance(value.value, str):
+            return self.texts.code(value.value)
+        return float_word(float(value.value)) if like == "float" else int(value.value)
+
+    def words(self, rows: int, column: ColumnOf) -> Ints:
+        """The columns of a batch: int64, shape (columns, rows); floats by their bits.
+
+        Raises
+        ------
+        DataError
+            ACEP-D201: a whole number passed 64 bits, or is the lowest one, which stands for NULL.
+        """
+        result = np.empty((len(self._places), rows), np.int64)
+        for place, expression in enumerate(self._places):
+            result[place] = self._words(self._evaluate(expression, column, rows))
+        return result
+
+    def _evaluate(self, expression: Expression, column: ColumnOf, rows: int) -> pa.Array:
+        if isinstance(expression, Attribute) and kind_of(column(expression.name).type) == "text":
+            return column(expression.name)
+        found = evaluate(expression, lambda leaf: column(str(leaf.name)))
+        found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        return pa.repeat(found, rows) if isinstance(found, pa.Scalar) else found
+
+    def _words(self, values: pa.Array) -> Ints:
+        kind = kind_of(values.type)
+        if kind == "text":
+            return self.texts.encode(values)
+        if kind == "float":
+            floats = pc.fill_null(values.cast(pa.float64()), float("nan"))
+            return np.ascontiguousarray(floats.to_numpy(zero_copy_only=False)).view(np.int64)
+        if kind == "time":
+            values = self._moments(values)
+        values = values.cast(pa.int64())
+        low = pc.min(values).as_py()
+        if low == NULL:
+            raise DataError(
+                f"the whole number {NULL} cannot be compared with other events",
+                code="ACEP-D201",
+                hint="it is the lowest of 64 bits, and stands for NULL here; use NULL in the data",
+            )
+        filled: Ints = pc.fill_null(values, NULL).to_numpy(zero_copy_only=False)
+        return filled
+
+    def _moments(self, values: pa.Array) -> pa.Array:
+        """Times in the finest unit of the schema."""
+        try:
+            return values.cast(pa.timestamp(self.unit)).cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"a time in a condition cannot be counted in {self.unit} with 64 bits: {error}",
+                code="ACEP-D201",
+                hint="times of nanoseconds reach from 1677 to 2262; give all times the same, coarser unit",
+            ) from error
+
+
+def kind_of(type_: pa.DataType) -> Kind:
+    """What values of an Arrow type are to the block machine."""
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+        return "float"
+    if pa.types.is_boolean(type_) or pa.types.is_null(type_):
+        return "truth"
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+        return "time"
+    return "int" if pa.types.is_integer(type_) else "text"
+
+
+def float_word(value: float) -> int:
+    """The bits of a float as an integer."""
+    return int(np.array([value]).view(np.int64)[0])
+
+
+def evaluate_time(value: Constant) -> Any:
+    """A text constant as a point in time."""
+    from datetime import UTC, datetime
+
+    moment = datetime.fromisoformat(str(value.value))
+    return pa.scalar(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None))

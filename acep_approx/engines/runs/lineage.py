@@ -1,0 +1,129 @@
+"""From hits back along the links to the matches that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.arrays import Ragged, extended
+from acep_approx.kernels.runs import lineage as kernel_lineage
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
+from acep_approx.matching.outputs.order import Sorter, groups
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
+
+    ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest; ``mark`` says
+    whether the run was protected from being shed (see ``kernel_shed``).
+    """
+
+    event: Ints
+    final: Ints
+    errors: Ints
+    link: Ints
+    start: Ints
+    mark: Ints
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@dataclass(frozen=True)
+class Bound(Ragged):
+    """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
+
+    hit: Ints
+    start: Ints
+    offset: Ints
+    row: Ints
+    arc: Ints
+
+
+def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Iterator[Bound]:
+    """The matches of ``hits``, in order, about ``chunk`` bound events at a time.
+
+    Parameters
+    ----------
+    links : numpy.ndarray of int64
+        See ``kernel_layout.LINK``.
+    hits : Hits
+    lows : numpy.ndarray of int64
+        Per hit the earliest start of its matches.
+    labels : numpy.ndarray of int64
+        The variable of each arc.
+    chunk : int
+
+    Complexity: O(bound events), but for putting them in order; see ``kernel_lineage``, ``order``.
+    """
+    packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark], axis=1).ravel()
+    header = np.zeros(kernel_lineage.WALK, np.int64)
+    stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
+    size = min(chunk, max(1024, 64 * len(hits)))
+    sorter = Sorter(groups(hits.event, hits.errors), labels, size, chunk)
+
+    def go_on() -> tuple[int, int, bool]:
+        nonlocal stack, path
+        header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]] = sorter.matches, sorter.bound
+        status = kernel_lineage.DEEPER
+        while status == kernel_lineage.DEEPER:
+            status = kernel_lineage.walk(
+                header, packed, lows, links, stack, path, sorter.out_match, sorter.out_event
+            )
+            if status == kernel_lineage.DEEPER:
+                stack, path = extended(stack, 2 * stack.size), extended(path, 2 * path.size)
+        matches, bound = header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]].tolist()
+        return matches, bound, status == kernel_lineage.DONE
+
+    for columns in sorter.sorted(go_on):
+        yield Bound(*columns)
+
+
+def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Iterator[Bound]]:
+    """One match per event: the first of those that ``listed`` gives.
+
+    Returns
+    -------
+    Hits
+        One per event.
+    iterator of Bound
+        One match for each of them.
+    """
+    order = np.lexsort((-hits.start, hits.errors, hits.event))
+    first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
+    first = first[np.argsort(first)]  # by row, as hits come
+    best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark)))
+    return best, _latest(links, hits, best, labels)
+
+
+def _latest(links: Ints, hits: Hits, best: Hits, labels: Ints) -> Iterator[Bound]:
+    room = links.size // LINK + 1
+    heads, waiting, path = (np.empty(room if len(best) else 0, np.int64) for _ in range(3))
+    ends = np.append(np.flatnonzero(np.diff(hits.event, prepend=-1)), len(hits))  # hits of one event stand together
+    for i in range(len(best)):
+        mine = slice(ends[i], ends[i + 1])
+        alike = (hits.errors[mine] == best.errors[i]) & (hits.start[mine] == best.start[i])
+        ways = hits.link[mine][alike]
+        heads[: len(ways)] = ways
+        depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), labels, waiting, path)
+        words = path[:depth][::-1]
+        row, arc = words >> ARC_BITS, words & ARC_MASK
+        yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)
+
+
+def first_of_equal(errors: Ints, offset: Ints, row: Ints, label: Ints) -> Bools:
+    """Of matches that bind the same events to the same variables, the first of those with the fewest errors.
+
+    Match ``m`` binds ``row[offset[m] : offset[m + 1]]`` to variables by ``label``. Complexity: O(bound events).
+    """
+    keep = np.zeros(len(errors), np.bool_)
+    table = np.full(1 << (2 * len(errors)).bit_length(), -1, np.int64)
+    kernel_lineage.distinct(np.argsort(errors, kind="stable"), offset, row, label, table, keep)
+    return keep

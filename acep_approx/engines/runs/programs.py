@@ -1,0 +1,302 @@
+"""From resolved conditions to programs of the block machine, once per query and schema; no code is generated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
+
+from acep_approx.automaton.registers import ROW
+from acep_approx.automaton.resolve import UPDATED, Binding, Held, Own, Register, Resolved
+from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.errors import LimitError
+from acep_approx.kernels.runs import vm
+from acep_approx.query.syntax import Between, Binary, Constant, In, IsNull, Unary
+
+COMPARISONS = {
+    "<": vm.LESS,
+    "<=": vm.LESS | vm.EQUAL,
+    "=": vm.EQUAL,
+    "!=": vm.LESS | vm.GREATER,
+    ">": vm.GREATER,
+    ">=": vm.GREATER | vm.EQUAL,
+}
+MAX_TEMPORARIES = 64
+ARITHMETIC = {
+    "+": (vm.ADD_INT, vm.ADD_FLOAT),
+    "-": (vm.SUB_INT, vm.SUB_FLOAT),
+    "*": (vm.MUL_INT, vm.MUL_FLOAT),
+    "%": (vm.MOD_INT, vm.MOD_FLOAT),
+}
+AGGREGATES = {
+    "count": (vm.COUNT_ALL, vm.COUNT_ALL, vm.COUNT_ALL),
+    "counted": (vm.COUNT_INT, vm.COUNT_FLOAT, vm.COUNT_INT),
+    "sum": (vm.SUM_INT, vm.SUM_FLOAT, vm.SUM_INT),
+    "min": (vm.MIN_INT, vm.MIN_FLOAT, vm.MIN_TEXT),
+    "max": (vm.MAX_INT, vm.MAX_FLOAT, vm.MAX_TEXT),
+    "least": (vm.LEAST_INT, vm.LEAST_FLOAT, vm.LEAST_TEXT),
+    "greatest": (vm.GREATEST_INT, vm.GREATEST_FLOAT, vm.GREATEST_TEXT),
+}
+
+
+class Operand(NamedTuple):
+    """Where a value stands: a register column, a scalar, or a temporary column; and what it is."""
+
+    place: int
+    number: int
+    kind: Kind
+
+
+@dataclass
+class Scalars:
+    """Values that are the same for all runs: of the event at hand, and constants.
+
+    Until all programs are made their numbers say what they are: 0 the row of the event, odd numbers its columns, even
+    numbers constants, and below 0 the last rows of letters that negations ask for; ``address`` gives the final ones.
+    """
+
+    columns: EventColumns
+    guards: int
+    constants: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return 1 + self.guards + len(self.columns.expressions) + len(self.constants)
+
+    def address(self, number: int) -> int:
+        """Where a scalar stands once no more are added: row, guards, columns, constants."""
+        if number <= 0:
+            return -number
+        if number % 2:
+            return 1 + self.guards + number // 2
+        return 1 + self.guards + len(self.columns.expressions) + number // 2 - 1
+
+    def own(self, value: Own) -> Operand:
+        """A value of the event at hand."""
+        return Operand(vm.SCALAR, self.columns.place(value.value) * 2 + 1, self.columns.kind(value.value))
+
+    def word(self, word: int, kind: Kind) -> Operand:
+        """A constant."""
+        if word not in self.constants:
+            self.constants.append(word)
+        return Operand(vm.SCALAR, self.constants.index(word) * 2 + 2, kind)
+
+
+class Lowering:
+    """Makes the programs of one step, or of the end of a match.
+
+    Temporary columns are shared between the programs of a step.
+
+    Parameters
+    ----------
+    scalars : Scalars
+    live : sequence of Register
+        Registers in order of the columns of the pool that the runs come from.
+    binding : Binding
+    """
+
+    def __init__(self, scalars: Scalars, live: Sequence[Register], binding: Binding) -> None:
+        self.scalars = scalars
+        self.live = {register: place for place, register in enumerate(live)}
+        self.binding = binding
+        self.code: list[tuple[int, ...]] = []
+        self._temporaries = 0
+        self._known: dict[object, Operand] = {}
+
+    def take(self) -> list[tuple[int, ...]]:
+        """The program made since the last call."""
+        code, self.code = self.code, []
+        return code
+
+    # --- tests ----------------------------------------------------------------------------------------------
+
+    def test(self, check: Resolved) -> None:
+        """Narrow the mask to the runs of which ``check`` is TRUE."""
+        match check:
+            case Binary(op="AND", left=left, right=right):
+                self.test(left)
+                self.test(right)
+                return
+            case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+                a, b = self._pair(left, right)
+                if "text" not in (a.kind, b.kind) or op in ("=", "!="):
+                    self._test_comparison(COMPARISONS[op], a, b)
+                    return
+        self._emit(vm.TEST_TRUTH, self._column(self.value(check)))
+
+    def _test_comparison(self, flags: int, a: Operand, b: Operand) -> None:
+        if a.place == vm.SCALAR:
+            a, b = b, a
+            swapped = vm.LESS if flags & vm.GREATER else 0, vm.GREATER if flags & vm.LESS else 0
+            flags = (flags & vm.EQUAL) | swapped[0] | swapped[1]
+        self._emit(vm.TEST_FLOAT if a.kind == "float" else vm.TEST_INT, self._column(a), b, flags=flags)
+
+    def test_guard(self, guard: int) -> None:
+        """Narrow the mask to the runs whose last event is not before the last one of a negation."""
+        last = Operand(vm.SCALAR, -1 - guard, "int")
+        self._emit(vm.TEST_INT, Operand(vm.REGISTER, self.live[ROW], "int"), last, flags=vm.GREATER | vm.EQUAL)
+
+    # --- values ---------------------------------------------------------------------------------------------
+
+    def value(self, node: Resolved, like: Kind = "int") -> Operand:
+        """Where the value of a resolved expression stands once the program has run."""
+        match node:
+            case Own():
+                return self.scalars.own(node)
+            case Held():
+                return self._held(node)
+            case Constant(value=value):
+                kind = _kind_of_constant(value, like)
+                return self.scalars.word(self.scalars.columns.constant(node, kind), kind)
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = self._computed(node)
+        return known
+
+    def _computed(self, node: Resolved) -> Operand:  # noqa: PLR0911
+        match node:
+            case Unary(op="NOT", operand=operand):
+                return self._new("truth", vm.NOT, self.value(operand))
+            case Unary(operand=operand):
+                a = self.value(operand)
+                return self._new(a.kind, vm.NEG_FLOAT if a.kind == "float" else vm.NEG_INT, a, a)
+            case IsNull(operand=operand, negated=negated):
+                a = self.value(operand)
+                found = self._new("truth", vm.NULL_FLOAT if a.kind == "float" else vm.NULL_INT, a)
+                return self._new("truth", vm.NOT, found) if negated else found
+            case Binary(op=("AND" | "OR") as op, left=left, right=right):
+                return self._new("truth", vm.AND if op == "AND" else vm.OR, self.value(left), self.value(right))
+            case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+                return self._compared(op, left, right)
+            case Binary(op=op, left=left, right=right):
+                return self._calculated(op, left, right)
+            case Between(operand=operand, low=low, high=high, negated=negated):
+                above = self._compared(">=", operand, low)
+                found = self._new("truth", vm.AND, above, self._compared("<=", operand, high))
+                return self._new("truth", vm.NOT, found) if negated else found
+            case In(operand=operand, values=values, negated=negated):
+                tests = [self._compared("=", operand, value) for value in values]
+                found = reduce(lambda a, b: self._new("truth", vm.OR, a, b), tests)
+                return self._new("truth", vm.NOT, found) if negated else found
+        raise AssertionError(node)
+
+    def _compared(self, op: str, left: Resolved, right: Resolved) -> Operand:
+        a, b = self._pair(left, right)
+        code = vm.COMPARE_FLOAT if a.kind == "float" else vm.COMPARE_INT
+        if "text" in (a.kind, b.kind) and op not in ("=", "!="):
+            code = vm.COMPARE_TEXT
+            self.scalars.columns.texts.is_ordered = True
+        return self._new("truth", code, a, b, flags=COMPARISONS[op])
+
+    def _calculated(self, op: str, left: Resolved, right: Resolved) -> Operand:
+        a, b = self._pair(left, right, as_float=op == "/")
+        is_float = a.kind == "float"
+        code = vm.DIV_FLOAT if op == "/" else ARITHMETIC[op][is_float]
+        return self._new("float" if is_float else "int", code, a, b)
+
+    def _pair(self, left: Resolved, right: Resolved, *, as_float: bool = False) -> tuple[Operand, Operand]:
+        """Both values, made floats where one of them is."""
+        if isinstance(left, Constant):
+            b = self.value(right)
+            a = self.value(left, b.kind)
+        else:
+            a = self.value(left)
+            b = self.value(right, a.kind)
+        if as_float or "float" in (a.kind, b.kind):
+            return self._as_float(a), self._as_float(b)
+        return a, b
+
+    def _as_float(self, a: Operand) -> Operand:
+        if a.kind == "float":
+            return a
+        known = self._known.get(("float", a))
+        if known is None:
+            known = self._known["float", a] = self._new("float", vm.TO_FLOAT, a)
+        return known
+
+    # --- registers ------------------------------------------------------------------------------------------
+
+    def _held(self, value: Held) -> Operand:
+        if value.updated:
+            return self.after(value.register)
+        return Operand(vm.REGISTER, self.live[value.register], self._kind(value.register))
+
+    def _kind(self, register: Register) -> Kind:
+        return register_kind(register, self.scalars.columns)
+
+    def after(self, register: Register) -> Operand:
+        """The value of a register once the event at hand is bound."""
+        if register == ROW:
+            return Operand(vm.SCALAR, ROW_SCALAR, "int")
+        kind = self._kind(register)
+        old = Operand(vm.REGISTER, self.live.get(register, -1), kind)
+        if register.variable != self.binding.variable:
+            return old
+        own = self.scalars.own(Own(register.of)) if register.of is not None else self.scalars.word(1, "int")
+        if register.kind not in UPDATED:
+            return old if register.kind == "first" and not self.binding.is_first else own
+        known = self._known.get(register)
+        if known is None:
+            known = self._known[register] = self._updated(register, old, own)
+        return known
+
+    def _updated(self, register: Register, old: Operand, own: Operand) -> Operand:
+        place = 1 if own.kind == "float" else 2 if own.kind == "text" else 0
+        if place == 2 and register.kind != "counted":
+            self.scalars.columns.texts.is_ordered = True
+        if not self.binding.is_first:
+            return self._new(old.kind, AGGREGATES[register.kind][place], old, own)
+        if register.kind == "count":
+            return own
+        if register.kind != "counted":
+            return own
+        missing = self._new("truth", vm.NULL_FLOAT if own.kind == "float" else vm.NULL_INT, own)
+        return self._new("int", vm.NOT, missing)
+
+    # --- code -----------------------------------------------------------------------------------------------
+
+    def _new(self, kind: Kind, op: int, a: Operand, b: Operand | None = None, flags: int = 0) -> Operand:
+        if self._temporaries >= MAX_TEMPORARIES:
+            raise LimitError(
+                f"the conditions on one event take more than {MAX_TEMPORARIES} intermediate values",
+                code="ACEP-Q910",
+                given=self._temporaries + 1,
+                limit=MAX_TEMPORARIES,
+                hint="write fewer or simpler conditions across events",
+            )
+        target = Operand(vm.TEMPORARY, self._temporaries, kind)
+        self._temporaries += 1
+        self._emit(op, a, b, target.number, flags)
+        return target
+
+    def _column(self, a: Operand) -> Operand:
+        """A scalar as a column."""
+        return self._new(a.kind, vm.COPY, a) if a.place == vm.SCALAR else a
+
+    def _emit(self, op: int, a: Operand, b: Operand | None = None, target: int = 0, flags: int = 0) -> None:
+        b = b or a
+        self.code.append((op, target, a.place, a.number, b.place, b.number, flags))
+
+
+ROW_SCALAR = 0
+"""The scalar that holds the row of the event at hand."""
+
+
+def register_kind(register: Register, columns: EventColumns) -> Kind:
+    """What a register holds."""
+    if register.kind in ("row", "count", "counted"):
+        return "int"
+    assert register.of is not None
+    return columns.kind(register.of)
+
+
+def _kind_of_constant(value: object, like: Kind) -> Kind:
+    if value is None:
+        return like
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, str):
+        return "time" if like == "time" else "text"
+    return "int" if isinstance(value, int) else "float"

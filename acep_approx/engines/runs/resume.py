@@ -1,0 +1,58 @@
+"""The runs of the key at hand, taken up from where they are saved: a matcher goes on where another one stopped.
+
+``kernel_saved.load_runs`` does this for the next key of a stream, and forgets what was noted about the key before. Here
+nothing is forgotten: where it matters which runs are shed, the next event must find all as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.kernels.runs import pools as kp
+from acep_approx.kernels.runs import saved
+
+Ints = npt.NDArray[np.int64]
+
+OF_ALL_KEYS = (kp.TRIED, kp.JOINED, kp.REST, kp.TESTED)
+OF_KEY = (kp.RUNS, kp.CHILDREN, kp.KEPT, kp.HEAD, kp.RANK, kp.OLDEST, kp.AGE, kp.COUNTED)
+"""Words of a pool that say how it stands, whichever key is at hand, and with this key."""
+
+
+def make_room(runs: Ints, pools: Callable[[], Ints], grow: Callable[[int], None]) -> None:
+    """Let pools grow until each has room for so many runs; ``pools`` gives their words as they are then."""
+    for number, wanted in enumerate(runs.tolist()):
+        while pools().reshape(-1, kp.POOL)[number, kp.ROOM] < wanted:
+            grow(number)
+
+
+def take_up(before: Ints, place: Ints, stored: Ints, pools: Ints, words: Ints) -> None:
+    """Bring the saved runs of the key at hand back into pools that have room for them.
+
+    Parameters
+    ----------
+    before : int64 array, shape (pools * POOL,)
+        The words of the pools when the runs were saved.
+    place : int64 array, shape (PLACE,)
+        Where the runs of the key are in ``stored``; of length 0 where no key is at hand.
+    stored, pools, words : int64 arrays
+        Of the engine. Indexes must be made anew.
+
+    Complexity: O(runs of the key).
+    """
+    table, old = pools.reshape(-1, kp.POOL), before.reshape(-1, kp.POOL)
+    table[:, OF_ALL_KEYS] = old[:, OF_ALL_KEYS]
+    if not len(place):
+        return
+    table[1:, OF_KEY] = old[1:, OF_KEY]
+    at, end = int(place[0]), int(place[0] + place[1])
+    while at < end:
+        pool, runs = stored[at : at + 2].tolist()
+        base, room = int(table[pool, kp.BASE]), int(table[pool, kp.ROOM])
+        columns = kp.COLUMNS + int(table[pool, kp.FIELDS])
+        at += saved.SAVED
+        block = stored[at : at + columns * runs].reshape(columns, runs)
+        words[base : base + columns * room].reshape(columns, room)[:, :runs] = block
+        at += columns * runs

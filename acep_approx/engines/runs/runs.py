@@ -1,0 +1,493 @@
+"""The runs engine: arrays that grow, keys that come and go, and the kernels that work on them.
+
+Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/runs.md``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.arrays import extended
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Register
+from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.programs import register_kind
+from acep_approx.engines.runs.resume import make_room, take_up
+from acep_approx.engines.runs.shedding import Allowance, Shedding
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.errors import DataError
+from acep_approx.kernels.runs import advance as kernel
+from acep_approx.kernels.runs import layout, saved
+from acep_approx.kernels.runs import lineage as kernel_lineage
+from acep_approx.kernels.runs import pools as kp
+from acep_approx.kernels.runs.vm import BLOCK, NULL
+from acep_approx.matching.rewording import Rewording
+
+Ints = npt.NDArray[np.int64]
+FIRST_ROOM = 64
+WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
+OF_BATCH = (
+    layout.EVENT, layout.PHASE, layout.SOURCE, layout.OFFSET, layout.HITS, layout.LIMIT, layout.ASK, layout.HASHED_NOW,
+    layout.HITS_BEFORE, layout.LOGGED,
+)  # fmt: skip
+"""Words of the header that count into arrays of the batch at hand: no part of a state, which has not these arrays."""
+SLICE = 1 << 14
+"""Run-steps between two looks at the clock: about 50 us."""
+
+
+@dataclass(frozen=True)
+class RunEvents:
+    """Events of a batch, grouped by key: parallel int64 columns; ``columns`` has shape (columns, events)."""
+
+    slot: Ints
+    tick: Ints
+    cls: Ints
+    row: Ints
+    rank: Ints
+    columns: Ints
+
+
+class Runs:
+    """Keeps the runs of all keys.
+
+    Parameters
+    ----------
+    automaton : RegisterAutomaton
+    columns : EventColumns
+        Of the schema of the events.
+    window : int
+        In ticks, or in events for a count window.
+    merging : frozenset of str
+        Which runs are merged; see ``planner.MERGING``.
+    keeps_lineage : bool
+        False where matches are never listed.
+    is_count : bool
+        Whether the window counts events: then keys differ in what has left their windows.
+    shedding : Shedding, optional
+        How to stay inside a load budget; default: nothing is shed.
+
+    Attributes
+    ----------
+    limit : int
+        Run-steps, counted from the beginning of the stream, after which ``advance`` stops; -1 for none.
+    """
+
+    def __init__(
+        self,
+        automaton: RegisterAutomaton,
+        columns: EventColumns,
+        window: int,
+        merging: frozenset[str],
+        *,
+        keeps_lineage: bool = True,
+        is_count: bool = False,
+        shedding: Shedding | None = None,
+    ) -> None:
+        self.automaton = automaton
+        self.columns = columns
+        self.window = window
+        self.keeps_lineage = keeps_lineage
+        self.is_count = is_count
+        self.merging = merging
+        self.sheds = shedding is not None
+        self.tables = self._tables_for(columns)
+        self.shedding = shedding or Shedding(None, Allowance())
+        self.shedding.bind(self.tables)
+        self.limit = -1
+        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
+        self.control = np.zeros(layout.HEADER, np.int64)
+        self.control[layout.SLOT] = -1
+        self.pools = self._first_pools()
+        self.words = np.zeros(int(self._end_of_pools()), np.int64)
+        self._write_constants()
+        self.links = np.zeros(layout.LINK * 1024, np.int64)
+        self.owner = np.zeros(1024, np.int64)
+        self.stored = np.zeros(1024, np.int64)
+        self.places = np.zeros(0, np.int64)
+        self.guards = np.zeros(0, np.int64)
+        self.pace = np.zeros(0)
+        self.index = np.zeros(0, np.int64)
+        self._is_compact = False  # whether what left the window before this batch has been dropped
+        self._number = np.zeros(0, np.int64)
+        self._hits = np.zeros(layout.HIT * 1024, np.int64)
+        self._buckets = np.full(2 * 4096, -1, np.int64)
+        self._mask, self._stay, self._chosen = (np.zeros(BLOCK + 1, np.int64) for _ in range(3))
+        self._index_pools()
+
+    def _tables_for(self, columns: EventColumns) -> RunTables:
+        keeps = layout.WITH_OWNER if self.is_count else layout.WITHOUT_OWNER
+        keeps = keeps if self.keeps_lineage else layout.NO_LINEAGE
+        return RunTables(self.automaton, columns, self.window, self.merging, keeps, sheds=self.sheds)
+
+    # --- room -----------------------------------------------------------------------------------------------
+
+    def _first_pools(self) -> Ints:
+        pools = np.zeros((len(self.tables.pools), kp.POOL), np.int64)
+        at = self.tables.pools_at
+        for number, pool in enumerate(self.tables.pools):
+            room = FIRST_ROOM if number else 1
+            pools[number, kp.BASE], pools[number, kp.ROOM] = at, room
+            pools[number, kp.MERGE], pools[number, kp.FIELDS] = pool.merge, pool.fields
+            pools[number, kp.ALIKE] = pool.alike
+            pools[number, kp.OLDEST] = -kp.NEVER
+            pools[number, kp.IS_PROBED] = pool.is_probed
+            pools[number, kp.KEYS] = len(pool.keys)
+            pools[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
+            at += room * (kp.COLUMNS + pool.fields)
+        pools[0, kp.RUNS] = 1
+        return pools.ravel()
+
+    def _end_of_pools(self) -> int:
+        last = self.pools.reshape(-1, kp.POOL)[-1]
+        return int(last[kp.BASE] + last[kp.ROOM] * (kp.COLUMNS + last[kp.FIELDS]))
+
+    def _write_constants(self) -> None:
+        constants = self.tables.scalars.constants
+        self.words[self.tables.constants_at : self.tables.constants_at + len(constants)] = constants
+        start = self.pools[kp.BASE]
+        self.words[start + 1] = -1  # the run at the start has bound nothing
+
+    def _grow_pool(self, number: int) -> None:
+        """Double the room of a pool."""
+        moved = self.pools.copy().reshape(-1, kp.POOL)
+        moved[number, kp.ROOM] *= 2
+        widths = moved[:, kp.ROOM] * (kp.COLUMNS + moved[:, kp.FIELDS])
+        moved[:, kp.BASE] = self.tables.pools_at + np.concatenate(([0], np.cumsum(widths)[:-1]))
+        words = np.zeros(int(self.tables.pools_at + widths.sum()), np.int64)
+        words[: self.tables.pools_at] = self.words[: self.tables.pools_at]
+        kp.grow_pool(self.pools, moved.ravel(), self.words, words, len(moved))
+        self.pools, self.words = moved.ravel(), words
+        self._index_pools()
+
+    def _index_pools(self) -> None:
+        """Make indexes with room for all runs that the pools can hold."""
+        table = self.pools.reshape(-1, kp.POOL)
+        at = 0
+        for number, pool in enumerate(self.tables.pools):
+            room = int(table[number, kp.ROOM])
+            table[number, kp.INDEX], table[number, kp.INDEX_SIZE] = at, 2 * room if pool.across else 0
+            at += 3 * room if pool.across else 0
+        self.index = np.zeros(max(at, 1), np.int64)
+        runs = table[:, kp.RUNS].copy()
+        if self.control[layout.PHASE]:  # children of the event at hand are indexed when it is done
+            table[:, kp.RUNS] = np.minimum(table[:, kp.CHILDREN], runs)
+        for number, pool in enumerate(self.tables.pools):
+            if pool.across:
+                kp.index_again(number, self.pools, self.words, self.index)
+        table[:, kp.RUNS] = runs
+
+    def reserve(self, slots: int) -> None:
+        """Make room for key slots ``0 .. slots - 1``."""
+        self.needed = max(self.needed, slots)
+        if slots > self.slots:
+            grown = max(slots, 2 * self.slots)
+            letters = len(self.tables.guard_letters)
+            self.places = extended(self.places, grown * saved.PLACE, 0)
+            self.places.reshape(-1, saved.PLACE)[self.slots :, 2] = kp.NEVER
+            self.guards = extended(self.guards, grown * letters, -1)
+            self.pace = np.concatenate((self.pace, np.zeros(2 * grown - self.pace.size)))
+            self.slots = grown
+
+    def set_classes(self, classes: list[int]) -> None:
+        """Make the table for event classes (letter masks)."""
+        self.tables.set_classes(classes)
+
+    # --- keys -----------------------------------------------------------------------------------------------
+
+    def put_away(self) -> None:
+        """Save the runs of the key at hand with those of all others."""
+        slot = int(self.control[layout.SLOT])
+        if slot < 0:
+            return
+        table = self.pools.reshape(-1, kp.POOL)
+        needed = int(((kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]).sum()) + saved.SAVED * len(table)
+        self._grow_store(needed)
+        self.control[layout.STORED] = saved.put_away(
+            slot, int(self.control[layout.STORED]), self.pools, len(table), self.words, self.stored, self.places
+        )
+        self.control[layout.SLOT] = -1
+
+    def _grow_store(self, wanted: int) -> None:
+        used = int(self.control[layout.STORED])
+        if used + wanted <= self.stored.size:
+            return
+        table = self.places.reshape(-1, saved.PLACE)
+        if self.control[layout.SLOT] >= 0:
+            table[self.control[layout.SLOT], 1] = 0  # what was saved of the key at hand is outdated
+        live = int(table[:, 1].sum())
+        moved = np.zeros(max(1024, 3 * live + 2 * wanted), np.int64)
+        self.control[layout.STORED] = saved.pack_stored(self.places, self.stored, moved)
+        self.stored = moved
+
+    def clear(self, slots: Ints) -> None:
+        """Forget the runs of some key slots."""
+        self.put_away()
+        self.places.reshape(-1, saved.PLACE)[slots] = 0, 0, kp.NEVER
+        self.guards.reshape(self.slots, len(self.tables.guard_letters))[slots] = -1
+        self.pace.reshape(-1, 2)[slots] = 0
+
+    def newest(self) -> Ints:
+        """Per key slot the latest start of any run; below every tick where there is none."""
+        self.put_away()
+        result: Ints = self.places.reshape(-1, saved.PLACE)[:, 2].copy()
+        return result
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
+        """Run a batch of grouped events; go on with it after a stop.
+
+        Parameters
+        ----------
+        events : RunEvents
+        floors : int64, shape (slots,) or (1,)
+            Starts from which on links may still be asked for while this batch is listed.
+        deadline : float, optional
+            A time of ``time.perf_counter`` to stop at; it is looked at every ``SLICE`` run-steps.
+
+        Returns
+        -------
+        bool
+            False if ``limit`` or the deadline stopped it: call again with the same events to go on.
+
+        Raises
+        ------
+        DataError
+            ACEP-D201: a whole number in a condition passed 64 bits.
+        """
+        control, shedding = self.control, self.shedding
+        if shedding.has_tables:
+            shedding.refresh(self.columns.texts.values)
+        while True:
+            slice_end = int(control[layout.DONE_STEPS]) + SLICE
+            most = [steps for steps in (self.limit, slice_end if deadline is not None else -1) if steps >= 0]
+            control[layout.LIMIT] = min(most, default=-1)
+            status = kernel.advance(
+                events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel(), control,
+                self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
+                self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
+                self.places, self._buckets, self.index, self.columns.texts.ranks, shedding.words, shedding.floats,
+                shedding.lookup, shedding.log, shedding.sample, self.pace,
+            )  # fmt: skip
+            if status == layout.DONE:
+                return True
+            if status != layout.STOPPED:
+                self._make_room(int(status), floors)
+            elif deadline is None or 0 <= self.limit <= control[layout.DONE_STEPS] or time.perf_counter() >= deadline:
+                return False
+
+    def _make_room(self, status: int, floors: Ints) -> None:
+        asked = int(self.control[layout.ASK])
+        if status == layout.GROW_POOL:
+            self._grow_pool(asked)
+        elif status == layout.GROW_LINKS:
+            self._grow_links(asked, floors)
+        elif status == layout.GROW_HITS:
+            self._hits = extended(self._hits, 2 * (self._hits.size + asked * layout.HIT), 0)
+        elif status == layout.GROW_STORE:
+            self._grow_store(asked)
+        elif status == layout.LOG_FULL:
+            self.shedding.empty_log(int(self.control[layout.LOGGED]), asked)
+            self.control[layout.LOGGED] = 0
+        elif status == layout.SAMPLE_FULL:
+            self.shedding.empty_sample(asked)
+        elif status == layout.GROW_BUCKETS:
+            self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
+            first = int(self.control[layout.STAMP]) * len(self.tables.pools)
+            kp.hash_again(self.pools, len(self.tables.pools), self.words, self._buckets, first)
+        else:
+            raise DataError(
+                "a whole number in a condition passed the range of 64 bits",
+                code="ACEP-D201",
+                hint="write one number with a fraction, as in a.x * 2.0, to compute with floating point",
+            )
+
+    def logged(self) -> Ints:
+        """What was logged of shedding since the last call; see ``Shedding.take_log``."""
+        used = int(self.control[layout.LOGGED])
+        self.control[layout.LOGGED] = 0
+        return self.shedding.take_log(used)
+
+    def work(self) -> tuple[int, ...]:
+        """Run-steps, runs made, runs merged, the most that lived at once, those that live now, and those shed."""
+        return tuple(self.control[list(WORK)].tolist())
+
+    def begin(self) -> None:
+        """Get ready for the next batch, before its columns are made: its hits are other ones."""
+        if self.columns.texts.has_many:
+            self._forget_texts()
+        self.control[layout.EVENT] = 0
+        self.control[layout.HITS] = 0
+        self.control[layout.PHASE] = 0
+        self._is_compact = False
+
+    def hits(self, events: RunEvents) -> Hits:
+        """What the batch has completed."""
+        table = self._hits[: layout.HIT * int(self.control[layout.HITS])].reshape(-1, layout.HIT)
+        order = np.lexsort((table[:, 2], events.row[table[:, 0]]))
+        return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(layout.HIT)))
+
+    def _forget_texts(self) -> None:
+        """Let go of the texts that no run holds, and give the others new codes."""
+        self.put_away()
+        held = [np.arange(at.start, at.stop) for register, at in self._held() if self._kind(register) == "text"]
+        columns = np.concatenate([np.zeros(0, np.int64), *held])
+        codes = self.stored[columns]
+        columns, codes = columns[codes != NULL], codes[codes != NULL]
+        self.stored[columns] = self.columns.texts.keep(codes)[codes]
+        self.shedding.forget_texts()
+
+    def _kind(self, register: Register) -> Kind:
+        return register_kind(register, self.columns)
+
+    def _held(self) -> Iterator[tuple[Register, slice]]:
+        """Where the saved runs of all keys hold registers."""
+        for begin, length, _ in self.places.reshape(-1, saved.PLACE).tolist():
+            at, end = begin, begin + length
+            while at < end:
+                pool, runs = self.tables.pools[self.stored[at]], int(self.stored[at + 1])
+                first = at + saved.SAVED + runs * kp.COLUMNS
+                for f, register in enumerate(self.automaton.live[pool.state]):
+                    yield register, slice(first + f * runs, first + (f + 1) * runs)
+                at = first + runs * pool.fields
+
+    def widen(self, columns: EventColumns) -> None:
+        """Go on with columns of wider types: programs are made anew, and what runs hold is put into other words.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            What a run holds cannot be held exactly.
+        DataError
+            ``ACEP-D024``: what was learned, or written down, depends on the types.
+
+        Complexity: O(runs of all keys).
+        """
+        hand = self.control[layout.SLOT]
+        self.put_away()
+        self._pack_store()
+        self.control[layout.SLOT] = hand
+        tables, stored = self._tables_for(columns), self.stored.copy()
+        rewording = Rewording(self.columns, columns)
+        for register, at in self._held():
+            stored[at] = rewording.words(stored[at], self._kind(register), register_kind(register, columns))
+        self.shedding.rebind(tables)
+        before, classes = self.pools, list(self.tables.classes)
+        self.columns, self.tables, self.stored = columns, tables, stored
+        self.pools = self._first_pools()
+        self.words = np.zeros(int(self._end_of_pools()), np.int64)
+        self._write_constants()
+        self.set_classes(classes)
+        self._take_up(before)
+
+    # --- lineage --------------------------------------------------------------------------------------------
+
+    def _grow_links(self, wanted: int, floors: Ints) -> None:
+        """Drop the links that have left the window; where that does not help, make at least as much room again."""
+        if not self._is_compact:
+            self._compact(floors)
+            self._is_compact = True
+        used = int(self.control[layout.LINKS])
+        if 2 * (used + wanted) * layout.LINK > self.links.size:
+            room = max(1024, 2 * self.links.size // layout.LINK, 2 * (used + wanted))
+            self.links = extended(self.links[: layout.LINK * used], layout.LINK * room)
+            if self.is_count:
+                self.owner = extended(self.owner[:used], room)
+
+    def _compact(self, floors: Ints) -> None:
+        """Drop the links that have left the window, and point runs and hits to the new places of the others."""
+        used = int(self.control[layout.LINKS])
+        if self._number.size < used + 1:
+            self._number = np.empty(2 * used + 1024, np.int64)
+        kept = kernel_lineage.compact(self.links, used, floors, self.owner, int(self.is_count), self._number)
+        self.control[layout.LINKS] = kept
+        hits = self._hits[: layout.HIT * int(self.control[layout.HITS])]
+        kernel_lineage.renumber(self._number, self.pools, self.words, self.places, self.stored, hits)
+
+    def rows(self) -> Ints:
+        """Rows of the events that links point to."""
+        words = self.links[: layout.LINK * int(self.control[layout.LINKS]) : layout.LINK]
+        return words[words >= 0] >> layout.ARC_BITS
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays."""
+        return {"texts": self.columns.texts.values, "shed": self.shedding.header() if self.sheds else None}
+
+    def arrays(self, floors: Ints) -> dict[str, Ints]:
+        """The state as arrays: of links those that start at ``floors`` or later.
+
+        The key at hand stays at hand: this engine and the restored one go on alike.
+        """
+        hand = self.control[layout.SLOT]
+        self.put_away()
+        if self.keeps_lineage:
+            self._compact(floors)
+        self._pack_store()
+        self.control[layout.SLOT] = hand
+        control = self.control.copy()
+        control[list(OF_BATCH)] = 0
+        return {
+            "control": control,
+            "pools": self.pools,
+            "links": self.links[: layout.LINK * int(self.control[layout.LINKS])],
+            "owner": self.owner[: int(self.control[layout.LINKS]) * self.is_count],
+            "stored": self.stored[: int(self.control[layout.STORED])],
+            "places": self.places[: saved.PLACE * self.needed],
+            "guards": self.guards[: len(self.tables.guard_letters) * self.needed],
+            "pace": self.pace.view(np.int64)[: 2 * self.needed * self.sheds],
+        }
+
+    def _pack_store(self) -> None:
+        """Let go of what was saved of keys before they were saved again."""
+        live = int(self.places.reshape(-1, saved.PLACE)[:, 1].sum())
+        if live < self.control[layout.STORED]:
+            moved = np.zeros(live, np.int64)
+            self.control[layout.STORED] = saved.pack_stored(self.places, self.stored, moved)
+            self.stored = moved
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
+        """Take over a state.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D044``: one of the two runs is inside a load budget, the other is not.
+        """
+        if self.sheds != (header["shed"] is not None):
+            raise DataError(
+                f"the state is of a run {'without' if self.sheds else 'inside'} a load budget, and this one is not",
+                code="ACEP-D044",
+                hint="go on as the run began: runs of the two kinds do not know the same",
+            )
+        self.columns.texts.restore(header["texts"])
+        self.control = arrays["control"]
+        self.links, self.owner = arrays["links"], arrays["owner"]
+        self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
+        self.slots = self.needed = self.places.size // saved.PLACE
+        self.pace = arrays["pace"].view(np.float64) if self.sheds else np.zeros(2 * self.slots)
+        if self.sheds:
+            self.shedding.go_on(header["shed"])
+        self.set_classes(classes)
+        self._take_up(arrays["pools"])
+
+    def _take_up(self, before: Ints) -> None:
+        """Bring the runs of the key at hand back into the pools, which were ``before``."""
+        slot = int(self.control[layout.SLOT])
+        place = self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)] if slot >= 0 else self.places[:0]
+        if len(place):
+            make_room(before.reshape(-1, kp.POOL)[:, kp.RUNS], lambda: self.pools, self._grow_pool)
+        take_up(before, place, self.stored, self.pools, self.words)
+        self._index_pools()
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(least - 1, 1).bit_length()

@@ -1,0 +1,485 @@
+"""What the runs engine is told about shedding: what runs are worth, how much may be done, and what it reports back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.errors import DataError
+from acep_approx.events.keys import KeyCodes
+from acep_approx.kernels.runs import sample as kernel_sample
+from acep_approx.kernels.runs import scores as kernel
+from acep_approx.kernels.runs.pools import NEVER, hash_word
+from acep_approx.query.syntax import Expression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.engines.runs.lineage import Hits
+    from acep_approx.engines.runs.runs import RunEvents
+    from acep_approx.events.roles import Roles
+    from acep_approx.events.stream import EventBatch
+    from acep_approx.matching.pipeline import Progress
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead"]
+KINDS = {
+    "int": kernel.WHOLE,
+    "float": kernel.REAL,
+    "text": kernel.TABLE,
+    "key": kernel.KEY,
+    "pace": kernel.PACE,
+    "ahead": kernel.AHEAD_WHOLE,
+}
+REASONS = (
+    "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
+)  # fmt: skip
+PATH = 4
+"""Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
+KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
+"""Words of the arena that go on, beside the latest starts and the counts."""
+WITHOUT_END = 1e18
+LOG_ROOM = 1 << 16
+SAMPLE_ROOM = 1 << 18
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number of a run that its group depends on.
+
+    ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
+    that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
+    how many of its events came of late; "ahead" by how much the register is above what it is taken ``of`` in the event
+    at hand.
+    """
+
+    kind: FeatureKind
+    column: int
+    buckets: int
+    edges: tuple[float, ...] = ()
+    groups: dict[str, int] = field(default_factory=dict)
+    of: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What runs are worth, by vertex.
+
+    ``features`` per pool (the first is that of the start); ``remaining`` equal parts of the window; ``since`` the
+    longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
+    time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
+    later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per lineage, or per
+    run, that takes away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and
+    nothing else counts.
+    """
+
+    features: Sequence[Sequence[Feature]]
+    remaining: int
+    since: tuple[int, ...]
+    gain: Floats
+    cost: Floats
+    overlap: Floats
+    covers: Sequence[Sequence[int]]
+    spread: float = 10.0
+    coin_per_run: bool = False
+    paths: Ints | None = None
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much may be done.
+
+    Parameters
+    ----------
+    rate : float
+        Run-steps granted per event.
+    most : float
+        Run-steps that can be saved up.
+    runs : int
+        Most live runs; -1: any number.
+    price : float
+        Least score of a run that is kept while the budget is used as it should be; 0: nothing is ever shed.
+    reserve, reserve_share : float
+        Run-steps that should be left: so many, and this share of what was granted so far. The price rises above
+        ``price`` when fewer are. Below 0: it stays as it is.
+    audit, audit_share : float
+        Share of (key, epoch) whose runs are protected, and of the budget that is for those that would have been shed.
+    epoch : int
+        Ticks.
+    seed : int
+        Of all coins.
+    """
+
+    rate: float = WITHOUT_END
+    most: float = WITHOUT_END
+    runs: int = -1
+    price: float = 0.0
+    reserve: float = 1.0
+    reserve_share: float = 0.0
+    audit: float = 0.0
+    audit_share: float = 0.0
+    epoch: int = 1
+    seed: int = 0
+
+
+def type_too_late(what: str) -> DataError:
+    """The error for a column that changes its type after something was made of its values."""
+    return DataError(
+        f"a column got another type after the first events, and {what} depends on it",
+        code="ACEP-D024",
+        hint="say the types from the start: write the events as Parquet, or let the first ones have a value",
+    )
+
+
+class Shedding:
+    """The arrays that the kernel sheds with.
+
+    Parameters
+    ----------
+    worth : Worth or None
+        None: all runs are worth the same.
+    allowance : Allowance
+    logs_births, logs_shed : bool
+        Whether births, or runs that are shed, are logged; ``take_log`` gives what was logged.
+
+    Attributes
+    ----------
+    keys_now : callable
+        Gives the keys of all slots so far, where features ask for them.
+    most_events : int
+        A batch is run in pieces of at most so many events.
+    """
+
+    most_events = 1 << 30
+
+    def __init__(
+        self,
+        worth: Worth | None,
+        allowance: Allowance,
+        *,
+        logs_births: bool = False,
+        logs_shed: bool = False,
+    ) -> None:
+        self.worth = worth
+        self.allowance = allowance
+        self.logs = kernel.LOG_BIRTHS * logs_births | kernel.LOG_SHED * logs_shed
+        self.keys_now: Callable[[], KeyCodes] = KeyCodes
+        self.words = np.zeros(kernel.SHED_HEADER, np.int64)
+        self.lookup = np.zeros(1, np.int64)
+        self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
+        self.sample = np.zeros(1, np.int64)
+        self.entry = kernel.LOG
+        self._sampled: list[Ints] = []
+        self._logged: list[Ints] = []
+        self.tables: RunTables
+        self._tables: list[tuple[int, Feature]] = []  # features with a table, and where their words are
+        self._known = (-1, -1)
+
+    # --- setting up -----------------------------------------------------------------------------------------
+
+    def bind(self, tables: RunTables) -> None:
+        """Get ready for the pools of a query."""
+        self.tables = tables
+        self._lay_out(tables)
+
+    def _lay_out(self, tables: RunTables) -> None:
+        """Lay the arena out for what runs are worth now."""
+        pools = tables.pools
+        self._tables, self._known = [], (-1, -1)
+        columns, registers = len(tables.scalars.columns.expressions), max(pool.alike for pool in pools) - 1
+        self.entry = kernel.LOG + registers + columns
+        worth = self.worth or _alike(len(pools))
+        groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
+        parts: dict[int, Ints] = {
+            kernel.PLACES: np.zeros(kernel.PLACE * len(pools), np.int64),
+            kernel.GAINS: worth.gain.view(np.int64),
+            kernel.COSTS: worth.cost.view(np.int64),
+            kernel.OVERLAPS: worth.overlap.view(np.int64),
+            kernel.NEWEST: np.full(len(pools), NEVER),
+            kernel.COVERS: np.concatenate(([0], np.cumsum([len(some) for some in worth.covers]))),
+            kernel.COVERING: np.array([c for some in worth.covers for c in some], np.int64),
+            kernel.COUNTS: np.zeros(len(pools) * kernel.REASONS, np.int64),
+            kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
+            kernel.SAMPLE_SHARES: np.zeros(len(pools), np.int64),
+        }
+        edges = [np.array(f.edges, np.float64).view(np.int64) for some in worth.features for f in some]
+        starts = kernel.SHED_HEADER + np.cumsum([0, *(part.size for part in parts.values())])
+        self.words = np.concatenate([np.zeros(kernel.SHED_HEADER, np.int64), *parts.values(), *edges])
+        for word, start in zip(parts, starts.tolist(), strict=False):
+            self.words[word] = start
+        self._event_at = 1 + len(tables.guard_letters)
+        self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
+        self._write_places(worth, groups, int(starts[-1]))
+        self.words[[kernel.REMAINING, kernel.SINCE]] = worth.remaining, len(worth.since) + 1
+        self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
+        self.words[kernel.ADMITTED] = NEVER
+        self.words[kernel.SAMPLE_REGISTERS] = registers
+        self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
+        self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
+        self.floats[kernel.SPREAD] = worth.spread
+        self.floats[kernel.FACTOR] = 1.0
+        self.allow(self.allowance)
+        self._write_paths(worth)
+
+    def _write_places(self, worth: Worth, groups: Sequence[int], edges_at: int) -> None:
+        first_vertex = 0
+        for pool, features in enumerate(worth.features):
+            at = int(self.words[kernel.PLACES]) + pool * kernel.PLACE
+            self.words[at : at + kernel.PLACE_WORDS] = first_vertex, len(features)
+            for number, feature in enumerate(features):
+                word = at + kernel.PLACE_WORDS + number * kernel.FEATURE_WORDS
+                kind, column = KINDS[feature.kind], max(feature.column, 0)
+                if feature.of is not None:
+                    events = self.tables.scalars.columns
+                    column += (self._event_at + events.place(feature.of)) << 16
+                    kind = kernel.AHEAD_REAL if events.kind(feature.of) == "float" else kind
+                self.words[word : word + 5] = kind, column, feature.buckets, edges_at, len(feature.edges)
+                edges_at += len(feature.edges)
+                if feature.kind in ("text", "key"):
+                    self._tables.append((word, feature))
+            first_vertex += groups[pool] * worth.remaining * (len(worth.since) + 1)
+
+    def _write_paths(self, worth: Worth) -> None:
+        if worth.paths is None:
+            return
+        size = 1 << max(2 * len(worth.paths), 2).bit_length()
+        table = np.full((size, PATH), -1, np.int64)
+        for path in worth.paths.tolist():
+            place = hash_word(17, path[0]) & (size - 1)
+            while table[place, 0] >= 0 and table[place, 0] != path[0]:
+                place = (place + 1) & (size - 1)
+            _, start, needed, score = table[place].tolist() if table[place, 0] >= 0 else path
+            table[place] = path[0], min(start, path[1]), max(needed, path[2]), max(score, path[3])
+        self.lookup = table.ravel()
+        self.words[[kernel.PATHS, kernel.PATHS_SIZE]] = 0, size
+
+    @property
+    def floats(self) -> Floats:
+        """The arena as floating point numbers."""
+        return self.words.view(np.float64)
+
+    # --- while it runs --------------------------------------------------------------------------------------
+
+    def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
+        """Events of these columns are to come; called before ``bind``."""
+
+    def begin_batch(self, events: int) -> None:
+        """A batch of so many events comes."""
+
+    def note_hits(self, events: RunEvents, hits: Hits) -> None:
+        """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
+
+    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+        """A piece of the stream is done."""
+
+    def allow(self, allowance: Allowance) -> None:
+        """Change how much may be done from here on; what is left of before stays."""
+        self.allowance = allowance
+        floats = self.floats
+        floats[kernel.RATE], floats[kernel.MOST_TOKENS] = allowance.rate, allowance.most
+        floats[kernel.PRICE], floats[kernel.AUDIT_SHARE] = allowance.price, allowance.audit_share
+        floats[kernel.RESERVE], floats[kernel.RESERVE_SHARE] = allowance.reserve, allowance.reserve_share
+        self.words[kernel.MOST_RUNS] = allowance.runs
+        self.words[[kernel.AUDIT, kernel.EPOCH]] = int(allowance.audit * 2**31), allowance.epoch
+        self.words[kernel.SEED] = seed_word(allowance.seed)
+
+    def grant(self, steps: float) -> None:
+        """Allow so many more run-steps at once."""
+        floats = self.floats
+        on_tests = 1 - kernel.ON_PASSES - floats[kernel.AUDIT_SHARE]
+        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + on_tests * steps, self.allowance.most)
+        floats[kernel.AUDIT_TOKENS] += floats[kernel.AUDIT_SHARE] * steps
+        floats[kernel.PASS_TOKENS] += kernel.ON_PASSES * steps
+        floats[kernel.GRANTED] += steps
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether texts or keys say which group a run is in."""
+        return bool(self._tables)
+
+    def refresh(self, texts: Sequence[str]) -> None:
+        """Bring the tables of texts and keys up to date; ``texts`` by code."""
+        slots = self.keys_now()
+        if self._known == (len(texts), slots.added):
+            return
+        self._known = len(texts), slots.added
+        keys = slots.texts()
+        parts = [self.lookup[: _path_words(self.words)]]
+        at = parts[0].size
+        for word, feature in self._tables:
+            values = keys if feature.kind == "key" else texts
+            parts.append(np.array([feature.groups.get(v, feature.buckets - 1) for v in values], np.int64))
+            self.words[word + 3 : word + 5] = at, len(values)
+            at += len(values)
+        self.lookup = np.concatenate([*parts, np.zeros(1, np.int64)])
+
+    def forget_texts(self) -> None:
+        """Codes of texts, or slots of keys, have changed."""
+        self._known = (-1, -1)
+
+    def empty_log(self, used: int, asked: int) -> None:
+        """Put the first ``used`` words of the log aside and make room for ``asked``."""
+        self._logged.append(self.log[:used].copy())
+        if asked > self.log.size:
+            self.log = np.zeros(2 * asked, np.int64)
+
+    def take_log(self, used: int) -> Ints:
+        """What was logged since the last call: shape (entries, words); see ``kernel_shed.LOG``."""
+        parts = [*self._logged, self.log[:used]]
+        self._logged = []
+        return np.concatenate(parts).reshape(-1, self.entry)
+
+    def revalue(self, worth: Worth) -> None:
+        """From here on runs are worth something else, and may be told apart by other vertices."""
+        assert not self.words[kernel.SAMPLED], "take the sample first"
+        self.worth = worth
+        self._lay_out_again(self.tables)
+
+    def rebind(self, tables: RunTables) -> None:
+        """Go on with the same pools, whose columns have got wider types.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D024``: what was written down of runs depends on the types.
+        """
+        if self.logs:
+            raise type_too_late("what is written down of runs")
+        self.tables = tables
+        self._lay_out_again(tables)
+
+    def _lay_out_again(self, tables: RunTables) -> None:
+        """Lay the arena out anew, and keep the books."""
+        arena, sample, shares = self._arena(), self.words[kernel.SAMPLE], self._shares.copy()
+        self._lay_out(tables)
+        self._restore_arena(arena)
+        self.words[kernel.SAMPLE], self._shares[:] = sample, shares
+
+    @property
+    def _newest(self) -> Ints:
+        at = int(self.words[kernel.NEWEST])
+        return self.words[at : at + len(self.tables.pools)]
+
+    @property
+    def _shares(self) -> Ints:
+        at = int(self.words[kernel.SAMPLE_SHARES])
+        return self.words[at : at + len(self.tables.pools)]
+
+    def sample_tests(self, share: float, passed: Floats) -> None:
+        """Write down tests from here on.
+
+        Parameters
+        ----------
+        share : float
+            Of the events; 0: none at all.
+        passed : float64 array, shape (pools,)
+            Of the events, for passed tests that bring a run to each pool; not below ``share``.
+        """
+        self.words[kernel.SAMPLE] = min(round(share * 2**31), 2**31)
+        self._shares[:] = np.minimum(np.round(passed * 2**31), 2**31)
+        if share > 0 and self.sample.size == 1:
+            self.sample = np.zeros(SAMPLE_ROOM, np.int64)
+
+    def empty_sample(self, asked: int) -> None:
+        """Put what was written down of tests aside and make room for ``asked`` words."""
+        self._sampled.append(self.sample[: int(self.words[kernel.SAMPLED])].copy())
+        self.words[kernel.SAMPLED] = 0
+        if asked > self.sample.size:
+            self.sample = np.zeros(2 * asked, np.int64)
+
+    def take_sample(self) -> Ints:
+        """Tests written down since the last call: shape (entries, words); see ``kernel_sample.SAMPLE_WORDS``."""
+        self.empty_sample(0)
+        parts, self._sampled = self._sampled, []
+        return np.concatenate(parts).reshape(-1, int(self.words[kernel.SAMPLE_ENTRY]))
+
+    # --- what came of it ------------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Ints:
+        """Runs shed, shape (pools, reasons); see ``REASONS``."""
+        at, end = int(self.words[kernel.COUNTS]), int(self.words[kernel.HISTOGRAM])
+        return self.words[at:end].reshape(-1, kernel.REASONS)
+
+    @property
+    def granted(self) -> float:
+        """Run-steps allowed so far."""
+        return float(self.floats[kernel.GRANTED])
+
+    @property
+    def left(self) -> float:
+        """Run-steps that may still be spent on tests."""
+        return float(kernel.left(self.floats))
+
+    @property
+    def spare(self) -> float:
+        """Run-steps that are left, as a multiple of those that should be."""
+        allowance = self.allowance
+        return self.left / max(allowance.reserve, allowance.reserve_share * self.granted, 1e-9)
+
+    @property
+    def on_passes(self) -> float:
+        """Run-steps that passes over pools took."""
+        return float(self.floats[kernel.PASSES])
+
+    @property
+    def price(self) -> float:
+        """Least score of a run that is kept, at the last event."""
+        return float(self.floats[kernel.PRICE_NOW])
+
+    @property
+    def factor(self) -> float:
+        """By how much the price has risen, or fallen, because work was not what it was expected to be."""
+        return float(self.floats[kernel.FACTOR])
+
+    @property
+    def untested(self) -> int:
+        """Tests that were left out because the budget did not cover them."""
+        return int(self.words[kernel.UNTESTED])
+
+    @property
+    def broken(self) -> int:
+        """Protected runs that the bound left no room for."""
+        return int(self.words[kernel.BROKEN])
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON."""
+        return {"arena": self._arena()}
+
+    def go_on(self, header: dict[str, Any]) -> None:
+        """Go on from what ``header`` gave, after ``bind``: with other worths or another allowance, as may be."""
+        self._restore_arena(header["arena"])
+
+    def _arena(self) -> list[int]:
+        return [*self.words[list(KEPT)].tolist(), *self._newest.tolist(), *self.counts.ravel().tolist()]
+
+    def _restore_arena(self, arena: list[int]) -> None:
+        first, pools = len(KEPT), len(self.tables.pools)
+        self.words[list(KEPT)] = arena[:first]
+        self._newest[:] = arena[first : first + pools]
+        self.counts[:] = np.array(arena[first + pools :]).reshape(self.counts.shape)
+
+
+def seed_word(seed: int) -> int:
+    """What the hashes of all coins begin with: 31 bits."""
+    return (seed * 2654435761 + 0x3C6EF372) & 0x7FFFFFFF
+
+
+def _path_words(words: Ints) -> int:
+    """Words of ``lookup`` that known paths take."""
+    return PATH * int(words[kernel.PATHS_SIZE])
+
+
+def _alike(pools: int) -> Worth:
+    """All runs are worth the same."""
+    ones = np.ones(pools)
+    return Worth([()] * pools, 1, (), ones, ones.copy(), np.zeros(pools), [()] * pools, spread=1e-3)

@@ -1,0 +1,380 @@
+"""The register automaton as the kernel of the runs engine wants it: pools, steps and programs in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.dominance import Better, preferences
+from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
+from acep_approx.automaton.resolve import Binding, Register
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
+from acep_approx.kernels.runs import layout, vm
+from acep_approx.kernels.runs.pools import (
+    ALL,
+    APART,
+    COLUMNS,
+    EQUAL,
+    HASHED,
+    HIGH_FLOAT,
+    HIGH_INT,
+    LOW_FLOAT,
+    LOW_INT,
+    MOST_KEYS,
+)
+
+Ints = npt.NDArray[np.int64]
+HIDDEN = 2
+"""Columns of runs that shedding asks for: mark and tick of the last event."""
+STRATEGIES = {
+    "skip_till_any_match": layout.ANY,
+    "skip_till_next_match": layout.NEXT,
+    "partition_contiguity": layout.CONTIGUOUS,
+    "strict_contiguity": layout.CONTIGUOUS,
+}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A state with a number of errors, and what becomes of runs that reach it.
+
+    ``merge``: of runs that one event brings here; ``across``: whether runs are merged with those of other events, by an
+    index over the registers ``keys``; ``is_probed``: whether events find runs by it; ``front``: which values of each
+    register are better (none: all runs are kept); ``stays``: whether anything can come after; ``is_end``: whether a
+    match can end here; ``alike``: of the ``fields``, how many runs that are merged must agree in.
+    """
+
+    state: int
+    errors: int
+    merge: int
+    fields: int
+    across: bool = False
+    is_probed: bool = False
+    keys: tuple[int, ...] = ()
+    front: tuple[int, ...] = ()
+    stays: bool = True
+    is_end: bool = False
+    alike: int = 0
+
+
+@dataclass
+class _Code:
+    """A program in the table: where it begins, how many instructions it has."""
+
+    begin: int
+    length: int
+
+
+class RunTables:
+    """Everything about a query that the kernel reads and never writes.
+
+    Parameters
+    ----------
+    automaton : RegisterAutomaton
+    columns : EventColumns
+        Of the schema of the events.
+    window : int
+    merging : frozenset of str
+        ``equal``: runs of equal registers are merged; ``chain``: runs whose registers the next event must equal are
+        found by an index; ``pareto``: runs that can do no more than another are dropped.
+    keeps_lineage : int
+        ``kernel_layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
+    sheds : bool
+        Whether runs carry, behind their registers, what shedding asks for: a mark, and the tick of the event that they
+        bound last. Runs are merged only if their marks agree.
+    """
+
+    def __init__(
+        self,
+        automaton: RegisterAutomaton,
+        columns: EventColumns,
+        window: int,
+        merging: frozenset[str],
+        keeps_lineage: int,
+        *,
+        sheds: bool = False,
+    ) -> None:
+        self.automaton = automaton
+        self.window = window
+        self.merging = merging
+        self.keeps_lineage = keeps_lineage
+        self.sheds = sheds
+        self.strategy = STRATEGIES[automaton.query.strategy]
+        self.guard_letters = sorted({j for step in automaton.steps for j in step.guard})
+        self.scalars = Scalars(columns, len(self.guard_letters))
+        self._words: list[int] = []  # programs and moves
+        self._steps = [self._step(step) for step in automaton.steps]
+        self._finals = [self._final(state) for state in range(len(automaton.states))]
+        self._resolve_scalars()
+        ways = zip(automaton.steps, self._steps, strict=True)
+        # states that registers are carried to, so that runs which reach them with one event may differ
+        self._carries = {s.target for s, (_, _, _, moves) in ways if any(m.place != vm.SCALAR for m in moves)}
+        self.pools = self._pools()
+        self._number = {(pool.state, pool.errors): i for i, pool in enumerate(self.pools)}
+        self.constants_at = 1 + len(self.guard_letters) + len(columns.expressions)
+        self.now_at = self.scalars.size  # the tick of the event, and the mark of the runs that it begins
+        self.temporaries_at = self.now_at + HIDDEN * sheds
+        self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1)
+        self.classes: tuple[int, ...] = ()
+        self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
+        self.tables = np.zeros(0, np.int64)
+        self.shape = np.zeros(layout.SHAPE, np.int64)
+
+    # --- programs -------------------------------------------------------------------------------------------
+
+    def _step(self, step: Step) -> tuple[_Code, _Code, _Code, list[Operand]]:
+        """Programs of checks, guards and updates, and where each register of the target comes from."""
+        live = self.automaton.live
+        lowering = Lowering(self.scalars, live[step.source], step.binding)
+        for check in step.checks:
+            lowering.test(check)
+        checks = self._put(lowering.take())
+        for letter in sorted(step.guard):
+            lowering.test_guard(self.guard_letters.index(letter))
+        guards = self._put(lowering.take())
+        moves = [lowering.after(register) for register in live[step.target]]
+        return checks, guards, self._put(lowering.take()), moves
+
+    def _final(self, state: int) -> _Code:
+        nothing = Binding(None, self.automaton.states[state].bound)
+        lowering = Lowering(self.scalars, self.automaton.live[state], nothing)
+        for check in self.automaton.final_checks[state]:
+            lowering.test(check)
+        return self._put(lowering.take())
+
+    def _put(self, code: list[tuple[int, ...]]) -> _Code:
+        begin = len(self._words)
+        for instruction in code:
+            self._words.extend(instruction)
+        return _Code(begin, len(code))
+
+    def _resolve_scalars(self) -> None:
+        """Give scalars their final numbers, now that all are known."""
+        for at in range(0, len(self._words), vm.WIDTH):
+            for place in (at + 2, at + 4):
+                if self._words[place] == vm.SCALAR:
+                    self._words[place + 1] = self.scalars.address(self._words[place + 1])
+
+    # --- pools ----------------------------------------------------------------------------------------------
+
+    def _pools(self) -> list[Pool]:
+        better = preferences(self.automaton)
+        return [self._pool(state, errors, better[state]) for state, errors in self.automaton.places]
+
+    def _pool(self, state: int, errors: int, better: tuple[Better, ...]) -> Pool:
+        automaton = self.automaton.automaton
+        live = self.automaton.live[state]
+        out = [self.automaton.steps[number].arc for number in self.automaton.steps_from[state]]
+        stays = any(errors + automaton.arcs[arc].cost <= automaton.errors for arc in out)
+        ends = [n for n in self.automaton.finals[state] if errors + automaton.finals[n].cost <= automaton.errors]
+        is_free = self.strategy == layout.ANY and ROW not in live and state != START and stays
+        keys = self._keys(state) if is_free and "chain" in self.merging else ()
+        front: tuple[int, ...] = ()
+        if self._drops and self.strategy == layout.ANY and set(better) - {"equal"} and not keys:
+            front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True)) + (EQUAL,) * self.sheds
+        across = is_free and not front and ("equal" in self.merging or bool(keys))
+        return Pool(
+            state=state,
+            errors=errors,
+            merge=self._merge(state, stays),
+            fields=len(live) + HIDDEN * self.sheds,
+            across=across,
+            is_probed=bool(keys),
+            keys=keys or tuple(range(min(len(live), MOST_KEYS))) if across else (),
+            front=front,
+            stays=stays,
+            is_end=bool(ends),
+            alike=len(live) + self.sheds,
+        )
+
+    @property
+    def _drops(self) -> bool:
+        return "pareto" in self.merging and self.keeps_lineage == layout.NO_LINEAGE
+
+    def _merge(self, state: int, stays: bool) -> int:
+        """How runs that one event brings to a state are merged."""
+        is_same = state not in self._carries and not self.sheds
+        if self.keeps_lineage == layout.NO_LINEAGE and not stays and is_same:
+            return ALL  # only that a match ends here matters
+        return (ALL if is_same else HASHED) if "equal" in self.merging else APART
+
+    def _direction(self, register: Register, better: Better) -> int:
+        kind = register_kind(register, self.scalars.columns)
+        if better == "equal" or kind in ("text", "truth"):
+            return EQUAL
+        if kind == "float":
+            return LOW_FLOAT if better == "low" else HIGH_FLOAT
+        return LOW_INT if better == "low" else HIGH_INT
+
+    def _keys(self, state: int) -> tuple[int, ...]:
+        """The registers that the next event must equal, on all ways on that test any; empty if there are none."""
+        tested = [self._equalities(number) for number in self.automaton.steps_from[state]]
+        some = [set(columns) for columns in tested if columns]
+        return tuple(sorted(set.intersection(*some)))[:MOST_KEYS] if some else ()
+
+    def _equalities(self, number: int) -> dict[int, int]:
+        """Register columns that a step compares for equality with a scalar: column -> address of the scalar."""
+        checks = self._steps[number][0]
+        found = {}
+        for at in range(checks.begin, checks.begin + checks.length * vm.WIDTH, vm.WIDTH):
+            op, _, place, column, other, scalar, flags = self._words[at : at + vm.WIDTH]
+            if op == vm.TEST_INT and (place, other, flags) == (vm.REGISTER, vm.SCALAR, vm.EQUAL):
+                found[column] = scalar
+        return found
+
+    # --- the table ------------------------------------------------------------------------------------------
+
+    def set_classes(self, classes: list[int]) -> None:
+        """Make the table for event classes (letter masks)."""
+        self.classes = tuple(classes)
+        sources: list[int] = []
+        probes: list[int] = []
+        targets: list[int] = []
+        class_first, targets_first = [0], [0]
+        steps: list[int] = []
+        moves_at: dict[int, int] = {}
+        moves: list[int] = []
+        for mask in classes:
+            involved: dict[int, None] = {}
+            for pool in range(len(self.pools)):
+                for group in self._groups(pool, mask):
+                    scalars = self._probe(pool, group[0][0])
+                    removes = int(self._removes(pool, group))
+                    sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
+                    probes += scalars
+                    for number, target in group:
+                        in_place = self._is_in_place(pool, number, target, group)
+                        steps += self._step_words(number, target, moves, moves_at, in_place)
+                        involved.setdefault(target)
+                    if pool:
+                        involved.setdefault(pool)
+            class_first.append(len(sources) // layout.SOURCE_WORDS)
+            targets += list(involved)
+            targets_first.append(len(targets))
+        guards, guards_first = self._guards(classes)
+        states, ends, fronts = self._states()
+        parts: list[list[int]] = [
+            class_first, sources, targets_first, targets, steps, states, ends, moves, guards_first, guards, probes,
+            fronts,
+        ]  # fmt: skip
+        code_at = sum(len(part) for part in parts)
+        starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+        self.tables = np.array([x for part in [*parts, self._words] for x in part] or [0], np.int64)
+        self._place_code(starts, len(steps) // layout.STEP, code_at)
+        self.shape[: len(parts)] = starts
+        self.shape[layout.WINDOW] = self.window
+        self.shape[layout.EVENT_COLUMNS] = len(self.scalars.columns.expressions)
+        self.shape[layout.COLUMNS_AT] = 1 + len(self.guard_letters)
+        self.shape[layout.GUARD_LETTERS] = len(self.guard_letters)
+        self.shape[layout.STRATEGY] = self.strategy
+        self.shape[layout.KEEPS_LINEAGE] = self.keeps_lineage
+        self.shape[layout.TEMPORARIES] = self.temporaries_at
+        self.shape[layout.SCRATCH] = self.scratch_at
+        self.shape[layout.POOLS] = len(self.pools)
+        self.shape[layout.SHEDS] = self.sheds
+        self.shape[layout.NOW_AT] = self.now_at
+        query = self.automaton.query
+        self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
+
+    def _groups(self, pool: int, mask: int) -> list[list[tuple[int, int]]]:
+        """Steps that runs of a pool can take on an event of ``mask``, with the pools they lead to.
+
+        A group goes through the pool together; steps that find their runs by the index go alone.
+        """
+        arcs, here = self.automaton.automaton.arcs, self.pools[pool]
+        found = []
+        for number in self.automaton.steps_from[here.state]:
+            step = self.automaton.steps[number]
+            target = self._number.get((step.target, here.errors + arcs[step.arc].cost))
+            if mask >> step.letter & 1 and target is not None:
+                found.append((number, target))
+        found.sort(key=lambda item: item[1] == pool)  # runs that stay in their pool change their registers last
+        together = [item for item in found if not self._probe(pool, item[0])]
+        alone = [[item] for item in found if self._probe(pool, item[0])]
+        return [together, *alone] if together else alone
+
+    def _probe(self, pool: int, number: int) -> list[int]:
+        """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
+        keys = self.pools[pool].keys
+        tested = self._equalities(number)
+        return [tested[key] for key in keys] if keys and set(keys) <= set(tested) else []
+
+    def _is_in_place(self, pool: int, number: int, target: int, group: list[tuple[int, int]]) -> bool:
+        """Whether runs that take a step stay in their pool, alone: the same runs with other registers."""
+        here = self.pools[pool]
+        goes_on = self.strategy == layout.CONTIGUOUS or (
+            self.strategy == layout.NEXT and self.automaton.steps[number].inhibits
+        )
+        is_only_one = sum(end == pool for _, end in group) == 1
+        return target == pool and is_only_one and goes_on and here.merge == APART and not here.is_end
+
+    def _removes(self, pool: int, group: list[tuple[int, int]]) -> bool:
+        """Whether runs leave their pool by these steps."""
+        if pool == 0 or self.strategy == layout.ANY:
+            return False
+        steps = self.automaton.steps
+        stays = (self._is_in_place(pool, n, target, group) and not steps[n].guard for n, target in group)
+        leaves = (steps[n].inhibits and not stay for (n, _), stay in zip(group, stays, strict=True))
+        return self.strategy == layout.CONTIGUOUS or any(leaves)
+
+    def _step_words(
+        self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool
+    ) -> list[int]:
+        step, (checks, guards, updates, origin) = self.automaton.steps[number], self._steps[number]
+        if number not in moves_at:
+            moves_at[number] = len(moves) // 2
+            for operand in origin:
+                is_scalar = operand.place == vm.SCALAR
+                moves += [operand.place, self.scalars.address(operand.number) if is_scalar else operand.number]
+            moves += self._hidden_moves(step)
+        return [
+            target, step.arc, checks.begin, checks.length, guards.begin, guards.length, updates.begin, updates.length,
+            moves_at[number], len(origin) + HIDDEN * self.sheds, int(step.inhibits), int(in_place),
+        ]  # fmt: skip
+
+    def _hidden_moves(self, step: Step) -> list[int]:
+        """Where the mark of a child comes from, and the tick of its last event."""
+        if not self.sheds:
+            return []
+        inherited = [vm.REGISTER, len(self.automaton.live[step.source])]
+        mark = [vm.SCALAR, self.now_at + 1] if step.source == START else inherited
+        return [*mark, vm.SCALAR, self.now_at]
+
+    def _place_code(self, starts: Ints, steps: int, code_at: int) -> None:
+        """Programs begin behind all other parts."""
+        at, states_at = int(starts[layout.STEPS]), int(starts[layout.STATES])
+        self.tables[at : at + steps * layout.STEP].reshape(-1, layout.STEP)[:, [2, 4, 6]] += code_at
+        states = self.tables[states_at : states_at + len(self.pools) * layout.STATE]
+        states.reshape(-1, layout.STATE)[:, 3] += code_at
+
+    def _states(self) -> tuple[list[int], list[int], list[int]]:
+        """What becomes of the children in each pool."""
+        automaton = self.automaton.automaton
+        states: list[int] = []
+        fronts: list[int] = []
+        ends: list[int] = []
+        for pool in self.pools:
+            mine = [
+                (number, pool.errors + automaton.finals[number].cost)
+                for number in self.automaton.finals[pool.state]
+                if pool.errors + automaton.finals[number].cost <= automaton.errors
+            ]
+            code = self._finals[pool.state]
+            front = len(fronts) if pool.front else -1
+            states += [int(pool.stays), len(ends) // 2, len(mine), code.begin, code.length, front]
+            ends += [x for end in mine for x in end]
+            fronts += pool.front
+        return states, ends, fronts
+
+    def _guards(self, classes: list[int]) -> tuple[list[int], list[int]]:
+        """Per class the guard letters that hold on its events."""
+        guards: list[int] = []
+        first = [0]
+        for mask in classes:
+            guards += [g for g, letter in enumerate(self.guard_letters) if mask >> letter & 1]
+            first.append(len(guards))
+        return guards, first

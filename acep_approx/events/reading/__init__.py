@@ -1,0 +1,1 @@
+"""Files, pipes and frames, read in batches."""

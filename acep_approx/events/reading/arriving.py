@@ -1,0 +1,284 @@
+"""Events that arrive on standard input as text: each is there as soon as its line has come."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import select
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError, QueryError
+from acep_approx.events.blocks import (
+    BLOCK_BYTES,
+    BYTE_ORDER_MARK,
+    LONGEST_ROW,
+    Block,
+    _last_line_end,
+    blocks,
+    unreadable,
+)
+from acep_approx.events.reading.files import GZIP, PARQUET, FileEvents, ParquetFile, format_of, standard_input
+from acep_approx.events.reading.formats import CsvFormat, JsonFormat
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.text import Format, TextFile
+
+Bound = TypeVar("Bound")
+FIRST_BYTES = 1 << 16
+"""What is read at once to tell the format."""
+PIPE_BYTES = 1 << 20
+"""What a pipe is asked to hold, so that its writer can go on while we match. By default it holds 64 KiB."""
+
+
+def open_stdin(format: str | None, malformed: MalformedRows) -> FileEvents | ArrivingEvents:  # noqa: A002
+    """Standard input as a reader that can be read once; text is streamed, Parquet is read whole first.
+
+    Parameters
+    ----------
+    format : str or None
+        None: told from the first bytes (Parquet's mark, gzip's mark, ``{`` for JSON lines, else CSV).
+    malformed : MalformedRows
+        Told of rows that cannot be read.
+
+    Returns
+    -------
+    FileEvents or ArrivingEvents
+        Named ``standard input``.
+    """
+    return _opened("standard input", standard_input(), format, malformed)
+
+
+def is_pipe(path: str | Path) -> bool:
+    """Whether a path can be read once only: a named pipe, ``/dev/stdin``, ``<(...)`` of a shell."""
+    return Path(path).is_fifo() or Path(path).is_char_device() or Path(path).is_socket()
+
+
+def open_pipe(path: Path, format: str | None, malformed: MalformedRows) -> FileEvents | ArrivingEvents:  # noqa: A002
+    """What ``is_pipe`` says as a reader, as ``open_stdin``; the format may also be told from its name."""
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise unreadable(str(path), error) from error
+    return _opened(str(path), stream, format or format_of(path), malformed)
+
+
+def _opened(
+    name: str,
+    piped: io.BufferedReader,
+    format: str | None,  # noqa: A002
+    malformed: MalformedRows,
+) -> FileEvents | ArrivingEvents:
+    stream = Arriving(piped, _number(piped))
+    try:
+        if stream.peek(len(GZIP))[:2] == GZIP:
+            stream = Arriving(gzip.GzipFile(fileobj=stream), stream.number)  # type: ignore[call-overload]
+        start = stream.peek(len(PARQUET)).removeprefix(BYTE_ORDER_MARK).lstrip()
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(name, error) from error
+    sniffed = "parquet" if start.startswith(PARQUET) else "jsonl" if start[:1] in (b"{", b"[") else "csv"
+    format = format or sniffed  # noqa: A001
+    if format == "parquet":
+        return FileEvents([ParquetFile(name, pa.BufferReader(stream.read_all()))], reusable=False)
+    text = CsvFormat(name) if format == "csv" else JsonFormat(name)
+    return ArrivingEvents(name, stream, text, malformed)
+
+
+class Arriving:
+    """Bytes as they come: a read waits for the first of them, then takes what else is there by now.
+
+    Parameters
+    ----------
+    stream : buffered binary file
+        Read to its end, never closed.
+    number : int or None
+        Of the file: with it the system can be asked if more is there. None: it cannot.
+    """
+
+    def __init__(self, stream: io.BufferedReader | gzip.GzipFile, number: int | None) -> None:
+        self._stream = stream
+        self._ahead = b""
+        self._has_ended = False
+        self.number = number
+        if number is not None:
+            _enlarge(number)
+
+    def peek(self, size: int) -> bytes:
+        """The first bytes, ``size`` of them and more, blanks at the begin not counted; fewer if it ends there."""
+        while len(self._ahead.lstrip()) < size and (more := self._next(FIRST_BYTES)):
+            self._ahead += more
+        return self._ahead
+
+    def read(self, size: int = BLOCK_BYTES) -> bytes:
+        """At least one byte, and ``size`` at most; none at the end."""
+        pieces = [self._ahead[:size] or self._next(size)]
+        self._ahead = self._ahead[size:]
+        got = len(pieces[0])
+        while got < size and self._has_more() and (more := self._next(size - got)):
+            pieces.append(more)
+            got += len(more)
+        return b"".join(pieces)
+
+    def unread(self, data: bytes) -> None:
+        """Let these bytes be read once more, before all others."""
+        self._ahead = data + self._ahead
+
+    def read_all(self) -> bytes:
+        """Everything up to the end."""
+        return b"".join(iter(self.read, b""))
+
+    def _next(self, size: int) -> bytes:
+        """Wait for some bytes; none at the end, which is asked for once: a terminal would go on after it."""
+        data = b"" if self._has_ended else self._stream.read1(size)
+        self._has_ended = not data
+        return data
+
+    def _has_more(self) -> bool:
+        return self.number is not None and bool(select.select([self.number], [], [], 0)[0])
+
+
+def _number(stream: io.BufferedReader) -> int | None:
+    """The number under which the system knows a file, if it can be asked whether there is something to read."""
+    try:
+        number = stream.fileno()
+        select.select([number], [], [], 0)
+    except (OSError, ValueError):
+        return None
+    return number
+
+
+def _enlarge(pipe: int) -> None:
+    try:
+        from fcntl import F_SETPIPE_SZ, fcntl
+
+        fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
+    except (ImportError, OSError):  # no pipe, or a system that cannot do this
+        return
+
+
+class ArrivingEvents:
+    """CSV or JSON lines as they arrive; can be read once.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    stream : Arriving
+    format : CsvFormat or JsonFormat
+    malformed : MalformedRows
+        Told of rows that cannot be read.
+
+    Notes
+    -----
+    Types are inferred from the first rows. ``settle`` takes as few of them as it can, so that the first event does not
+    wait for others; ``schema`` takes 4 MiB of them, as for a file. How many rows ``settle`` takes depends on the rows
+    alone, not on the pieces in which they come.
+    """
+
+    rows: int | None = None
+    reusable = False
+
+    def __init__(self, name: str, stream: Arriving, format: Format, malformed: MalformedRows) -> None:  # noqa: A002
+        self._name = name
+        self._format = format
+        self._malformed = malformed
+        self._stream = stream
+        self._head = b""
+        self._has_ended = False
+        self._events: FileEvents | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types: as ``settle`` has found them, else by the first 4 MiB."""
+        if self._events is None:
+            while self._more():
+                pass
+            self._events = self._typed_by(self._whole())
+        return self._events.schema
+
+    def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
+        """What ``bind`` makes of the columns, as soon as so many rows have come that it does not refuse them.
+
+        Parameters
+        ----------
+        bind : callable
+            Raises ``DataError`` or ``QueryError`` where it lacks a column, or one is of the wrong type.
+        """
+        refused = 0
+        while True:
+            rows = self._format.rows(self._whole())
+            least = max(self._least(rows), refused + 1)
+            if refused < least <= len(rows):
+                found = self._fitting(rows, least, bind)
+                if found is not None:
+                    return found
+                refused = len(rows)
+            if not self._more():
+                return bind(self.schema)
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``, as they come."""
+        assert self._events is not None, "ask for the schema first"
+        self._stream.unread(self._head)
+        self._head = b""
+        yield from self._events.read(columns, batch_rows)
+
+    def _more(self) -> bool:
+        """Wait for more of the first 4 MiB, or of the first row, if that is longer; whether there is any."""
+        if len(self._head) >= BLOCK_BYTES and (self._whole() or len(self._head) > LONGEST_ROW):
+            return False
+        try:
+            more = self._stream.read()
+        except (OSError, EOFError, zlib.error) as error:
+            raise unreadable(self._name, error) from error
+        self._head += more
+        self._has_ended = not more
+        return bool(more)
+
+    def _whole(self) -> bytes:
+        """The whole rows of what has come so far."""
+        return self._head if self._has_ended else self._head[: _last_line_end(self._head, quotes=self._format.quotes)]
+
+    def _least(self, rows: list[bytes]) -> int:
+        """How many rows it takes to have one that is an event; more than there are where none has come."""
+        for number, row in enumerate(rows, 1):
+            if row.strip():
+                block = Block(1, b"".join(rows[:number]))
+                self._format.read_header(block)
+                if self._format.after_header(block).data.strip():
+                    return number
+        return len(rows) + 1
+
+    def _fitting(self, rows: list[bytes], least: int, bind: Callable[[pa.Schema], Bound]) -> Bound | None:
+        """What ``bind`` makes of the fewest rows that it does not refuse, at least so many; None if it refuses all."""
+        found = self._tried(rows[:least], bind)
+        if found is not None or len(rows) == least or self._tried(rows, bind) is None:
+            return found
+        low, high = least, len(rows)  # the first is refused, the last is not
+        while high > low + 1:
+            middle = (low + high) // 2
+            if self._tried(rows[:middle], bind) is None:
+                low = middle
+            else:
+                high = middle
+        return self._tried(rows[:high], bind)
+
+    def _tried(self, rows: list[bytes], bind: Callable[[pa.Schema], Bound]) -> Bound | None:
+        try:
+            events = self._typed_by(b"".join(rows))
+            found = bind(events.schema) if len(events.schema) else None
+        except (DataError, QueryError):
+            return None
+        if found is not None:
+            self._events = events
+        return found
+
+    def _typed_by(self, data: bytes) -> FileEvents:
+        """The events, with types by some rows."""
+        sample = next(blocks(io.BytesIO(data), self._name, quotes=self._format.quotes), None)
+        text = TextFile(self._name, lambda: nullcontext(self._stream), self._format, self._malformed, sample)
+        return FileEvents([text], reusable=False)

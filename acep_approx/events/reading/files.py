@@ -1,0 +1,301 @@
+"""Files of events: which ones, in which format, opened as readers, and many of them as one."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.columns import plain_schema, plain_type
+from acep_approx.events.reading.formats import CsvFormat, JsonFormat
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.text import TextFile
+from acep_approx.events.reading.widening import as_wider, common_type
+
+FORMATS = ("parquet", "csv", "jsonl")
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+GZIP = b"\x1f\x8b"
+PARQUET = b"PAR1"
+"""How these formats begin."""
+
+
+class FileReader(Protocol):
+    """One file: its columns, its rows if known, and its batches."""
+
+    name: str
+    schema: pa.Schema
+    rows: int | None
+
+    def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows, of those ``columns`` the file has, with the types of ``schema`` where it can choose."""
+        ...
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read: its path and its format."""
+
+    path: Path
+    format: str
+
+
+def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[InputFile]:  # noqa: A002
+    """The files behind paths of files and folders.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        Files, in the order given; a folder stands for all files below it of a known format, in name order.
+    format : str, optional
+        ``parquet``, ``csv`` or ``jsonl``. Default: by the file's name.
+
+    Returns
+    -------
+    list of InputFile
+        At least one.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D010`` no such file; ``ACEP-D011`` nothing to read in a folder; ``ACEP-D012`` unknown format.
+    """
+    found: list[InputFile] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found += _in_folder(path, format)
+        elif not path.exists():
+            raise _no_such_file(path)
+        else:
+            found.append(InputFile(path, format or format_of(path) or _unknown_format(path)))
+    return found
+
+
+def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
+    visible = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
+    ]
+    visible.sort(key=lambda path: path.relative_to(folder).parts)
+    known = [(path, format_of(path)) for path in visible]
+    files = [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
+    if not files:
+        raise DataError(
+            f"{folder}: the folder has no file that can be read",
+            code="ACEP-D011",
+            hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with .gz",
+        )
+    return files
+
+
+def format_of(path: Path) -> str | None:
+    """The format that a name stands for."""
+    name = path.name.lower().removesuffix(".gz")
+    found = SUFFIXES.get(Path(name).suffix)
+    return None if found == "parquet" and path.suffix.lower() == ".gz" else found
+
+
+def _no_such_file(path: Path) -> DataError:
+    from difflib import get_close_matches
+
+    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, there, n=1)
+    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
+    return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)
+
+
+def _unknown_format(path: Path) -> str:
+    raise DataError(
+        f"{path}: the format cannot be told from the name",
+        code="ACEP-D012",
+        hint=f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python)",
+    )
+
+
+def open_file(file: InputFile, malformed: MalformedRows) -> FileReader:
+    """Open one file as far as its columns and their types.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D013`` it cannot be read; the errors of :class:`TextFile`.
+    """
+    if file.format == "parquet":
+        return ParquetFile(str(file.path), str(file.path))
+    name = str(file.path)
+    text = CsvFormat(name) if file.format == "csv" else JsonFormat(name)
+    return TextFile(name, lambda: _open_stream(file.path), text, malformed)
+
+
+def _open_stream(path: Path) -> BinaryIO:
+    try:
+        stream: Any = path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error.strerror}", code="ACEP-D013") from error
+    if stream.peek(2)[:2] != GZIP:
+        return stream  # type: ignore[no-any-return]
+    stream.close()
+    return gzip.open(path)  # type: ignore[return-value]
+
+
+def standard_input() -> BufferedReader:
+    """What can be read once."""
+    stream: Any = sys.stdin.buffer
+    return stream  # type: ignore[no-any-return]
+
+
+class ParquetFile:
+    """One Parquet file, read row group by row group.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    source : str or pyarrow.NativeFile
+        Path or buffer.
+    """
+
+    def __init__(self, name: str, source: Any) -> None:
+        import pyarrow.parquet as pq
+
+        self.name = name
+        self._source = source
+        try:
+            file = pq.ParquetFile(source)
+            stored = file.schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+        self.schema = plain_schema(stored, name)
+        self.rows: int | None = file.metadata.num_rows
+        self._text = [field.name for field in stored if field.type in (pa.string(), pa.large_string())]
+
+    def read(
+        self,
+        columns: Sequence[str],
+        schema: pa.Schema,  # noqa: ARG002  (the file has its own types)
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of those columns that are here; strings keep the dictionaries of the file."""
+        import pyarrow.parquet as pq
+
+        here = [name for name in columns if name in self.schema.names] or self.schema.names[:1]
+        # No pre-buffering: it would keep all of the columns' bytes in memory until the end of the file.
+        try:
+            with pq.ParquetFile(
+                self._source, read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
+            ) as file:
+                yield from file.iter_batches(batch_rows, columns=here)
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> DataError:
+        return DataError(
+            f"{self.name}: cannot be read as Parquet: {error}",
+            code="ACEP-D013",
+            hint="the file may be damaged or cut off, or in another format: --input-format csv|jsonl",
+        )
+
+
+class FileEvents:
+    """Several files as one stream of events, with one schema.
+
+    Parameters
+    ----------
+    files : sequence of FileReader
+        In the order of the stream.
+    reusable : bool
+        Whether they can be read again.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D016``: a column has types in two files that do not go together.
+    """
+
+    def __init__(self, files: Sequence[FileReader], reusable: bool) -> None:
+        self._files = files
+        self.reusable = reusable
+        self.schema = _one_schema(files)
+        counts = [file.rows for file in files]
+        self.rows = None if None in counts else sum(count or 0 for count in counts)
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
+        schema = self.schema
+        for file in self._files:
+            for batch in file.read(columns, schema, batch_rows):
+                schema = _wider(schema, batch)
+                yield self._align(file.name, batch, [schema.field(name) for name in columns])
+
+    def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
+        """The batch with all columns, in order and of these types; strings stay as they are encoded."""
+        arrays = [
+            _cast(name, column.name, batch.column(column.name), column.type)
+            if column.name in batch.schema.names
+            else pa.nulls(batch.num_rows, column.type)
+            for column in columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _wider(schema: pa.Schema, batch: pa.RecordBatch) -> pa.Schema:
+    """The schema, with wider types where a batch has them."""
+    for given in batch.schema:
+        place = schema.get_field_index(given.name)
+        known = schema.field(place).type
+        type_ = common_type(known, plain_type(given.type)) or known
+        if not type_.equals(known):
+            schema = schema.set(place, pa.field(given.name, type_))
+    return schema
+
+
+def _cast(file: str, column: str, array: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return as_wider(array, type_)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{file}: column {column!r} cannot be read as {type_}, its type in all files together: {error}",
+            code="ACEP-D016",
+            hint="write the column with one type in all files",
+        ) from error
+
+
+def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
+    """All columns of all files, in their common types."""
+    types: dict[str, pa.DataType] = {}
+    first: dict[str, str] = {}
+    for file in files:
+        for field in file.schema:
+            known = types.get(field.name, field.type)
+            both = common_type(known, field.type)
+            if both is None:
+                raise DataError(
+                    f"column {field.name!r} is {known} in {first[field.name]}, but {field.type} in {file.name}",
+                    code="ACEP-D016",
+                    hint="write the column with one type in all files, or match the files one by one",
+                )
+            types[field.name] = both
+            first.setdefault(field.name, file.name)
+    return pa.schema(types.items())
+
+
+def check_format(format: str | None) -> None:  # noqa: A002
+    """Raise ``ACEP-U104`` if there is no such format."""
+    if format is not None and format not in FORMATS:
+        raise UsageError(
+            f"there is no format {format!r}", code="ACEP-U104", hint=f"the formats are {', '.join(FORMATS)}"
+        )

@@ -1,0 +1,215 @@
+"""Events that are already in memory: Arrow tables and readers, pandas frames, dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.columns import plain_schema, refuse_twins
+from acep_approx.events.reading.widening import common_type
+
+DICTS_PER_CHUNK = 10_000
+"""Dicts are converted in chunks of so many; of a generator the first one says which columns there are."""
+REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+"""What Arrow raises for values that do not go together."""
+
+
+class TableEvents:
+    """A table or a record batch.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The events.
+    """
+
+    reusable = True
+
+    def __init__(self, table: pa.Table) -> None:
+        self.schema = plain_schema(table.schema, "the table")
+        self.rows: int | None = table.num_rows
+        self._table = table
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``."""
+        yield from self._table.select(columns).to_batches(max_chunksize=batch_rows)
+
+
+class ReaderEvents:
+    """A one-shot reader of record batches.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+        The events.
+    """
+
+    reusable = False
+    rows: int | None = None
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.schema = plain_schema(reader.schema, "the reader")
+        self._reader = reader
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``."""
+        for batch in self._reader:
+            for start in range(0, batch.num_rows, batch_rows):
+                yield batch.select(columns).slice(start, batch_rows)
+
+
+class FrameEvents:
+    """A pandas frame; the levels of its index that have a name are columns too.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The events.
+    """
+
+    reusable = True
+
+    def __init__(self, frame: Any) -> None:
+        named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+        frame = frame.reset_index(level=named) if named else frame
+        names = [str(name) for name in frame.columns]
+        refuse_twins(names, "the frame")
+        self._frame = frame.set_axis(names, axis="columns")
+        try:
+            schema = pa.Schema.from_pandas(self._frame, preserve_index=False)
+        except (*REFUSED, ValueError) as error:
+            raise _mixed("the frame", error) from error
+        self.schema = plain_schema(schema, "the frame")
+        self.rows: int | None = len(frame)
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``, converted as they are read."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        frame = self._frame[list(columns)]
+        for start in range(0, len(frame), batch_rows):
+            part = frame.iloc[start : start + batch_rows]
+            try:
+                yield pa.RecordBatch.from_pandas(part, schema=schema, preserve_index=False)
+            except REFUSED as error:
+                raise _mixed("the frame", error) from error
+
+
+class DictEvents:
+    """An iterable of dicts; one-shot if it is an iterator (a generator).
+
+    Parameters
+    ----------
+    events : iterable of dict
+        All of them, or of a generator the first 10,000, say which columns there are. A dict may lack a column (null),
+        but not have others. The types are those of the values so far.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D018`` a column holds values of several types; ``ACEP-D022`` an event has a name that is no
+        column; ``ACEP-D023`` an event is not a dict.
+    """
+
+    def __init__(self, events: Iterable[Any]) -> None:
+        self.rows = len(events) if isinstance(events, Sized) else None
+        iterator = iter(events)
+        self.reusable = iterator is not events
+        self._events = events
+        first = list(islice(iterator, DICTS_PER_CHUNK))
+        names = dict.fromkeys(chain.from_iterable(_only_dicts(first, 0)))
+        if self.reusable:  # what is no dict, or no name, is refused when it is read
+            others = chain.from_iterable(row for row in iterator if isinstance(row, (dict, Mapping)))
+            names.update((name, None) for name in dict.fromkeys(others) if isinstance(name, str))
+        columns = _converted(first, pa.schema([(name, pa.null()) for name in names]), 0)
+        types = [column.type for column in columns]
+        self.schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), "the events")
+        self._pending = None if self.reusable else chain(first, iterator)
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Columns that there are, too, though no dict may have them."""
+        for name in names:
+            if name not in self.schema.names:
+                self.schema = self.schema.append(pa.field(name, pa.null()))
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``; types become wider as values come."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        known = set(self.schema.names)
+        rows = iter(self._events) if self._pending is None else self._pending
+        first_row = 0
+        while chunk := list(islice(rows, min(batch_rows, DICTS_PER_CHUNK))):
+            _refuse_unknown(_only_dicts(chunk, first_row), known, first_row)
+            batch = pa.RecordBatch.from_arrays(_converted(chunk, schema, first_row), names=list(columns))
+            yield batch
+            schema = batch.schema
+            first_row += len(chunk)
+
+
+def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:
+    for row, event in enumerate(chunk, first_row):
+        if not isinstance(event, Mapping) or not all(isinstance(name, str) for name in event):
+            raise DataError(
+                f"row {row}: an event must be a dict with strings as keys, and this is {event!r:.80}",
+                code="ACEP-D023",
+                hint="for example {'ts': 1, 'type': 'A', 'price': 2.5}",
+                row=row,
+            )
+    return chunk
+
+
+def _refuse_unknown(chunk: list[Mapping[str, Any]], known: set[str], first_row: int) -> None:
+    if set().union(*chunk) <= known:
+        return
+    row, event = next((row, event) for row, event in enumerate(chunk, first_row) if set(event) - known)
+    extra = ", ".join(sorted(map(repr, set(event) - known)))
+    raise DataError(
+        f"row {row}: {extra} did not occur in the first {DICTS_PER_CHUNK} events",
+        code="ACEP-D022",
+        hint="give the first event every column (None where it has no value), or pass an Arrow table",
+        row=row,
+    )
+
+
+def _converted(rows: list[Mapping[str, Any]], schema: pa.Schema, first_row: int) -> list[pa.Array]:
+    """The columns of ``schema``, of its types or of wider ones."""
+    return [_convert(field.name, [row.get(field.name) for row in rows], field.type, first_row) for field in schema]
+
+
+def _convert(name: str, values: list[Any], type_: pa.DataType, first_row: int) -> pa.Array:
+    try:
+        return _typed(values, type_)
+    except REFUSED as error:
+        for row, value in enumerate(values, first_row):
+            try:
+                type_ = _typed([value], type_).type
+            except REFUSED as refused:
+                raise DataError(
+                    f"row {row}: column {name!r} is {type_} so far, and {value!r:.80} does not fit: {refused}",
+                    code="ACEP-D018",
+                    hint="give all events values of one type in a column; whole numbers of more than 64 bits as text",
+                    row=row,
+                ) from refused
+        raise _mixed(f"column {name!r} of the events", error) from error
+
+
+def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Values as a column of the type, or of a wider one."""
+    if pa.types.is_nested(type_):
+        return pa.array(values, type_)
+    found = pa.array(values)
+    wider = common_type(type_, found.type)
+    if wider is None:
+        raise pa.ArrowInvalid(f"{found.type} and {type_} do not go together")
+    return found if found.type.equals(wider) else found.cast(wider)
+
+
+def _mixed(where: str, error: Exception) -> DataError:
+    return DataError(
+        f"{where}: values of several types in one column: {error}",
+        code="ACEP-D018",
+        hint="convert the column to one type first",
+    )

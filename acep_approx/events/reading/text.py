@@ -1,0 +1,219 @@
+"""CSV and JSON lines as record batches, block by block, with the rows that cannot be read singled out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
+from acep_approx.events.columns import plain_schema
+from acep_approx.events.reading.formats import CsvFormat, JsonFormat
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.widening import common_type, one_table
+
+Format = CsvFormat | JsonFormat
+
+
+class TextFile:
+    """One file (or standard input) of CSV or JSON lines.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    opener : callable
+        Gives the stream of (decompressed) bytes as a context manager; called once per pass.
+    format : CsvFormat or JsonFormat
+        How rows are written; one object per file.
+    malformed : MalformedRows
+        Told of rows that cannot be read.
+    sample : Block, optional
+        The header and the rows that types are inferred from. Default: the first block.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns and the types inferred from the sample; ``null`` where that has no value.
+    """
+
+    rows: int | None = None
+
+    def __init__(
+        self,
+        name: str,
+        opener: Callable[[], AbstractContextManager[Readable]],
+        format: Format,  # noqa: A002  (the word of the public interface)
+        malformed: MalformedRows,
+        sample: Block | None = None,
+    ) -> None:
+        self.name = name
+        self._opener = opener
+        self._format = format
+        self._malformed = malformed
+        self.schema = plain_schema(self._infer(sample or self._first()), name)
+
+    def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows, in order.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            The columns wanted; names this file has not are left out.
+        schema : pyarrow.Schema
+            Types to read them as, until there are values that ask for wider ones.
+        batch_rows : int
+            At most so many rows per batch.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Never empty.
+        """
+        here = [name for name in columns if name in self.schema.names]
+        wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
+        rows = _Rows(self._format, wanted, self._report)
+        for block in self._blocks():
+            for batch in rows.parse(self._format.after_header(block)):
+                for start in range(0, batch.num_rows, batch_rows):
+                    yield batch.slice(start, batch_rows)
+
+    def _blocks(self) -> Generator[Block, None, None]:
+        with self._opener() as stream:
+            yield from blocks(stream, self.name, quotes=self._format.quotes, size=BLOCK_BYTES)
+
+    def _first(self) -> Block | None:
+        with closing(self._blocks()) as stream:
+            return next(stream, None)
+
+    def _infer(self, first: Block | None) -> pa.Schema:
+        if first is None:
+            return self._format.empty_schema()
+        self._format.read_header(first)
+        block = self._format.after_header(first)
+        try:
+            return self._format.infer(block.data)
+        except pa.ArrowInvalid:
+            return self._format.infer(b"".join(self._inferable(block)))
+
+    def _inferable(self, block: Block) -> list[bytes]:
+        """The longest run of first rows whose types agree, without rows that cannot be read even alone.
+
+        Rows whose types differ from these are reported when they are read; here only a file of which nothing
+        can be read, or whose malformed rows are refused, is an error.
+        """
+        rows, line = [], block.line
+        for row in self._format.rows(block.data):
+            try:
+                self._format.infer(row)
+                rows.append(row)
+            except pa.ArrowInvalid as error:
+                if self._malformed.policy == "refuse":
+                    self._report(row, line, _plain_words(str(error)))
+            line += row.count(b"\n")
+        if not rows:
+            raise DataError(
+                f"{self.name}: not one row can be read",
+                code="ACEP-D021",
+                hint="is it in the right format? --input-format csv|jsonl|parquet (format='...' in Python)",
+            )
+        low, high = 1, len(rows)
+        while high > low:
+            middle = (low + high + 1) // 2
+            if self._can_infer(rows[:middle]):
+                low = middle
+            else:
+                high = middle - 1
+        return rows[:low]
+
+    def _can_infer(self, rows: list[bytes]) -> bool:
+        try:
+            self._format.infer(b"".join(rows))
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def _report(self, row: bytes, line: int, reason: str) -> None:
+        self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"))
+
+
+class _Rows:
+    """One pass over the rows of a file: some columns, with types that become wider as values ask for it.
+
+    Parameters
+    ----------
+    format : CsvFormat or JsonFormat
+    wanted : pyarrow.Schema
+        The columns, and their types so far.
+    report : callable
+        Told of rows that cannot be read: the row, its line, and why.
+    """
+
+    def __init__(
+        self, format: Format, wanted: pa.Schema, report: Callable[[bytes, int, str], None]  # noqa: A002
+    ) -> None:
+        self._format = format
+        self._wanted = wanted
+        self._report = report
+
+    def parse(self, block: Block) -> list[pa.RecordBatch]:
+        """The rows of a block that can be read."""
+        try:
+            batch = self._format.parse(block.data, self._wanted)
+        except pa.ArrowInvalid:
+            batches: list[pa.RecordBatch] = []
+            self._widen(block.data)
+            self._salvage(self._format.rows(block.data), block.line, batches)
+            return one_table(batches).combine_chunks().to_batches() if batches else []
+        return [batch] if batch.num_rows else []
+
+    def _widen(self, data: bytes) -> bool:
+        """Make the types wide enough for some rows, where these go together with those before."""
+        try:
+            found = self._format.infer(data)
+        except pa.ArrowInvalid:
+            return False
+        here = {field.name: field.type for field in found}
+        types = {f.name: common_type(f.type, here.get(f.name, f.type)) or f.type for f in self._wanted}
+        wider = pa.schema(types.items())
+        is_wider = not wider.equals(self._wanted)
+        self._wanted = wider
+        return is_wider
+
+    def _salvage(self, rows: list[bytes], line: int, good: list[pa.RecordBatch]) -> None:
+        """Read what can be read, by halving: the parser does not say which row of a block it refuses."""
+        try:
+            batch = self._format.parse(b"".join(rows), self._wanted)
+        except pa.ArrowInvalid as error:
+            if len(rows) > 1:
+                middle = len(rows) // 2
+                self._salvage(rows[:middle], line, good)
+                lines = sum(row.count(b"\n") for row in rows[:middle])
+                self._salvage(rows[middle:], line + lines, good)
+            elif self._widen(rows[0]):
+                self._salvage(rows, line, good)
+            else:
+                self._report(rows[0], line, self._reason(rows[0], str(error)))
+        else:
+            if batch.num_rows:
+                good.append(batch)
+
+    def _reason(self, row: bytes, message: str) -> str:
+        """What is wrong with a row, naming the column if a single value is to blame."""
+        if "conver" in message:  # "CSV conversion error", "Failed to convert JSON"
+            for field in self._wanted:
+                try:
+                    self._format.parse(row, pa.schema([field]))
+                except pa.ArrowInvalid:
+                    return f"column {field.name!r} is {field.type} in the first rows, and this value is not"
+        return _plain_words(message)
+
+
+def _plain_words(message: str) -> str:
+    """The parser's message without its own prefix, its row number within the block, and the row itself."""
+    message = re.sub(r"^(CSV|JSON) parse error: ", "", message)
+    message = re.sub(r" in row \d+$", "", message)
+    return re.sub(r"^(?:Row #\d+: )?(Expected \d+ columns, got \d+): .*", r"\1", message, flags=re.DOTALL)

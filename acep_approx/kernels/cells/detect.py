@@ -1,0 +1,144 @@
+"""Detection: the latest start of a run per state and number of errors, and which events are match points.
+
+Recurrence, for an event of tick ``t`` whose class lets it be consumed at state ``q`` (read all, then write)::
+
+    N[q][e] = max(t where e >= cost of beginning at q,  max over arcs p -> q of S[p][e - cost])
+    hit at q  iff  N[q][e] >= t - w  for an e with  e + cost of finishing at q <= k
+
+``S[q][e]`` is the latest start of a run at ``q`` with at most ``e`` errors. Exact by dominance: a run with the same
+state, no more errors and no earlier start can do all that another can.
+
+Source: the problem is Li and Ge's (PVLDB 10(4) 2016, Definition 1 and Algorithm 1); the recurrence replaces their
+match nodes and is ours, an extension of episode matching (Das et al., CPM 1997). Unlike Algorithm 1 as printed, an
+event advances a run once only. Oracle: ``tests/naive.py``.
+
+A row holds ``2 * lanes`` integers: a pad of minus infinity, then one lane per number of errors, so that paying ``c``
+errors is reading ``c`` places earlier, in one vector load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.kernels.jit import ix, kernel
+
+Ints = npt.NDArray[np.int64]
+
+NEVER = -(2**62)
+"""Minus infinity for starts; ticks lie within +-2**60, so sums with it stay below every real tick."""
+
+BLOCK = 4
+"""Lanes that are computed at once; they stay in registers. Lanes only grow, so the first one inside the window is the
+number of lanes below it: there is no branch to mispredict."""
+
+GROUP = 4
+"""Fields of a group of arcs: cost of beginning, cost of finishing, first arc, first row."""
+
+
+def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, int, Ints], int]:
+    """The kernel for ``lanes`` lanes: the number is a constant while it compiles, so its loops are unrolled."""
+
+    @kernel
+    def detect(
+        slot: Ints, tick: Ints, cls: Ints, tables: Ints, offsets: Ints, cells: Ints, fresh: Ints, window: int, out: Ints
+    ) -> int:
+        """Run events through the cells.
+
+        Parameters
+        ----------
+        slot, tick, cls : int64, shape (n,)
+            Key slot, tick and event class of each event, grouped by slot, ordered inside.
+        tables, offsets : int64
+            As made by ``cells.detection_tables``.
+        cells : int64
+            Rows of all slots; changed in place.
+        fresh : int64
+            Scratch: ``lanes`` integers for each group of the largest class.
+        window : int
+            Largest ``tick - start`` of a match.
+        out : int64, shape (3 n + 3,)
+            Match points: event index, least err, latest start at that err.
+
+        Returns
+        -------
+        int
+            Number of match points.
+
+        Complexity: O(n x arcs into the states that the class can reach x lanes).
+        """
+        hits = 0
+        k = offsets[ix(0)]
+        stride = offsets[ix(1)]
+        class_off = offsets[ix(2)]
+        group_off = offsets[ix(3)]
+        arc_off = offsets[ix(4)]
+        row_off = offsets[ix(5)]
+        clear_off = offsets[ix(6)]
+        clear_row = offsets[ix(7)]
+        is_guarded = offsets[ix(8)] > 0
+        for i in range(slot.size):
+            t = tick[ix(i)]
+            c = cls[ix(i)]
+            low = t - window
+            base = slot[ix(i)] * stride
+            first = tables[ix(class_off + c)]
+            last = tables[ix(class_off + c + 1)]
+            best_err = k + 1
+            best_start = t
+            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                begin = tables[ix(at)]
+                below = 0
+                for e in range(0, lanes, BLOCK):
+                    n0 = t if begin <= e else NEVER
+                    n1 = t if begin <= e + 1 else NEVER
+                    n2 = t if begin <= e + 2 else NEVER
+                    n3 = t if begin <= e + 3 else NEVER
+                    for a in range(tables[ix(at + 2)], tables[ix(at + GROUP + 2)]):
+                        p = base + tables[ix(arc_off + a)] + e
+                        n0 = max(n0, cells[ix(p)])
+                        n1 = max(n1, cells[ix(p + 1)])
+                        n2 = max(n2, cells[ix(p + 2)])
+                        n3 = max(n3, cells[ix(p + 3)])
+                    fresh[ix(f + e)] = n0
+                    fresh[ix(f + e + 1)] = n1
+                    fresh[ix(f + e + 2)] = n2
+                    fresh[ix(f + e + 3)] = n3
+                    below += int(n0 < low) + int(n1 < low) + int(n2 < low) + int(n3 < low)
+                err = below + tables[ix(at + 1)]
+                start = fresh[ix(f + min(below, lanes - 1))]
+                best_start = start if err < best_err else max(start, best_start) if err == best_err else best_start
+                best_err = min(err, best_err)
+            if is_guarded:
+                for x in range(tables[ix(clear_off + c)], tables[ix(clear_off + c + 1)]):
+                    p = base + tables[ix(clear_row + x)]
+                    for e in range(lanes):
+                        cells[ix(p + e)] = NEVER
+            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                for r in range(tables[ix(at + 3)], tables[ix(at + GROUP + 3)]):
+                    p = base + tables[ix(row_off + r)]
+                    for e in range(lanes):
+                        cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])
+            out[ix(3 * hits)] = i
+            out[ix(3 * hits + 1)] = best_err
+            out[ix(3 * hits + 2)] = best_start
+            hits += int(best_err <= k)
+        return hits
+
+    return detect
+
+
+FEW_LANES = 4
+MANY_LANES = 16
+
+detect_few = _detect(FEW_LANES)
+"""For k <= 3."""
+
+detect_many = _detect(MANY_LANES)
+"""For k <= 15."""

@@ -1,0 +1,247 @@
+"""Lineage: which runs led to which. Links are only ever appended; from a hit back to the start they spell its matches.
+
+A link says: this event was bound by this arc, to a run whose own links are these. Links of merged runs are alternatives
+of each other, in a chain; each carries its start and the latest start from here to the end of its chain. A match is
+inside the window when its start is not before ``low``, so a walk that never follows a chain or a link with an earlier
+start reaches a match with every branch it takes: what it costs is what it writes, times the dead alternatives between
+live ones (none where younger runs come later, as they nearly always do).
+
+Source: the shared versioned buffer of Agrawal et al., SIGMOD 2008, section 5.1. Deviation: the starts do what version
+numbers do there, because a link belongs to one run and not to one event.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, HIT, LINK
+from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
+from acep_approx.kernels.runs.saved import PLACE, SAVED
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+# header of a walk
+AT, DEPTH, MATCHES, BOUND = range(4)
+WALK = 4
+DONE, OUT_FULL, DEEPER = 0, 1, 2
+
+
+@block_kernel
+def walk(
+    header: Ints, hits: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, out_match: Ints, out_event: Ints,
+) -> int:  # fmt: skip
+    """List the matches of ``hits`` from where ``header`` says.
+
+    Returns
+    -------
+    int
+        DONE, OUT_FULL (empty the outputs), or DEEPER (``stack`` and ``path`` must grow): then call again.
+
+    Notes
+    -----
+    ``lows``: earliest start per hit. ``out_match``: hit, number of events, start; ``out_event``: row and arc of each,
+    earliest first.
+    """
+    while header[AT] < hits.size // HIT:
+        h = header[AT]
+        low = lows[ix(h)]
+        if header[DEPTH] == 0:
+            header[DEPTH] = 1
+            stack[0] = hits[ix(h * HIT + 3)]
+            stack[1] = 0
+        while header[DEPTH] > 0:
+            top = 2 * (header[DEPTH] - 1)
+            link, depth = stack[ix(top)], stack[ix(top + 1)]
+            at = link * LINK
+            if links[ix(at + 4)] < low:
+                header[DEPTH] -= 1
+                continue
+            before = links[ix(at + 1)]
+            if links[ix(at)] < 0:
+                if top + 4 > stack.size:
+                    return DEEPER
+                stack[ix(top)] = links[ix(at + 2)]
+                header[DEPTH] -= links[ix(at + 2)] < 0
+                if before >= 0:
+                    stack[ix(2 * header[DEPTH])] = before
+                    stack[ix(2 * header[DEPTH] + 1)] = depth
+                    header[DEPTH] += 1
+                continue
+            if links[ix(at + 3)] >= low and before < 0:
+                if 3 * (header[MATCHES] + 1) > out_match.size or 2 * (header[BOUND] + depth + 1) > out_event.size:
+                    return OUT_FULL
+            elif top + 4 > stack.size or depth + 2 > path.size:
+                return DEEPER
+            header[DEPTH] -= 1
+            if links[ix(at + 2)] >= 0:
+                stack[ix(top)] = links[ix(at + 2)]
+                stack[ix(top + 1)] = depth
+                header[DEPTH] += 1
+            if links[ix(at + 3)] < low:
+                continue
+            path[ix(depth)] = links[ix(at)]
+            if before >= 0:
+                top = 2 * header[DEPTH]
+                stack[ix(top)] = before
+                stack[ix(top + 1)] = depth + 1
+                header[DEPTH] += 1
+                continue
+            m, bound = header[MATCHES], header[BOUND]
+            out_match[ix(3 * m)] = h
+            out_match[ix(3 * m + 1)] = depth + 1
+            out_match[ix(3 * m + 2)] = links[ix(at + 3)]
+            for i in range(depth + 1):
+                word = path[ix(depth - i)]
+                out_event[ix(2 * (bound + i))] = word >> ARC_BITS
+                out_event[ix(2 * (bound + i) + 1)] = word & ARC_MASK
+            header[MATCHES] = m + 1
+            header[BOUND] = bound + depth + 1
+        header[AT] += 1
+    return DONE
+
+
+@block_kernel
+def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, number: Ints) -> int:
+    """Move the links that can still be part of a match to the front; returns how many there are.
+
+    ``floors[key]`` is the earliest start that counts; ``owner`` tells the key of a link where ``is_owned``, else there
+    is one floor. ``number`` receives the new number of each link, -1 for those left behind.
+    """
+    kept = 0
+    for link in range(used):
+        at = link * LINK
+        floor = floors[ix(owner[ix(link)])] if is_owned else floors[0]
+        if links[ix(at + 4)] < floor:
+            number[ix(link)] = -1
+            continue
+        number[ix(link)] = kept
+        to = kept * LINK
+        before, after = links[ix(at + 1)], links[ix(at + 2)]
+        links[ix(to)] = links[ix(at)]
+        # -2: a dead link among live alternatives; what was before it is gone
+        links[ix(to + 1)] = before if before < 0 else (number[ix(before)] if number[ix(before)] >= 0 else -2)
+        links[ix(to + 2)] = number[ix(after)] if after >= 0 else -1
+        links[ix(to + 3)] = links[ix(at + 3)]
+        links[ix(to + 4)] = links[ix(at + 4)]
+        if is_owned:
+            owner[ix(kept)] = owner[ix(link)]
+        kept += 1
+    return kept
+
+
+@inline
+def point(words: Ints, first: int, last: int, number: Ints) -> None:
+    """Give links in ``words[first:last]`` their new numbers; those below 0 are none."""
+    for at in range(first, last):
+        if words[ix(at)] >= 0:
+            words[ix(at)] = number[ix(words[ix(at)])]
+
+
+@block_kernel
+def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints, hits: Ints) -> None:
+    """Point all runs, at hand and saved, and all hits to the new numbers of their links."""
+    for pool in range(1, pools.size // POOL):
+        column = pools[ix(pool * POOL + BASE)] + pools[ix(pool * POOL + ROOM)]
+        point(words, column, column + pools[ix(pool * POOL + RUNS)], number)
+    for key in range(places.size // PLACE):
+        at = places[ix(key * PLACE)]
+        end = at + places[ix(key * PLACE + 1)]
+        while at < end:
+            pool, runs = stored[ix(at)], stored[ix(at + 1)]
+            point(stored, at + SAVED + runs, at + SAVED + 2 * runs, number)
+            at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
+    for hit in range(hits.size // HIT):
+        point(hits, hit * HIT + 3, hit * HIT + 4, number)
+
+
+@block_kernel
+def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, keep: Bools) -> None:
+    """Keep of equal matches the first in ``order``.
+
+    ``table``, all -1, has a power of two of places, at least twice as many as there are matches.
+    """
+    size = table.size
+    for i in range(order.size):
+        m = order[ix(i)]
+        first, last = offset[ix(m)], offset[ix(m + 1)]
+        h = last - first
+        for j in range(first, last):
+            h = ((h ^ (row[ix(j)] & 0x7FFFFFFF)) * 1640531527) & 0x7FFFFFFF
+            h = ((h ^ (h >> 15) ^ label[ix(j)]) * 1640531527) & 0x7FFFFFFF
+        place = (h ^ (h >> 13)) & (size - 1)
+        found = False
+        while table[ix(place)] >= 0:
+            other = table[ix(place)]
+            begin = offset[ix(other)]
+            found = offset[ix(other + 1)] - begin == last - first
+            for j in range(last - first if found else 0):
+                found &= row[ix(first + j)] == row[ix(begin + j)] and label[ix(first + j)] == label[ix(begin + j)]
+            if found:
+                break
+            place = (place + 1) & (size - 1)
+        if not found:
+            table[ix(place)] = m
+            keep[ix(m)] = True
+
+
+@block_kernel
+def not_overlapping(slot: Ints, first_row: Ints, end_row: Ints, last_end: Ints, keep: Bools) -> None:
+    """Keep a match if it starts after the end of the one kept before it in its partition; ``last_end`` per slot."""
+    for m in range(slot.size):
+        s = slot[ix(m)]
+        if first_row[ix(m)] > last_end[ix(s)]:
+            last_end[ix(s)] = end_row[ix(m)]
+            keep[ix(m)] = True
+
+
+@block_kernel
+def latest(
+    links: Ints, heads: Ints, count: int, low: int, labels: Ints, waiting: Ints, path: Ints,
+) -> int:  # fmt: skip
+    """Of the matches of some hits that start at ``low`` or later the first in the order of ``kernel_order.is_before``.
+
+    ``low`` is the latest start that there is. However runs were merged, it is the same match. ``heads`` holds ``count``
+    links, and is used up; all three arrays need room for all links. Returns its number of events; ``path`` has their
+    rows and arcs, the last event first.
+    """
+    depth = 0
+    while True:
+        best, found, left, is_begin = -1, 0, count, False
+        for i in range(count):
+            waiting[ix(i)] = heads[ix(i)]
+        while left > 0:
+            left -= 1
+            at = waiting[ix(left)] * LINK
+            if links[ix(at + 4)] < low:
+                continue
+            if links[ix(at + 2)] >= 0:
+                waiting[ix(left)] = links[ix(at + 2)]
+                left += 1
+            word = links[ix(at)]
+            if word < 0:
+                waiting[ix(left)] = links[ix(at + 1)]
+                left += links[ix(at + 1)] >= 0
+                continue
+            if links[ix(at + 3)] < low:
+                continue
+            is_later = best < 0 or word >> ARC_BITS > best >> ARC_BITS
+            if not is_later and word >> ARC_BITS == best >> ARC_BITS:
+                mine, other = labels[ix(word & ARC_MASK)], labels[ix(best & ARC_MASK)]
+                if mine > other:
+                    continue
+                is_later = mine < other
+            elif not is_later:
+                continue
+            if is_later:
+                best, found, is_begin = word, 0, False
+            heads[ix(found)] = links[ix(at + 1)]
+            found += 1
+            is_begin = is_begin or links[ix(at + 1)] == -1
+        path[ix(depth)] = best
+        depth += 1
+        if is_begin:
+            return depth
+        count = found

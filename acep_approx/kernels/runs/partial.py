@@ -1,0 +1,70 @@
+"""Partial matches as the links of the runs engine hold them: with no merging every link has one link before it.
+
+So links are a forest: its roots are the events that began runs, and every link is a partial match.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.kernels.jit import block_kernel, ix
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
+
+Ints = npt.NDArray[np.int64]
+
+
+@block_kernel
+def trace(
+    links: Ints, first: int, used: int, first_row: int, low: Ints, costs: Ints, root: Ints, depth: Ints, errors: Ints,
+    furthest: Ints,
+) -> None:  # fmt: skip
+    """Go on with ``root``, ``depth`` and ``errors`` of links, and ``furthest`` of roots: links ``first .. used - 1``.
+
+    An event may begin runs by several arcs, one link after the other; the first of these stands for all. Furthest is
+    the link of most events, then of fewest errors, then of the latest event, then the first. ``low`` has the earliest
+    start inside the window of each row from ``first_row`` on: runs that have left it may still make links, and get the
+    root -1.
+    """
+    for link in range(first, used):
+        at = link * LINK
+        word, before = links[ix(at)], links[ix(at + 1)]
+        cost = costs[ix(word & ARC_MASK)]
+        if links[ix(at + 3)] < low[ix((word >> ARC_BITS) - first_row)]:
+            root[ix(link)] = -1
+            depth[ix(link)] = 0
+            continue
+        if before < 0:
+            root[ix(link)] = link
+            depth[ix(link)] = 1
+            errors[ix(link)] = cost
+            if link > 0 and depth[ix(link - 1)] == 1 and links[ix(at - LINK)] >> ARC_BITS == word >> ARC_BITS:
+                root[ix(link)] = root[ix(link - 1)]
+        else:
+            root[ix(link)] = root[ix(before)]
+            depth[ix(link)] = depth[ix(before)] + 1
+            errors[ix(link)] = errors[ix(before)] + cost
+        top = root[ix(link)]
+        if top == link:
+            furthest[ix(link)] = link
+            continue
+        best = furthest[ix(top)]
+        is_further = depth[ix(link)] > depth[ix(best)]
+        if depth[ix(link)] == depth[ix(best)]:
+            is_further = errors[ix(link)] < errors[ix(best)]
+            if errors[ix(link)] == errors[ix(best)]:
+                is_further = word >> ARC_BITS > links[ix(best * LINK)] >> ARC_BITS
+        if is_further:
+            furthest[ix(top)] = link
+
+
+@block_kernel
+def spell(links: Ints, chosen: Ints, offset: Ints, row: Ints, arc: Ints) -> None:
+    """Write the events of the links ``chosen``, earliest first, to places ``offset[i] .. offset[i + 1] - 1``."""
+    for i in range(chosen.size):
+        link = chosen[ix(i)]
+        for place in range(offset[ix(i + 1)] - 1, offset[ix(i)] - 1, -1):
+            word = links[ix(link * LINK)]
+            row[ix(place)] = word >> ARC_BITS
+            arc[ix(place)] = word & ARC_MASK
+            link = links[ix(link * LINK + 1)]

@@ -1,0 +1,322 @@
+"""Hindsight: from the links of an exact run back to what every run led to, in one pass from the last link to the first.
+
+A link is where a run stands from one event until it binds the next (a *phase*; links of merged runs beside it are not).
+Children have higher numbers than the run that they were made from, so a pass backwards has seen all children born after
+a moment when it comes to that moment: what they reach together is what the run still reaches from then on.
+
+A set of match points is a mask of 64 bits from some first point on. Points are numbered by slot, then by row, so that
+those of other slots take no bits; what lies further ahead is cut off.
+
+Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5, say what a history holds; that it is filled from the links of
+the runs engine, and how, is ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.kernels.runs.layout import ANY, ARC_MASK, CONTIGUOUS, LINK, NEXT
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+(
+    AT,
+    BIRTH,
+    RUN,
+    GOES_ON,
+    UNTIL,
+    QUIT,
+    CLOSES,
+    FIRST,
+    LAST,
+    FRESH,
+    BEFORE,
+    PART,
+    MASK,
+    BASE,
+    CHILD,
+    CHILD_COST,
+    COST,
+) = range(17)
+"""Words of a phase: place of its event among all events; its birth (-1: none), the birth of its run; the phase that it
+goes on from (-1: none). The event before which its tests end, the last tick at which it may be seen, the event at which
+its window has closed. Its first visit, its last one that is not written yet, whether the first is at its own event, and
+the visit before; the next part of the window to be written. What it reaches, and from which match point on. The event
+of the first child (-1: none), run-steps from there on, and run-steps from its own event on."""
+PHASE = 17
+VISIT = 7
+"""Columns of visits: birth, remaining, since, parent, first point, mask, cost."""
+
+
+@inline
+def first_after(ticks: Ints, low: int, high: int, tick: int) -> int:
+    """The first of the events ``low .. high - 1`` that is later than ``tick``; ``high`` where there is none."""
+    at, step = low, 1
+    while at < high and ticks[ix(at)] <= tick:
+        low = at + 1
+        at += step
+        step *= 2
+    high = min(at, high)
+    while low < high:
+        middle = (low + high) // 2
+        if ticks[ix(middle)] <= tick:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inline
+def part_of(floors: Ints, window: int, left: int) -> int:
+    """Which part of the window ``left`` ticks are in."""
+    return int(max(left, 0) * (floors.size - 1) // (window + 1))
+
+
+@block_kernel
+def mark_phases(
+    links: Ints, used: int, phases: Ints, ticks: Ints, slot_end: Ints, point_at: Ints, points: Ints, in_place: Bools,
+    leaves: Bools, strategy: int, ends_all: int, window: int,
+) -> None:  # fmt: skip
+    """Find out which run each link belongs to, and how long it is one of its phases.
+
+    ``phases`` has AT and BIRTH already. ``in_place`` and ``leaves`` say of each arc whether runs stay in their pool
+    with it, and whether they cannot skip it; ``ends_all``: a match ends all runs of its slot.
+    """
+    for link in range(used):
+        at, p = link * LINK, link * PHASE
+        here, start = phases[ix(p + AT)], links[ix(at + 4)]
+        before, after = links[ix(at + 1)], links[ix(at + 2)]
+        until = first_after(ticks, here, slot_end[ix(here)], start + window)
+        phases[ix(p + CLOSES)] = until
+        quit_at = start + window
+        if strategy == CONTIGUOUS:
+            if here + 1 < slot_end[ix(here)]:
+                quit_at = min(quit_at, ticks[ix(here + 1)])
+            until = min(until, here + 2)
+        if ends_all and point_at[ix(here)] < points.size:
+            end = points[ix(point_at[ix(here)])]
+            if end < until:
+                quit_at = min(quit_at, ticks[ix(end)])
+                until = end + 1
+        phases[ix(p + UNTIL)] = until
+        phases[ix(p + QUIT)] = quit_at
+        phases[ix(p + RUN)] = phases[ix(p + BIRTH)]
+        phases[ix(p + GOES_ON)] = -1
+        if links[ix(at)] < 0:
+            join_runs(links, phases, p, before, after, ticks[ix(here)])
+        elif before >= 0 and strategy != ANY:
+            arc, q = links[ix(at)] & ARC_MASK, before * PHASE
+            if in_place[ix(arc)] and phases[ix(p + BIRTH)] < 0:
+                phases[ix(p + RUN)] = phases[ix(q + RUN)]
+                phases[ix(p + GOES_ON)] = before
+                phases[ix(q + QUIT)] = ticks[ix(here)]
+            elif strategy == NEXT and leaves[ix(arc)]:
+                phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], ticks[ix(here)])
+                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], here + 1)
+
+
+@inline
+def join_runs(links: Ints, phases: Ints, p: int, one: int, other: int, now: int) -> None:
+    """Two runs become one: it is that of the later start, the younger where they are equal; the other one ends."""
+    kept = one
+    if one < 0 or (other >= 0 and links[ix(other * LINK + 4)] > links[ix(one * LINK + 4)]):
+        kept = other
+    phases[ix(p + RUN)] = phases[ix(kept * PHASE + RUN)]
+    phases[ix(p + GOES_ON)] = kept
+    for side in range(2):
+        link = other if side else one
+        if link >= 0:
+            q = link * PHASE
+            phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], now)
+            if link != kept:
+                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], phases[ix(p + AT)] + 1)
+
+
+@inline
+def visit_at(links: Ints, phases: Ints, floors: Ints, solid: Ints, window: int, link: int, now: int) -> int:
+    """The visit in which a run is that stands at ``link``, when an event comes."""
+    if link < 0:
+        return -1
+    p, end = link * PHASE, links[ix(link * LINK + 4)] + window
+    low = part_of(floors, window, end - phases[ix(p + QUIT)])
+    later = max(solid[ix(part_of(floors, window, end - now))] - solid[ix(low)], 0)
+    visit = phases[ix(p + LAST)] - later
+    return int(visit if visit >= phases[ix(p + FIRST)] else phases[ix(p + BEFORE)])
+
+
+@inline
+def youngest(links: Ints, link: int) -> int:
+    """Of merged runs the one that started last."""
+    best = link
+    link = links[ix(link * LINK + 2)]
+    while link >= 0:
+        if links[ix(link * LINK + 3)] > links[ix(best * LINK + 3)]:
+            best = link
+        link = links[ix(link * LINK + 2)]
+    return best
+
+
+@block_kernel
+def place_visits(
+    links: Ints, used: int, phases: Ints, ticks: Ints, point_at: Ints, is_hit: Bools, is_closed: Bools, floors: Ints,
+    solid: Ints, window: int, ends: Ints, count: Ints,
+) -> None:  # fmt: skip
+    """Number the visits of the runs in question, phase by phase, and write who completed what.
+
+    ``floors``: the least ticks that remain in each part of the window, and window + 1; ``solid``: how many parts before
+    each have any ticks. ``ends`` receives visit and match point of direct completions; ``count`` the numbers of visits
+    and of completions.
+    """
+    visits, completed = 0, 0
+    for link in range(used):
+        at, p = link * LINK, link * PHASE
+        here, run, start = phases[ix(p + AT)], phases[ix(p + RUN)], links[ix(at + 4)]
+        now = ticks[ix(here)]
+        phases[ix(p + FIRST)] = visits
+        phases[ix(p + LAST)] = visits - 1
+        phases[ix(p + BEFORE)] = -1
+        phases[ix(p + FRESH)] = 0
+        if is_hit[ix(link)] and point_at[ix(here + 1)] > point_at[ix(here)]:
+            before = links[ix(youngest(links, link) * LINK + 1)]
+            if before >= 0 and is_closed[ix(phases[ix(before * PHASE + RUN)])]:
+                ends[ix(2 * completed)] = visit_at(links, phases, floors, solid, window, before, now)
+                ends[ix(2 * completed + 1)] = point_at[ix(here)]
+                completed += 1
+        if run < 0 or not is_closed[ix(run)]:
+            continue
+        old = phases[ix(p + GOES_ON)]
+        fresh = phases[ix(p + BIRTH)] >= 0 or phases[ix(old * PHASE + AT)] != here
+        if old < 0:
+            old = links[ix(youngest(links, link) * LINK + 1)]
+        phases[ix(p + BEFORE)] = visit_at(links, phases, floors, solid, window, old, now)
+        low = part_of(floors, window, start + window - phases[ix(p + QUIT)])
+        phases[ix(p + FRESH)] = fresh
+        phases[ix(p + PART)] = low
+        visits += fresh + max(solid[ix(part_of(floors, window, start + window - now))] - solid[ix(low)], 0)
+        phases[ix(p + LAST)] = visits - 1
+    count[0] = visits
+    count[1] = completed
+
+
+@inline
+def lowered(mask: int, by: int) -> int:
+    """A mask that begins ``by`` points earlier."""
+    return mask << by if mask != 0 and by < 64 else 0
+
+
+@inline
+def cut_off(mask: int, points: int) -> int:
+    """The first ``points`` of a mask."""
+    if points <= 0:
+        return 0
+    return mask if points >= 64 else mask & ~(-1 << points)
+
+
+@inline
+def give(phases: Ints, q: int, mask: int, base: int) -> None:
+    """A phase reaches what one of its children does; the children come in order, the last first."""
+    phases[ix(q + MASK)] = lowered(phases[ix(q + MASK)], phases[ix(q + BASE)] - base) | mask
+    phases[ix(q + BASE)] = base
+
+
+@inline
+def work_from(phases: Ints, p: int, tested: Ints, row: int, begin: int) -> int:
+    """Run-steps from an event on: until the first child, then the child's; else until the end of the run."""
+    child = phases[ix(p + CHILD)]
+    if child < 0:
+        return int(tested[ix(row + phases[ix(p + UNTIL)])] - tested[ix(row + begin)])
+    own = tested[ix(row + child + 1)] - tested[ix(row + begin)]
+    if tested[ix(row + child + 1)] == tested[ix(row + child)]:
+        own += 1  # an index led the event to this run
+    return int(own + phases[ix(p + CHILD_COST)])
+
+
+@inline
+def write_visit(
+    phases: Ints, p: int, out: Ints, visit: int, remaining: int, since: int, first_point: int, cost: int,
+) -> None:  # fmt: skip
+    """A visit of the run of a phase, with what the phase reaches by now."""
+    many = out.size // VISIT
+    out[ix(visit)] = phases[ix(p + RUN)]
+    out[ix(many + visit)] = remaining
+    out[ix(2 * many + visit)] = since
+    out[ix(3 * many + visit)] = visit - 1 if visit > phases[ix(p + FIRST)] else phases[ix(p + BEFORE)]
+    out[ix(4 * many + visit)] = first_point
+    out[ix(5 * many + visit)] = lowered(phases[ix(p + MASK)], phases[ix(p + BASE)] - first_point)
+    out[ix(6 * many + visit)] = cost
+
+
+@inline
+def write_later(
+    links: Ints, phases: Ints, link: int, ticks: Ints, point_at: Ints, tested: Ints, rows: Ints, floors: Ints,
+    window: int, now: int, out: Ints,
+) -> None:  # fmt: skip
+    """Write the visits of a phase that are later than ``now``: its children after them have all been seen."""
+    p = link * PHASE
+    end = links[ix(link * LINK + 4)] + window
+    while phases[ix(p + LAST)] >= phases[ix(p + FIRST)] + phases[ix(p + FRESH)]:
+        part = phases[ix(p + PART)]
+        remaining = floors[ix(part + 1)] - 1
+        if remaining >= floors[ix(part)]:
+            if end - remaining <= now:
+                break
+            here = phases[ix(p + AT)]
+            begin = first_after(ticks, here + 1, phases[ix(p + CLOSES)], end - remaining - 1)
+            cost = work_from(phases, p, tested, rows[ix(phases[ix(p + RUN)])], begin)
+            since = end - remaining - ticks[ix(here)]
+            write_visit(phases, p, out, phases[ix(p + LAST)], remaining, since, point_at[ix(begin)], cost)
+            phases[ix(p + LAST)] -= 1
+        phases[ix(p + PART)] = part + 1
+
+
+@block_kernel
+def look_back(
+    links: Ints, used: int, phases: Ints, ticks: Ints, slot_end: Ints, point_at: Ints, is_hit: Bools, tested: Ints,
+    rows: Ints, floors: Ints, window: int, out: Ints,
+) -> None:  # fmt: skip
+    """From the last link to the first: what is reached from each, what it costs, and the visits.
+
+    ``tested``: per row of it, events before each place that runs of some pools are tested with; ``rows``: where the row
+    of each birth's pool begins.
+    """
+    for back in range(used):
+        link = used - 1 - back
+        at, p = link * LINK, link * PHASE
+        here = phases[ix(p + AT)]
+        now, base = ticks[ix(here)], point_at[ix(here)]
+        write_later(links, phases, link, ticks, point_at, tested, rows, floors, window, now, out)
+        mask = lowered(phases[ix(p + MASK)], phases[ix(p + BASE)] - base)
+        if is_hit[ix(link)] and point_at[ix(here + 1)] > base:
+            mask |= 1
+        phases[ix(p + MASK)] = mask
+        phases[ix(p + BASE)] = base
+        if phases[ix(p + RUN)] >= 0:
+            cost = work_from(phases, p, tested, rows[ix(phases[ix(p + RUN)])], here + 1)
+            phases[ix(p + COST)] = cost
+            if phases[ix(p + FRESH)]:
+                remaining = links[ix(at + 4)] + window - now
+                write_visit(phases, p, out, phases[ix(p + FIRST)], remaining, 0, base, cost)
+        before, after = links[ix(at + 1)], links[ix(at + 2)]
+        is_union = links[ix(at)] < 0
+        if before >= 0:
+            q, closes = before * PHASE, phases[ix(p + CLOSES)]
+            write_later(links, phases, before, ticks, point_at, tested, rows, floors, window, now, out)
+            if is_union:
+                closes = phases[ix(q + CLOSES)]
+            elif links[ix(at + 3)] != links[ix(at + 4)]:
+                closes = first_after(ticks, here, slot_end[ix(here)], links[ix(at + 3)] + window)
+            give(phases, q, cut_off(mask, point_at[ix(closes)] - base), base)
+            if not is_union and phases[ix(p + GOES_ON)] < 0:
+                phases[ix(q + CHILD)] = here
+                phases[ix(q + CHILD_COST)] = phases[ix(p + COST)]
+        if after >= 0:
+            q = after * PHASE
+            give(phases, q, cut_off(mask, point_at[ix(phases[ix(q + CLOSES)])] - base), base)
+            phases[ix(q + COST)] = phases[ix(p + COST)]
+        if phases[ix(p + GOES_ON)] >= 0:
+            q = phases[ix(p + GOES_ON)] * PHASE
+            for word in (CHILD, CHILD_COST, UNTIL):
+                phases[ix(q + word)] = phases[ix(p + word)]

@@ -1,0 +1,193 @@
+"""The cohort: a few cells of key and time, chosen by a hash, that are matched exactly beside the run, for its budget.
+
+It shows what a run that sheds cannot see: all that the runs of a cell would have led to. Fates, counts and match maps
+come from here alone, each weighted by one over the chance of its cell; and what the run found of the cells' match
+points estimates its recall. Where the budget does not suffice for the cells at hand they are given up, and counted.
+
+Source: ours; Horvitz and Thompson, JASA 1952, for the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.budget.audit import AuditSample
+from acep_approx.budget.audit import Cohort as Cells
+from acep_approx.events.keys import KeyCodes
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.planning.planner import Plan
+from acep_approx.training.trace import Tracer
+from history.counting import vertices_of
+from history.trace import Trace
+from history.vectors import Scheme
+from rl.records import Lineages
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+LOOK_BACK = 1024
+"""Links, or events, that are kept until it is looked which windows have closed."""
+MOST_EPOCHS = 64
+"""Epochs whose chosen cells are kept in mind."""
+
+
+class Cohort:
+    """Matches the events of the chosen cells exactly.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a window of time: in a window that counts events a part of a stream is not like the whole.
+    schema : pyarrow.Schema
+    roles : Roles
+        Of the events.
+    cells : audit.Cohort
+        Which cells are chosen.
+
+    Attributes
+    ----------
+    steps : int
+        Run-steps so far.
+    given_up : int
+        Times that the purse was empty.
+    sample : AuditSample
+        Match points of the cells, and which of them the run found by itself.
+    """
+
+    def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, cells: Cells) -> None:
+        self.plan, self.schema, self.roles, self.cells = plan, schema, roles, cells
+        self.steps = self.given_up = 0
+        self.sample = AuditSample.of(np.zeros(0, np.int64), np.zeros(0, np.bool_))
+        self._tracer: Tracer | None = None
+        self._found = np.zeros(0, np.int64)  # rows of match points of the run
+        self._rows = np.zeros(0, np.int64)  # rows in the stream of the events that the tracer was shown
+        self._by_epoch: dict[int, Bools] = {}
+        self._slots: dict[str, int] = {}  # of the run, by key
+        self._last = -1  # the last row among these that is known to be a match point
+
+    def push(
+        self, batch: EventBatch, slots: Ints, rows: Ints, ticks: Ints, keys: KeyCodes, purse: float
+    ) -> list[Trace]:
+        """Match those of some events that lie in chosen cells, or up to a window before them.
+
+        Parameters
+        ----------
+        batch : EventBatch
+        slots, rows, ticks : int64 arrays, shape (events,)
+            Of those events of the batch that the run looks at: slot of the key, row in the stream, tick.
+        keys : KeyCodes
+            The keys of the slots; empty where there is one partition.
+        purse : float
+            Run-steps that may be done.
+
+        Returns
+        -------
+        list of Trace
+            Of runs whose windows have closed.
+        """
+        chosen = self._protected(slots, ticks)
+        chosen = chosen[np.argsort(rows[chosen])]
+        if not len(chosen):
+            return []
+        if self._tracer is None:
+            self._tracer = Tracer(self.plan, self.schema, self.roles)
+            self._tracer.pipeline.look_back_after(LOOK_BACK)
+        if len(keys):
+            self._slots.update((keys.text(slot), slot) for slot in np.unique(slots[chosen]).tolist())
+        place = rows[chosen] - batch.first_row
+        part = EventBatch(len(self._rows), batch.ticks[place], batch.data.take(pa.array(place)))
+        self._rows = np.concatenate((self._rows, rows[chosen]))
+        progress = self._tracer.progress
+        done = progress.steps
+        self._tracer.pipeline.give_up_after(done + max(int(purse), 0))
+        try:
+            found = list(self._tracer.push(part))
+        except TooManyStepsError:
+            self.steps += max(int(purse), 0)
+            self.given_up += 1
+            self._tracer, self._rows, self._last = None, self._rows[:0], -1
+            return []
+        self.steps += progress.steps - done
+        return found
+
+    def _protected(self, slots: Ints, ticks: Ints) -> Ints:
+        """Which events lie in chosen cells, or up to a window before them. O(events), less where none is chosen."""
+        none = np.zeros(0, np.int64)
+        if not len(slots):
+            return none
+        epoch, window = self.cells.epoch, self.cells.window
+        first, last = int(ticks.min()) // epoch, (int(ticks.max()) + window) // epoch
+        if last - first > MOST_EPOCHS:
+            return np.flatnonzero(self.cells.protects(slots, ticks))
+        table = np.stack([self._chosen(number, int(slots.max()) + 1) for number in range(first, last + 1)])
+        if not table.any():
+            return none
+        is_now = table[ticks // epoch - first, slots]
+        return np.flatnonzero(is_now | table[(ticks + window) // epoch - first, slots])
+
+    def _chosen(self, epoch: int, size: int) -> Bools:
+        """Which of the first slots are chosen in an epoch; looked up once for each epoch."""
+        known = self._by_epoch.get(epoch, np.zeros(0, np.bool_))
+        if len(known) < size:
+            slots = np.arange(len(known), max(size, 2 * len(known)))
+            cells = self.cells.cells(slots, np.full(len(slots), epoch * self.cells.epoch))
+            known = np.concatenate((known, cells >= 0))
+            self._by_epoch = {e: of for e, of in self._by_epoch.items() if e > epoch - MOST_EPOCHS}
+            self._by_epoch[epoch] = known
+        return known[:size]
+
+    def finish(self) -> Iterator[Trace]:
+        """The stream has ended, and all windows with it."""
+        if self._tracer is not None:
+            yield from self._tracer.finish()
+
+    def note_found(self, rows: Ints) -> None:
+        """The run has found match points at these rows."""
+        self._found = np.concatenate((self._found, rows))
+
+    def compare(self, trace: Trace) -> None:
+        """Add the match points of a trace that lie in chosen cells to the sample; each only once."""
+        cells = self.cells.cells(self._slots_of(trace)[trace.point_slot], trace.point_tick)
+        new = (cells >= 0) & (trace.point_row > self._last)
+        self._last = max(self._last, int(trace.point_row.max(initial=-1)))
+        is_found = np.isin(self._rows[trace.point_row[new]], self._found)
+        self.sample = self.sample.combine(AuditSample.of(cells[new], is_found))
+
+    def fates(self, trace: Trace, scheme: Scheme) -> tuple[Lineages, Ints]:
+        """What became of the runs of a trace that lie, with their whole window, in one chosen cell.
+
+        Returns
+        -------
+        fates : Lineages
+            One row for each visit.
+        visits : int64 array, shape (rows,)
+            Which visit of the trace.
+        """
+        epoch = self.cells.epoch
+        is_one = trace.start // epoch == (trace.start + self.cells.window) // epoch
+        is_whole = is_one & (self.cells.cells(self._slots_of(trace)[trace.slot], trace.start) >= 0)
+        visits = np.flatnonzero(is_whole[trace.birth])
+        fates = Lineages(
+            tick=trace.tick[trace.birth[visits]] + trace.since[visits],
+            vertex=vertices_of(scheme, trace)[visits],
+            points=np.bitwise_count(trace.mask[visits]).astype(np.int64),
+            weight=np.full(len(visits), self.weight),
+        )
+        return fates, visits
+
+    @property
+    def weight(self) -> float:
+        """One over the chance that a run lies, with its whole window, in a chosen cell."""
+        return self.cells.epoch / (self.cells.epoch - self.cells.window) / self.cells.share
+
+    def _slots_of(self, trace: Trace) -> Ints:
+        """The slot, in the run, of each slot of a trace."""
+        if not trace.slots:
+            return np.zeros(1, np.int64)
+        return np.array([self._slots.get(name, -1) for name in trace.slots], np.int64)

@@ -1,0 +1,121 @@
+"""Which of the things that a run remembers tell what becomes of it: found out while the stream runs, from tests alone.
+
+Where a history is fitted, whole fates are known (``history.fitting``). Here only next steps are: so the places furthest
+on are looked at first, and a step is worth what the child's group at the next place was found to be worth. Ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.kernels.runs.sample import LEFT_OUT
+from acep_approx.learning.sampling import SPARE_PACE, Reader, Rows
+from acep_approx.training.policies import depths
+from acep_approx.training.trace import AHEAD, PACE_NAME
+from history.fitting import MOST_FEATURES, fit_features
+from history.trace import KEY
+from history.vectors import Place, Scheme
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+PSEUDO = 10.0
+"""Tests at the mean of the place that are added to those of each of its groups."""
+MOST_ROWS = 20_000
+"""Tests of one place that are looked at, the latest."""
+
+
+def telling_scheme(reader: Reader, rows: Rows, before: Scheme) -> Scheme:
+    """Vertices whose groups tell what becomes of runs.
+
+    Parameters
+    ----------
+    reader : Reader
+    rows : Rows
+        Tests, in order of time.
+    before : Scheme
+        As it was found before: a place keeps its features unless at least as many are found now.
+
+    Returns
+    -------
+    Scheme
+        Each place with up to 2 features, from at least 200 tests; see ``history.fitting.fit_features``.
+
+    Notes
+    -----
+    What is called success of a test is its share of the best: whether it passed, times what the child was worth; where
+    that leaves room for a feature, times how many events its key has as well. What a group is worth is the mean of
+    success. Rounds of a repetition say nothing. Left out are the pace where there is one partition, in which it is the
+    same for all runs, and how far a register is ahead of an event: of the event at hand it would say what comes of the
+    test. Complexity: O(rows · columns · log rows).
+    """
+    remembered = reader.remembered
+    steps = reader.chart(before)
+    names = [*zip(remembered.columns, remembered.kinds, strict=True), (KEY, "text")]
+    has_keys = bool((rows.key >= 0).any())
+    names = [(name, kind) for name, kind in names if not name.endswith(AHEAD) and (has_keys or name != PACE_NAME)]
+    fitted = {number: Place(state, errors) for number, (state, errors) in enumerate(remembered.places)}
+    worth: dict[int, Floats] = {}
+    rate = _rates(rows)
+    for number in np.argsort(-depths(reader.tables.automaton), kind="stable").tolist():
+        is_known = np.isin(steps.target[rows.step], [*worth]) | steps.ends[steps.target[rows.step]]
+        mine = np.flatnonzero((rows.source == number) & (rows.outcome != LEFT_OUT) & is_known)[-MOST_ROWS:]
+        state, errors = remembered.places[number]
+        worth[number] = np.ones(fitted[number].groups)
+        if not len(mine) or number == 0:
+            continue
+        some = rows[mine]
+        success = _success(reader, some, steps.target, steps.ends, fitted, worth)
+        success /= max(float(success.max()), 1e-300)
+        columns = {name: (kind, reader.column(some.key, some.values, name)) for name, kind in names}
+        told = fit_features(columns, reader.texts, success)
+        if len(told) < MOST_FEATURES:  # what a run waits for comes the sooner, the more events its key has
+            names_told = {feature.name for feature in told}
+            by_rate = fit_features(columns, reader.texts, success * rate[mine])
+            told = (*told, *(feature for feature in by_rate if feature.name not in names_told))[:MOST_FEATURES]
+        before_told = before.places[number].features
+        fitted[number] = Place(state, errors, before_told if len(told) < len(before_told) else told)
+        group = reader.group(some.key, some.values, fitted[number], np.arange(len(some)))
+        total = np.bincount(group, some.passed * success, fitted[number].groups)
+        weight = np.bincount(group, some.seen, fitted[number].groups)
+        worth[number] = (total + PSEUDO * total.sum() / max(weight.sum(), 1.0)) / (weight + PSEUDO)
+    return Scheme(tuple(fitted[number] for number in range(len(fitted))), before.window)
+
+
+def bare_scheme(reader: Reader, window: int) -> Scheme:
+    """Vertices without features."""
+    return Scheme(tuple(Place(state, errors) for state, errors in reader.remembered.places), window)
+
+
+def _success(
+    reader: Reader,
+    rows: Rows,
+    target: Ints,
+    ends: npt.NDArray[np.bool_],
+    fitted: dict[int, Place],
+    worth: dict[int, Floats],
+) -> Floats:
+    """What came of some tests of one place: what the child is worth, 1 where it is a match, 0 where there is none."""
+    found = np.zeros(len(rows))
+    to = target[rows.step]
+    passed = rows.passed > 0
+    for number in np.unique(to[passed]).tolist():
+        here = np.flatnonzero(passed & (to == number))
+        if ends[number]:
+            found[here] = 1.0
+        else:
+            found[here] = worth[number][reader.group(rows.key, rows.children, fitted[number], here)]
+    return found
+
+
+def _rates(rows: Rows) -> Floats:
+    """How fast the key of each row is, as a share of the fastest; all are the same where they differ by chance only.
+
+    The pace of a key is a count that fades: if events came at one rate it would vary by half of its mean.
+    """
+    if not len(rows):
+        return rows.rate
+    mean, spread = float(rows.rate.mean()), float(rows.rate.var())
+    by_chance = mean / 2 * float(rows.rate.min()) / SPARE_PACE  # the lowest rate stands for the spare pace
+    rate = mean + max(0.0, 1 - by_chance / max(spread, 1e-300)) * (rows.rate - mean)
+    return np.minimum(rate / max(float(np.quantile(rate, 0.99)), 1e-300), 1.0)

@@ -1,0 +1,141 @@
+"""A learner as bytes, to go on after a restart: plain arrays and a JSON header under a digest, no pickle.
+
+Drift detectors are left out, as in ``rl.Updater.to_arrays``: a change just before the restart is noticed later.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.learning.learner import Learner, Looking, Moment, Seen
+from acep_approx.learning.sampling import Rows
+from acep_approx.matching.sealed import sealed, unsealed
+from acep_approx.shedding.observer import rows_of, rows_to_bytes
+from history.vectors import Scheme
+from rl.drift import Alarm
+from rl.exploration import CohortCounts
+from rl.records import Events
+from rl.updater import Updater
+from rl.values import Values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT = 2
+VALUES = ("gain", "cost", "chance")
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
+    """A learner without a cohort, and what the caller wants to keep, as JSON. Complexity: O(tests that are kept)."""
+    arrays: Arrays = {}
+    saved: dict[str, Any] = {"format": FORMAT, "caller": header}
+    if learner is not None:
+        saved["learner"] = _header(learner)
+        arrays |= {f"updater.{name}": column for name, column in learner.updater.to_arrays().items()}
+        arrays |= _values_to_arrays("values", learner.values) | _values_to_arrays("known", learner.known)
+        arrays["overlap"] = learner.overlap
+        if learner._kept:
+            rows = rows_to_bytes(learner._rows, {"texts": learner.reader.texts})
+            arrays["rows"] = np.frombuffer(rows, np.uint8)
+            arrays["letters"] = np.array([seen.events.counts for seen in learner._kept])
+    sink = io.BytesIO()
+    np.savez(sink, header=np.frombuffer(json.dumps(saved).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
+    return sealed([sink.getvalue()])
+
+
+def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
+    """Make a new learner go on from what ``learner_to_bytes`` wrote; returns the caller's header.
+
+    Raises
+    ------
+    ValueError
+        Not such bytes, or those of a learner of another query.
+    """
+    content = unsealed(raw)
+    try:
+        arrays: Arrays = dict(np.load(io.BytesIO(content), allow_pickle=False))
+        saved = json.loads(arrays.pop("header").tobytes())
+        if saved["format"] != FORMAT or ("learner" in saved) != (learner is not None):
+            raise ValueError("of another format, or of another query")
+        if learner is not None:
+            _go_on(learner, saved["learner"], arrays)
+    except (KeyError, TypeError, IndexError, OSError, EOFError, BadZipFile) as error:
+        raise ValueError("these bytes are not those of a learner") from error
+    return dict(saved["caller"])
+
+
+def _header(learner: Learner) -> dict[str, Any]:
+    looking = learner.looking
+    return {
+        "scheme": learner.scheme.to_json(),
+        "promise": learner.promise,
+        "refreshes": learner.refreshes,
+        "alarms": [[alarm.tick, alarm.place, alarm.what] for alarm in learner.alarms],
+        "looking": {**vars(looking), "passed": looking.passed.tolist(), "passes": looking.passes.tolist()},
+        "passed_by": learner._passed_by,
+        "is_broken": bool(learner._is_broken),
+        "kept_until": learner._kept_until,
+        "revalued": asdict(learner._revalued),
+        "changed": asdict(learner._changed),
+        "told": learner._told,
+        "kept": [[len(seen.rows), seen.events.tick, seen.events.total, seen.size] for seen in learner._kept],
+    }
+
+
+def _go_on(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
+    scheme = Scheme.from_json(saved["scheme"])
+    if _vertices(scheme) != _vertices(learner.scheme):
+        raise ValueError("of another query")
+    learner.scheme = scheme
+    part = {name.removeprefix("updater."): each for name, each in arrays.items() if name.startswith("updater.")}
+    learner.updater = Updater.from_arrays(learner.reader.chart(scheme), part)
+    learner.cohort = CohortCounts(scheme.vertices, learner.cohort.half_life)
+    learner.values, learner.known = _values("values", arrays), _values("known", arrays)
+    learner.overlap, learner.promise = arrays["overlap"], saved["promise"]
+    learner.refreshes = saved["refreshes"]
+    learner.alarms = [Alarm(*alarm) for alarm in saved["alarms"]]
+    looking = saved["looking"]
+    columns = {name: np.array(looking[name], np.float64) for name in ("passed", "passes")}
+    learner.looking = Looking(**{**looking, **columns})
+    learner._passed_by, learner._is_broken = saved["passed_by"], saved["is_broken"]
+    learner._kept_until = tuple(saved["kept_until"])
+    learner._revalued, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
+    learner._told = saved["told"]
+    learner._kept, learner._whole = _kept(learner, saved["kept"], arrays), None
+
+
+def _vertices(scheme: Scheme) -> tuple[Any, ...]:
+    """What the same query gives every scheme, whatever was found to tell its runs apart."""
+    return scheme.window, scheme.cells, [(place.state, place.errors) for place in scheme.places]
+
+
+def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> list[Seen]:
+    """The tests that were kept, in the pieces that they came in."""
+    if not saved:
+        return []
+    rows, header = rows_of(arrays["rows"].tobytes())
+    rows = learner.reader.adopt(rows, header["texts"])
+    ends = np.cumsum([size for size, *_ in saved])
+    parts: list[Rows] = [rows[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
+    return [
+        Seen(part, Events(tick, letters, total), size)
+        for part, letters, (_, tick, total, size) in zip(parts, arrays["letters"], saved, strict=True)
+    ]
+
+
+def _values_to_arrays(name: str, values: Values | None) -> Arrays:
+    return {} if values is None else {f"{name}.{column}": getattr(values, column) for column in VALUES}
+
+
+def _values(name: str, arrays: Arrays) -> Values | None:
+    if f"{name}.gain" not in arrays:
+        return None
+    return Values(*(arrays[f"{name}.{column}"] for column in VALUES))

@@ -1,0 +1,304 @@
+"""From what the kernel wrote down of tests to what a learner reads: steps, vertices, weights, children.
+
+Rows keep what runs remembered, so that they can be read again when it is found out what tells runs apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.events.keys import KeyCodes
+from acep_approx.kernels.runs import layout
+from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
+from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
+from acep_approx.training.trace import Remembered
+from history.trace import KEY
+from history.vectors import Place, Scheme
+from rl.chart import Chart
+from rl.records import Tests
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+SPARE_PACE = 0.5
+"""How many events of a key are taken for seen before the first one; the event at hand is not one of them."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Tests as they were written down, with what runs and their children remembered: parallel columns.
+
+    Attributes
+    ----------
+    step, source, outcome : int64 arrays
+        Step of the chart, its place, and what came of the test (``kernel_sample``).
+    seen, passed : float64 arrays
+        One by the chance that the run was looked at when an event came, and that it was when it passed; or 0.
+    start, last, tick : int64 arrays
+        Of the run's first and last event, and of the event at hand.
+    cover : int64 array
+        Start of the latest run that would have covered a child.
+    rate : float64 array
+        Events of the key per tick, of late.
+    key : int64 array
+        Position of the key in ``texts``; -1 where there is one partition.
+    values, children : float64 arrays, shape (columns, rows)
+        What the run remembers, and the child where there is one: as in ``Trace``, texts by position in ``texts``.
+    """
+
+    step: Ints
+    source: Ints
+    outcome: Ints
+    seen: Floats
+    passed: Floats
+    start: Ints
+    last: Ints
+    tick: Ints
+    cover: Ints
+    rate: Floats
+    key: Ints
+    values: Floats
+    children: Floats
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def __getitem__(self, chosen: Ints | slice | npt.NDArray[np.bool_]) -> Self:
+        return type(self)(*(getattr(self, column.name)[..., chosen] for column in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Several as one."""
+        return cls(*(np.concatenate([getattr(p, c.name) for p in parts], axis=-1) for c in fields(cls)))
+
+
+class Reader:
+    """Reads the tests of one engine.
+
+    Parameters
+    ----------
+    tables : RunTables
+        Of the engine.
+
+    Attributes
+    ----------
+    remembered : Remembered
+        Places and columns.
+    texts : list of str
+        All texts and keys that rows point to.
+    """
+
+    def __init__(self, tables: RunTables) -> None:
+        self.tables = tables
+        self.remembered = Remembered.by(tables)
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._steps = _steps(tables)
+        arcs = max(len(tables.automaton.automaton.arcs), 1)
+        # the steps of one letter are taken together: one run-step for all of them
+        together = self._steps[:, 0] * (self._steps[:, 3].max(initial=0) + 1) + self._steps[:, 3]
+        self._is_first = np.zeros(len(self._steps), np.bool_)
+        self._is_first[np.unique(together, return_index=True)[1]] = True
+        self._step_of = np.full((len(self.tables.pools), arcs), -1, np.int64)
+        self._step_of[self._steps[:, 0], self._steps[:, 2]] = np.arange(len(self._steps))
+
+    def chart(self, scheme: Scheme) -> Chart:
+        """What the learner knows of the automaton."""
+        pools = self.tables.pools
+        source, target, _, letter, leaves = self._steps.T
+        return Chart(
+            scheme=scheme,
+            source=source.copy(),
+            target=target.copy(),
+            letter=letter.copy(),
+            leaves=leaves.astype(np.bool_),
+            ends=np.array([pool.is_end for pool in pools]),
+            stays=np.array([pool.stays for pool in pools]),
+            letters=tuple(str(number) for number in range(len(self.tables.automaton.letters))),
+        )
+
+    def letters(self, classes: Sequence[int], cls: Ints) -> Floats:
+        """How many of some events, given their classes, have each letter."""
+        masks = np.array(classes, np.object_)
+        of_class = np.bincount(cls, minlength=len(masks)).astype(np.float64)
+        has = [[int(mask) >> letter & 1 for mask in masks] for letter in range(len(self.tables.automaton.letters))]
+        return np.asarray(np.array(has, np.float64) @ of_class)
+
+    def read(self, sample: Ints, share: float, of_passed: Floats, keys: KeyCodes) -> Rows:
+        """Read what ``Shedding.take_sample`` gave.
+
+        Parameters
+        ----------
+        sample : int64 array, shape (entries, words)
+        share : float
+        of_passed : float64 array, shape (pools,)
+            As they were given to ``Shedding.sample_tests``.
+        keys : KeyCodes
+            Of the slots; empty where there is one partition.
+        """
+        registers = (sample.shape[1] - SAMPLE_WORDS - self.remembered.event_columns) // 2
+        pace = sample[:, 9].copy().view(np.float64)
+        births = self._births(sample, 0, SAMPLE_WORDS, registers)
+        outcome = sample[:, 3].copy()
+        has_passed = (outcome == PASSED) | (outcome == ONLY_PASSED)
+        passed = np.flatnonzero(has_passed)
+        later = self._births(sample[passed], 1, SAMPLE_WORDS + registers, registers)
+        values = np.array(self.remembered.values(births))
+        children = np.full_like(values, np.nan)
+        children[:, passed] = np.array(self.remembered.values(later))
+        for number, kind in enumerate(self.remembered.kinds):
+            if kind == "text":
+                texts = self.tables.scalars.columns.texts.values
+                values[number] = self._kept(values[number], texts.__getitem__)
+                children[number] = self._kept(children[number], texts.__getitem__)
+        key = self._kept(sample[:, 8].astype(np.float64), keys.text) if len(keys) else np.full(len(sample), -1.0)
+        return Rows(
+            step=self._step_of[sample[:, 0], sample[:, 2]],
+            source=sample[:, 0].copy(),
+            outcome=outcome,
+            seen=np.where(outcome != ONLY_PASSED, sample[:, 4] / share, 0.0),
+            passed=np.where(has_passed, sample[:, 10] / of_passed[sample[:, 1]], 0.0),
+            start=sample[:, 5].copy(),
+            last=sample[:, 6].copy(),
+            tick=sample[:, 7].copy(),
+            cover=sample[:, 11].copy(),
+            rate=np.maximum(pace - 1 + SPARE_PACE, SPARE_PACE) / (self.tables.window + 1),
+            key=key.astype(np.int64),
+            values=values,
+            children=children,
+        )
+
+    @staticmethod
+    def _births(sample: Ints, pool: int, at: int, registers: int) -> Ints:
+        """Runs of a sample, or their children, as ``Remembered.values`` takes births."""
+        births = np.zeros((len(sample), REGISTERS), np.int64)
+        births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, 9]
+        return np.hstack((births, sample[:, at : at + registers], sample[:, SAMPLE_WORDS + 2 * registers :]))
+
+    def adopt(self, rows: Rows, texts: Sequence[str]) -> Rows:
+        """Rows that another reader of the same query has read, or this one before ``forget``; ``texts`` are theirs."""
+        values, children = rows.values.copy(), rows.children.copy()
+        for number, kind in enumerate(self.remembered.kinds):
+            if kind == "text":
+                for columns in (values, children):
+                    columns[number] = self._kept(columns[number], texts.__getitem__)
+        key = self._kept(rows.key.astype(np.float64), texts.__getitem__).astype(np.int64)
+        return replace(rows, values=values, children=children, key=key)
+
+    def forget(self) -> list[str]:
+        """Forget all texts, and give them back: rows that are kept must be adopted anew."""
+        texts, self.texts, self._codes = self.texts, [], {}
+        return texts
+
+    def _kept(self, codes: Floats, text_of: Callable[[int], str]) -> Floats:
+        """Codes of texts as they are here, where none is ever forgotten."""
+        known, place = np.unique(np.where(np.isnan(codes), -1, codes).astype(np.int64), return_inverse=True)
+        mine = np.full(len(known), -1.0)
+        for number, code in enumerate(known.tolist()):
+            if code >= 0:
+                text = text_of(code)
+                if text not in self._codes:
+                    self._codes[text] = len(self.texts)
+                    self.texts.append(text)
+                mine[number] = self._codes[text]
+        return mine[place]
+
+    @staticmethod
+    def nothing() -> Tests:
+        """No test."""
+        none, floats = np.zeros(0, np.int64), np.zeros(0)
+        return Tests(none, none, floats, floats, floats, floats, none)
+
+    def target(self, rows: Rows) -> Ints:
+        """The place that each row's step leads to."""
+        return np.asarray(self._steps[rows.step, 1], np.int64)
+
+    def tests(self, rows: Rows, scheme: Scheme) -> Tests:
+        """What a learner of these vertices is shown."""
+        vertex = scheme.encode(
+            rows.source,
+            self._groups(rows.key, rows.values, rows.source, scheme),
+            rows.start + scheme.window - rows.tick,
+            rows.tick - rows.last,
+        )
+        target = self.target(rows)
+        child = np.full(len(rows), -1, np.int64)
+        stays = np.array([pool.stays for pool in self.tables.pools])
+        goes_on = np.flatnonzero((rows.passed > 0) & stays[target])
+        at = target[goes_on]
+        group = self._groups(rows.key[goes_on], rows.children[:, goes_on], at, scheme)
+        child[goes_on] = scheme.first_group[at] + group
+        is_indexed = np.zeros(len(self._steps), np.bool_)
+        is_indexed[rows.step[rows.outcome == LEFT_OUT]] = True
+        seen = np.where(is_indexed[rows.step], rows.outcome == LEFT_OUT, True)  # of indexed steps those before the look
+        return Tests(
+            step=rows.step,
+            vertex=vertex,
+            rate=rows.rate,
+            seen=rows.seen * seen,
+            tested=rows.seen * ((rows.outcome != LEFT_OUT) & (self._is_first | is_indexed)[rows.step]),
+            passed=rows.passed,
+            child=child,
+            tick=rows.tick,
+        )
+
+    def born(self, rows: Rows, most: int) -> Rows:
+        """Those of some tests that made a child which goes on; about ``most`` of them, weighted so as to stand for all.
+
+        Complexity: O(tests).
+        """
+        stays = np.array([pool.stays for pool in self.tables.pools])
+        some = np.flatnonzero((rows.passed > 0) & stays[self.target(rows)])
+        apart = max(len(some) // most, 1)
+        found = rows[some[::apart]]
+        return replace(found, passed=found.passed * apart)
+
+    def children(self, rows: Rows, scheme: Scheme) -> tuple[Ints, Ints]:
+        """The vertex of the child that each of some tests made, and that which it would have as its cover.
+
+        Where the window of the cover is over, the last is -1.
+        """
+        place = self.target(rows)
+        start = np.where(rows.source == 0, rows.tick, rows.start)
+        group = self._groups(rows.key, rows.children, place, scheme)
+        vertex = scheme.encode(place, group, start + scheme.window - rows.tick, 0)
+        is_covered = rows.cover >= rows.tick - scheme.window
+        of_cover = scheme.encode(place, group, np.where(is_covered, rows.cover + scheme.window - rows.tick, 0), 0)
+        return vertex, np.where(is_covered, of_cover, -1)
+
+    def _groups(self, key: Ints, values: Floats, at: Ints, scheme: Scheme) -> Ints:
+        """The group of runs, or children, within the place that each is ``at``."""
+        group = np.zeros(len(at), np.int64)
+        for number, place in enumerate(scheme.places):
+            if place.features:
+                here = np.flatnonzero(at == number)
+                group[here] = self.group(key, values, place, here)
+        return group
+
+    def group(self, key: Ints, values: Floats, place: Place, here: Ints) -> Ints:
+        """The group of those runs, or children, which are ``here``, all of one place."""
+        columns = [self.column(key, values, feature.name)[here] for feature in place.features]
+        return Scheme((place,), self.tables.window).group(0, columns, self.texts, len(here))
+
+    def column(self, key: Ints, values: Floats, name: str) -> Floats | Ints:
+        """What runs remember under a name; ``"key"`` is the partition key."""
+        return key if name == KEY else values[self.remembered.columns.index(name)]
+
+
+def _steps(tables: RunTables) -> Ints:
+    """Steps between pools: source, target, arc, letter, and whether the run itself ends with it."""
+    number = {(pool.state, pool.errors): at for at, pool in enumerate(tables.pools)}
+    automaton, arcs = tables.automaton, tables.automaton.automaton.arcs
+    found = []
+    for at, pool in enumerate(tables.pools):
+        for step in automaton.steps:
+            target = number.get((step.target, pool.errors + arcs[step.arc].cost))
+            if step.source == pool.state and target is not None:
+                leaves = tables.strategy != layout.ANY and (tables.strategy == layout.CONTIGUOUS or step.inhibits)
+                found.append((at, target, step.arc, step.letter, int(leaves and at > 0)))
+    return np.array(found, np.int64).reshape(-1, 5)

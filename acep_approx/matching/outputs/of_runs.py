@@ -1,0 +1,267 @@
+"""What the runs engine puts out: listed matches, match points, or counts, as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.engines.cells.arclogs import Grouped, Listed
+from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.runs import RunEvents, Runs
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.neighbours import Neighbours
+from acep_approx.matching.outputs.completed import Finder, Found
+from acep_approx.matching.outputs.of_cells import Stamps
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.outputs.tables import BindingColumns
+
+Ints = npt.NDArray[np.int64]
+END_OF_STREAM = 2**62
+MANY_ROWS = 1 << 16
+"""Rows that are kept, in count windows, before it is looked which of them something still points to."""
+NO_MATCH = Found.joined([])
+
+
+class TooManyStepsError(Exception):
+    """A run was given up: it took more run-steps than it was allowed."""
+
+
+class RunOutput:
+    """Runs batches and turns what they complete into tables; the base of the three outputs.
+
+    Parameters
+    ----------
+    engine : Runs
+    finder : Finder
+    stamps : Stamps
+    recent : Recent
+        Events that results or late conditions may still ask for.
+    """
+
+    def __init__(self, engine: Runs, finder: Finder, stamps: Stamps, recent: Recent) -> None:
+        self.engine = engine
+        self.finder = finder
+        self.stamps = stamps
+        self.recent = recent
+        finder.by_event = self.groups
+        self._kept = 0
+        self._neighbours = Neighbours.none()
+        self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
+
+    gives_up = False
+    """Whether a run ends where the engine's limit of run-steps stops it."""
+
+    groups = False
+    """Whether all matches of one event must be seen together."""
+
+    @property
+    def _is_count(self) -> bool:
+        return self.stamps.preparer.is_count
+
+    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
+        """Run grouped events and give their results, in order of the rows that complete them."""
+        if self._keeps_recent:
+            self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
+        self.finder.log.classes = self.stamps.preparer.classes
+        if self._needs_neighbours:
+            self._neighbours = Neighbours.of(batch, self.stamps)
+        hits = self._advanced(events, batch, floors)
+        yield from self._results(events, hits)
+        yield from self._closed(self._now(batch))
+        self._forget(batch)
+
+    def pass_time(self, tick: int) -> Iterator[pa.Table]:
+        """What waited for windows that end before ``tick``, which the stream has reached."""
+        if not self._is_count:
+            yield from self._closed(tick)
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
+        waiting = self.finder.waiting
+        return int(waiting.start.min()) + self.engine.window + 1 if len(waiting) and not self._is_count else None
+
+    def finish(self) -> Iterator[pa.Table]:
+        """What was still waiting at the end of the stream."""
+        yield from self._closed(END_OF_STREAM)
+
+    def nothing(self) -> pa.Table:
+        """An empty table with the columns of the results."""
+        return self._table(NO_MATCH, NO_MATCH.end)
+
+    def _advanced(self, events: Grouped, batch: EventBatch, floors: Ints) -> Hits:
+        self.engine.begin()
+        columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
+        place = events.row if self.is_strict else events.place
+        words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
+        run_events = RunEvents(events.slot, events.tick, events.cls, events.row, place, words)
+        while not self.engine.advance(run_events, floors):
+            if self.gives_up:
+                raise TooManyStepsError
+        hits = self.engine.hits(run_events)
+        self.engine.shedding.note_hits(run_events, hits)
+        return hits
+
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        for found in self.finder.found(events, hits):
+            if len(found):
+                yield self._table(found, found.end)
+
+    def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
+        """What waited for windows that end before ``limit`` (per slot, or for all)."""
+        if self.finder.automaton.has_late_ends:
+            found, known = self.finder.closed(limit, self._neighbours.row_of if self._is_count else None)
+            if len(found):
+                yield self._table(found, known)
+
+    def _table(self, found: Found, known: Ints) -> pa.Table:
+        """Matches, in order, of which those with the same number in ``known`` became known together."""
+        raise NotImplementedError
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def slots(self) -> Ints:
+        """Key slots that something still waits in, though they may have no runs."""
+        return np.concatenate((self.finder.waiting.slot, self.finder.log.slot))
+
+    def arrays(self) -> dict[str, Ints]:
+        """The state of what is not in the engine, as arrays."""
+        return self.finder.arrays()
+
+    def restore(self, arrays: dict[str, Ints]) -> None:
+        """Take over a state; the engine has its own already."""
+        self.finder.restore(arrays)
+
+    # --- events that may still be asked for -----------------------------------------------------------------
+
+    @property
+    def _keeps_recent(self) -> bool:
+        """Whether results or late conditions ask for columns, or, where windows count events, for times."""
+        return bool(self.recent.columns) or self._is_count
+
+    @property
+    def _needs_neighbours(self) -> bool:
+        """Whether it is asked which events of a batch follow one another in their partitions."""
+        return self._is_count and self.finder.automaton.has_late_ends
+
+    def _now(self, batch: EventBatch) -> Ints | int:
+        """The tick up to which the stream is known; in count windows the number of the last event, per slot."""
+        counters = self.stamps.preparer.counters
+        return counters if self._is_count else int(batch.ticks[-1])
+
+    def _forget(self, batch: EventBatch) -> None:
+        if self._is_count:
+            self.finder.forget(self.stamps.preparer.counters - 1 - self.engine.window)
+            if self._keeps_recent and len(self.recent.rows) > 2 * self._kept + MANY_ROWS:
+                self.recent.keep_rows(self._reachable())
+                self._kept = len(self.recent.rows)
+        elif len(batch.ticks):
+            floor = int(batch.ticks[-1]) - self.engine.window
+            self.finder.forget(floor)
+            if self._keeps_recent:  # points and counts wait for all matches of their event
+                self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
+
+    def _reachable(self) -> Ints:
+        """Rows of all events that something still points to."""
+        return np.concatenate((self.engine.rows(), self.finder.log.row, self.finder.waiting.row))
+
+    def _ticks(self, rows: Ints, known: Ints) -> pa.Array:
+        """Times of rows: the ticks ``known``, unless these are numbers of events."""
+        return self.stamps.time(self.recent.ticks[self.recent.find(rows)] if self._is_count else known)
+
+
+class RunListing(RunOutput):
+    """Every match, listed once: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
+
+    def __init__(
+        self, engine: Runs, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns
+    ) -> None:
+        super().__init__(engine, finder, stamps, recent)
+        self.bindings = bindings
+
+    def _table(self, found: Found, known: Ints) -> pa.Table:  # noqa: ARG002
+        listed = Listed(
+            hit=found.end, start=found.start, offset=found.offset, row=found.row, label=self.finder.labels[found.arc]
+        )
+        return pa.table(
+            {
+                **self.stamps.keys(found.slot),
+                "errors": pa.array(found.errors),
+                "start": self._ticks(found.row[found.offset[:-1]], found.start),
+                "end": self._ticks(found.end, found.tick),
+                **self.bindings.described(listed, found.errors, self.recent),
+            }
+        )
+
+
+class RunPoints(RunOutput):
+    """Match points: key, errors (the least), start (the latest at that), end, row.
+
+    In a count window instead of start: span, in events, and position, the number of the event in its partition.
+    """
+
+    groups = True
+
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        if self.engine.keeps_lineage:
+            yield from super()._results(events, hits)
+        elif len(hits):
+            none, end = np.zeros(len(hits) + 1, np.int64), events.row[hits.event]
+            found = Found(
+                slot=events.slot[hits.event],
+                end=end,
+                tick=events.tick[hits.event],
+                start=hits.start,
+                errors=hits.errors,
+                final=hits.final,
+                offset=none,
+                row=none,
+                arc=none,
+            )
+            yield self._table(found, end)
+
+    def _table(self, found: Found, known: Ints) -> pa.Table:
+        order = np.lexsort((-found.start, found.errors, found.end, known))
+        best = order[_firsts(known[order], found.end[order])]
+        tick, start = found.tick[best], found.start[best]
+        extent = (
+            {"span": pa.array(tick - start), "position": pa.array(tick)}
+            if self._is_count
+            else {"start": self.stamps.time(start)}
+        )
+        columns = {
+            **self.stamps.keys(found.slot[best]),
+            "errors": pa.array(found.errors[best]),
+            **extent,
+            "end": self._ticks(found.end[best], tick),
+        }
+        return pa.table({**columns, **self.stamps.events.column(found.end[best], self.recent.take, list(columns))})
+
+
+class RunCounts(RunOutput):
+    """How many matches each match point completes, by number of errors: key, errors, end, row, matches."""
+
+    groups = True
+
+    def _table(self, found: Found, known: Ints) -> pa.Table:
+        order = np.lexsort((found.errors, found.end, known))
+        row, errors = found.end[order], found.errors[order]
+        first = _firsts(known[order], row, errors)
+        at = order[first]
+        columns = {
+            **self.stamps.keys(found.slot[at]),
+            "errors": pa.array(found.errors[at]),
+            "end": self._ticks(found.end[at], found.tick[at]),
+        }
+        event = self.stamps.events.column(found.end[at], self.recent.take, [*columns, "matches"])
+        return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})
+
+
+def _firsts(*columns: Ints) -> Ints:
+    """Where something new begins in sorted columns."""
+    differ = np.ones(len(columns[0]), np.bool_)
+    differ[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(differ)

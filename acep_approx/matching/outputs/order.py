@@ -1,0 +1,99 @@
+"""The order in which matches are put out, whatever found them: by what completes them, errors, start, later events.
+
+The walks of both engines give the matches of one event in whatever order they come upon them. Here the matches of an
+event with as many errors are gathered and sorted; more than ``MOST`` of them in parts of so many, so that memory stays
+bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.arrays import extended
+from acep_approx.kernels import order as kernel_order
+
+Ints = npt.NDArray[np.int64]
+Columns = tuple[Ints, Ints, Ints, Ints, Ints]
+"""Per match its hit, its start, and where its events begin (one more at the end); per event its row and its binding."""
+MOST = 1 << 18
+"""Matches of one event, with as many errors, that are sorted together."""
+
+
+def groups(event: Ints, errors: Ints) -> Ints:
+    """The group of each hit: hits of one event with as many errors, which stand together, are one."""
+    group: Ints = np.cumsum((np.diff(event, prepend=-1) != 0) | (np.diff(errors, prepend=-1) != 0))
+    return group
+
+
+class Sorter:
+    """What a walk has written and has not been put out.
+
+    Parameters
+    ----------
+    group : int64
+        Per hit, see ``groups``.
+    labels : int64
+        The variable of each number that a walk writes beside the row of an event.
+    size : int
+        Bound events that there is room for at first.
+    chunk : int
+        Bound events to be put out at a time.
+
+    Attributes
+    ----------
+    out_match, out_event : int64
+        What the walk writes to; it begins behind what is left.
+    matches, bound : int
+        Matches that are left, and their events.
+    """
+
+    def __init__(self, group: Ints, labels: Ints, size: int, chunk: int) -> None:
+        self.out_match = np.empty(3 * size, np.int64)
+        self.out_event = np.empty(2 * size, np.int64)
+        self.matches = self.bound = 0
+        self._group = group
+        self._labels = labels
+        self._chunk = chunk
+
+    def sorted(self, walk: Callable[[], tuple[int, int, bool]]) -> Iterator[Columns]:
+        """The matches of a walk, in order.
+
+        Parameters
+        ----------
+        walk : callable
+            Goes on until there is no room or nothing more; returns how many matches and events stand in the outputs
+            then, and whether that was all.
+        """
+        is_done = False
+        while not is_done:
+            self.matches, self.bound, is_done = walk()
+            columns = self._take(is_done=is_done)
+            if columns is not None:
+                yield columns
+            if not is_done and (columns is None or self.out_event.size < 2 * self._chunk):
+                self.out_match = extended(self.out_match, 2 * self.out_match.size)
+                self.out_event = extended(self.out_event, 2 * self.out_event.size)
+
+    def _take(self, *, is_done: bool) -> Columns | None:
+        """The matches of groups that have ended; the others stand in front then."""
+        offset, order, spare = (np.empty(self.matches + 1, np.int64) for _ in range(3))
+        count = kernel_order.sort_matches(
+            self.out_match, self.matches, self.out_event, self._group, self._labels, MOST, int(is_done), offset, order,
+            spare,
+        )  # fmt: skip
+        if count == 0:
+            return None
+        bound = int(offset[count])
+        hit, start = np.empty(count, np.int64), np.empty(count, np.int64)
+        begin, row, bound_by = np.empty(count + 1, np.int64), np.empty(bound, np.int64), np.empty(bound, np.int64)
+        kernel_order.write_matches(
+            self.out_match, self.out_event, offset, order, count, hit, start, begin, row, bound_by
+        )
+        left_matches, left_bound = self.matches - count, self.bound - bound
+        self.out_match[: 3 * left_matches] = self.out_match[3 * count : 3 * self.matches].copy()
+        self.out_event[: 2 * left_bound] = self.out_event[2 * bound : 2 * self.bound].copy()
+        self.matches, self.bound = left_matches, left_bound
+        return hit, start, begin, row, bound_by

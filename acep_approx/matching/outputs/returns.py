@@ -1,0 +1,124 @@
+"""The RETURN clause: expressions over the events of a match, evaluated for many matches at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.events.roles import Roles
+from acep_approx.matching.outputs.aggregates import aggregate
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.query.evaluate import evaluate
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Aggregate, Attribute, Output
+
+Ints = npt.NDArray[np.int64]
+
+
+class ReturnColumns:
+    """Evaluates the outputs of a query; falsy when there are none.
+
+    Parameters
+    ----------
+    outputs : tuple of Output
+        Expressions that passed `acep_approx.query.checks.check`: one value per match.
+    roles : Roles
+
+    Attributes
+    ----------
+    needed : tuple of str
+        Columns of the events that the expressions read.
+
+    Notes
+    -----
+    Of a variable without event, missing or repeated not once, ``count`` is 0 and all else is NULL.
+    """
+
+    def __init__(self, outputs: tuple[Output, ...], roles: Roles) -> None:
+        self._outputs = outputs
+        self._roles = roles
+        leaves = [leaf for output in outputs for leaf in walk(output.value) if isinstance(leaf, (Attribute, Aggregate))]
+        self.needed = tuple(dict.fromkeys(roles.column(leaf.name) for leaf in leaves if leaf.name is not None))
+
+    def __bool__(self) -> bool:
+        return bool(self._outputs)
+
+    def columns(self, bound: dict[str, pa.Array], recent: Recent) -> dict[str, pa.Array]:
+        """One column per output.
+
+        Parameters
+        ----------
+        bound : dict of str to pyarrow.Array
+            Row numbers per variable: int64 with nulls, or lists of int64 for Kleene variables.
+        recent : Recent
+            Has the columns ``needed`` of all these rows.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D201``: a whole number passed 64 bits.
+
+        Complexity: O(bound events) per distinct attribute and aggregate.
+        """
+        leaves = _Leaves(bound, recent, self._roles)
+        matches = len(next(iter(bound.values())))
+        return {output.name: _spread(evaluate(output.value, leaves.column), matches) for output in self._outputs}
+
+
+class _Leaves:
+    """The values of attributes and aggregates, one per match; what several outputs name is made once."""
+
+    def __init__(self, bound: dict[str, pa.Array], recent: Recent, roles: Roles) -> None:
+        self._bound = bound
+        self._recent = recent
+        self._roles = roles
+        self._made: dict[Attribute | Aggregate, pa.Array] = {}
+        self._listed: dict[tuple[str, str], pa.Array] = {}
+
+    def column(self, leaf: Attribute | Aggregate) -> pa.Array:
+        if leaf not in self._made:
+            self._made[leaf] = self._one_row(leaf) if isinstance(leaf, Attribute) else self._all_rows(leaf)
+        return self._made[leaf]
+
+    def _one_row(self, attribute: Attribute) -> pa.Array:
+        rows = self._bound[str(attribute.variable)]
+        if attribute.index is not None:
+            rows = _edge(rows, attribute.index)
+        return self._values(attribute.name, rows)
+
+    def _all_rows(self, leaf: Aggregate) -> pa.Array:
+        rows = self._bound[leaf.variable]
+        if leaf.name is None:
+            return to_arrow(_lengths(rows))
+        if leaf.function in ("first", "last"):
+            return self._values(leaf.name, _edge(rows, leaf.function))
+        if (leaf.variable, leaf.name) not in self._listed:
+            flat = self._values(leaf.name, rows.flatten())
+            # `evaluate` gives a column as it takes part in expressions: wide numbers, NaN as NULL, plain strings.
+            self._listed[leaf.variable, leaf.name] = evaluate(Attribute(None, None, leaf.name), lambda _: flat)
+        return aggregate(leaf.function, self._listed[leaf.variable, leaf.name], _lengths(rows))
+
+    def _values(self, name: str, rows: pa.Array) -> pa.Array:
+        """The attribute at these rows, NULL where the row is."""
+        missing = to_numpy(pc.is_null(rows))
+        return self._recent.take(self._roles.column(name), to_numpy(pc.fill_null(rows, 0)), missing)
+
+
+def _lengths(rows: pa.ListArray) -> Ints:
+    return to_numpy(rows.value_lengths()).astype(np.int64)
+
+
+def _edge(rows: pa.ListArray, which: str) -> pa.Array:
+    """The first or the last row of each list; null where it is empty."""
+    lengths = _lengths(rows)
+    ends = np.cumsum(lengths)
+    places = ends - lengths if which == "first" else ends - 1
+    return rows.flatten().take(pa.array(places, mask=lengths == 0))
+
+
+def _spread(value: pa.Array | pa.Scalar, rows: int) -> pa.Array:
+    """A constant as a column."""
+    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value

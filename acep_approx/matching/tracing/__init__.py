@@ -1,0 +1,1 @@
+"""Compressed and partial matches, and what runs went through."""

@@ -1,0 +1,224 @@
+"""Compressed output: the hits and the links that they share, from which any of the matches can be spelled out later.
+
+A **hit** is an event that completes matches; a **link** is one bound event and what came before it. To spell the
+matches of a hit, begin at its link and go on like this, until there is nothing more to do:
+
+* Leave a link alone if its ``latest`` is before the ``since`` of the hit: all that it stands for began too early.
+* Else do the same with ``other``, the next alternative, if there is one, in the place of this link.
+* If the link has no ``row``, it binds nothing: go on with ``before``, too.
+* If the ``start`` of the link is not before ``since``, it binds event ``row`` to ``variable``. Go on with ``before``;
+  if there is none, this was the first event, and the match is complete.
+
+Source: the compressed output mode of Agrawal et al., SIGMOD 2008, section 2, which is their shared versioned buffer
+(section 5.1). Deviation: starts in the place of version numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.engines.cells.arclogs import Listed
+from acep_approx.engines.runs.lineage import Bound, Hits, first_of_equal, listed
+from acep_approx.errors import UsageError
+from acep_approx.kernels.runs import shared as kernel_shared
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
+from acep_approx.matching.outputs.of_cells import Stamps
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.renumber import Numbers, renumbered
+
+Ints = npt.NDArray[np.int64]
+CHUNK = 1 << 18
+"""Bound events that are spelled at a time."""
+ROWS_AT_ONCE = 1024
+"""Events of which all that they complete is gathered, where some may be spelled twice."""
+NONE = -1
+FAR = 1 << 62
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links as columns, in order of their numbers; -1 where there is no row, no label, none before, no other."""
+
+    row: Ints
+    label: Ints
+    before: Ints
+    other: Ints
+    start: Ints
+    latest: Ints
+
+    def words(self) -> Ints:
+        """As ``kernel_lineage`` reads them, with labels in the place of arcs."""
+        first = np.where(self.row < 0, NONE, (self.row << ARC_BITS) | (self.label & ARC_MASK))
+        return np.stack([first, self.before, self.other, self.start, self.latest], axis=1).ravel()
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """What it takes to turn links into the columns of matches: ``known`` are the events that links bind."""
+
+    links: Links
+    known: Recent
+    stamps: Stamps
+    bindings: BindingColumns
+    is_ambiguous: bool
+
+
+NOTHING = Bound.joined([])
+
+
+class Compressed:
+    """All matches of a query in some events, as the structure that they share; made by ``Matches.compressed``.
+
+    Attributes
+    ----------
+    hits : pyarrow.Table
+        One row per event, number of errors and place in the pattern that completes matches: equivalence attributes,
+        ``errors``, ``end``, ``row`` (of that event), ``since`` (the earliest start inside its window), ``start`` (the
+        latest of its matches), ``link``.
+    links : pyarrow.Table
+        ``link`` (its number, from 0), ``row`` and ``variable`` of the event it binds, ``before`` and ``other`` (links),
+        ``start``, ``latest``. In a count window starts are numbers of events within their partition.
+    is_ambiguous : bool
+        Whether the links may spell a match twice, also with more errors than it needs: of the same events and variables
+        the first with the fewest errors counts.
+
+    Notes
+    -----
+    ``len`` is the number of hits. How matches are spelled is said at the top of ``matching.compressed``.
+    """
+
+    def __init__(self, hits: pa.Table, links: pa.Table, spelling: Spelling | None) -> None:
+        self.hits = hits
+        self.links = links
+        self._spelling = spelling
+        self.is_ambiguous = spelling is not None and spelling.is_ambiguous
+        self._words = spelling.links.words() if spelling else np.zeros(0, np.int64)
+        self._link, self._since, self._errors, self._row = (
+            hits.column(name).cast(pa.int64()).to_numpy() if spelling else np.zeros(0, np.int64)
+            for name in ("link", "since", "errors", "row")
+        )
+
+    def renumbered(self, original: Numbers) -> Compressed:
+        """The same with other row numbers, in the same order.
+
+        Parameters
+        ----------
+        original : callable
+            Gives for row numbers the others; ``LateEvents.original``.
+        """
+        if self._spelling is None:
+            return self
+        old, known = self._spelling.links, copy(self._spelling.known)
+        known.rows = original(known.rows)
+        spelling = replace(
+            self._spelling, known=known, links=replace(old, row=np.where(old.row < 0, NONE, original(old.row)))
+        )
+        hits, links = (renumbered(table, ["row"], original) for table in (self.hits, self.links))
+        return Compressed(hits, links, spelling)
+
+    def __len__(self) -> int:
+        return len(self._link)
+
+    def __repr__(self) -> str:
+        return f"<Compressed: {len(self):,} hits, {self.links.num_rows:,} links>"
+
+    def counts(self) -> Ints:
+        """Per hit how many matches it stands for, without spelling them; at most 2**61 of each.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U007``: the links may spell a match twice.
+
+        Complexity: O(hits x links in a window).
+        """
+        if self.is_ambiguous:
+            raise UsageError(
+                "these links may spell a match twice, so they cannot be counted",
+                code="ACEP-U007",
+                hint="expand them, or take Matches.counts()",
+            )
+        total = np.zeros(len(self), np.int64)
+        size = self.links.num_rows
+        asked, ways = np.full(size, NONE, np.int64), np.zeros(size, np.int64)
+        kernel_shared.count(self._link, self._since, self._words, asked, ways, total)
+        return total
+
+    def expand(self, hits: Sequence[int] | None = None, limit: int | None = None) -> pa.Table:
+        """Spell matches out.
+
+        Parameters
+        ----------
+        hits : sequence of int, optional
+            Rows of ``hits``. Default: all.
+        limit : int, optional
+            At most so many matches.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of ``Matches.to_arrow``; matches in order of their hits, those of one event with as many errors
+            in the order of ``Matches``. All hits together give all matches, each once.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U002``: a negative limit. ``ACEP-U008``: there is no such hit.
+
+        Complexity: linear in the size of the result; where ``is_ambiguous``, in all that the chosen events complete.
+        """
+        chosen = np.arange(len(self)) if hits is None else np.array(hits, np.int64)
+        if limit is not None and limit < 0:
+            raise UsageError(f"limit is {limit}", code="ACEP-U002", hint="it cannot be negative")
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(self):
+            wrong = chosen[(chosen < 0) | (chosen >= len(self))][0]
+            raise UsageError(f"there is no hit {wrong}", code="ACEP-U008", hint=f"there are {len(self)}, from 0")
+        if self._spelling is None:
+            return pa.table({})
+        tables = [self._table(NOTHING)]
+        left = FAR if limit is None else limit
+        if left:
+            for part in self._distinct(chosen) if self.is_ambiguous else self._spelled(chosen):
+                tables.append(self._table(part if len(part) <= left else part.take(np.arange(left))))
+                left -= tables[-1].num_rows
+                if not left:
+                    break
+        return pa.concat_tables(tables)
+
+    def _table(self, spelled: Bound) -> pa.Table:
+        """Matches as columns."""
+        spelling = self._spelling
+        assert spelling is not None, "without it there are no hits"
+        known = spelling.known
+        events = Listed(hit=spelled.hit, start=spelled.hit, offset=spelled.offset, row=spelled.row, label=spelled.arc)
+        errors = self._errors[spelled.hit]
+        own = self.hits.select(list(spelling.stamps.preparer.key_columns))
+        columns = dict(zip(own.column_names, own.take(spelled.hit).columns, strict=True))
+        columns["errors"] = pa.array(errors)
+        columns["start"] = spelling.stamps.time(known.ticks[known.find(spelled.row[spelled.offset[:-1]])])
+        columns["end"] = self.hits.column("end").take(spelled.hit)
+        return pa.table({**columns, **spelling.bindings.described(events, errors, known)})
+
+    def _distinct(self, hits: Ints) -> Iterator[Bound]:
+        """The matches of hits without those that another hit of the same event spells with fewer errors, or before."""
+        rows = np.unique(self._row[hits])
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            alike = np.flatnonzero(np.isin(self._row, rows[first : first + ROWS_AT_ONCE]))
+            found = Bound.joined(list(self._spelled(alike)))
+            keep = first_of_equal(self._errors[found.hit], found.offset, found.row, found.arc)
+            yield found.take(np.flatnonzero(keep & np.isin(found.hit, hits)))
+
+    def _spelled(self, hits: Ints) -> Iterator[Bound]:
+        """The matches that links spell, some at a time, with labels in the place of arcs."""
+        none, row, errors = np.zeros(len(hits), np.int64), self._row[hits], self._errors[hits]
+        wanted = Hits(event=row, final=none, errors=errors, link=self._link[hits], start=none, mark=none)
+        labels = np.arange(int(self._spelling.links.label.max(initial=0)) + 1) if self._spelling else none
+        for bound in listed(self._words, wanted, self._since[hits], labels, CHUNK):
+            yield replace(bound, hit=hits[bound.hit])

@@ -1,0 +1,318 @@
+"""Partial matches that timed out: how far each event came that began a run and with which no match began.
+
+Runs are not merged here, so that every link of the runs engine is a partial match. What a partial match lacks is read
+off the automaton: the arcs that leave its state.
+
+Source: "ended" partial matches as an output are the timed-out patterns of common stream engines; the paper drops them
+(Agrawal et al., SIGMOD 2008, section 5.2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.arrays import extended
+from acep_approx.automaton.automaton import Automaton
+from acep_approx.automaton.letters import unbound
+from acep_approx.engines.cells.arclogs import Grouped, Listed
+from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.errors import QueryError
+from acep_approx.events.stream import EventBatch
+from acep_approx.kernels.runs import partial as kernel_partial
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINKS
+from acep_approx.matching.neighbours import UNKNOWN
+from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.of_cells import NO_BATCH, Stamps
+from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.shape import atoms, negated_variables
+from acep_approx.query.syntax import QuerySyntax
+
+Ints = npt.NDArray[np.int64]
+END_OF_STREAM = 2**62
+CLOSED, ENDED, BROKEN, REFUSED = range(4)
+REASONS = ("window closed", "stream ended", "broken", "refused")
+"""Why a partial match came no further; the last: all came, but a condition on the whole match or a negation failed."""
+TRACED = ("root", "depth", "errors", "furthest")
+COLUMNS = ("bound", "awaited", "why")
+
+
+def partial_plan(wanted: Plan) -> Plan:
+    """The plan that partial matches are found with: by the runs engine, whether matches overlap or not.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q901``: a name of the query is that of a column.
+    """
+    query = wanted.query
+    names = {*wanted.automaton.variables, *(e.name for e in query.equivalences), *(o.name for o in query.outputs)}
+    if taken := sorted(names & set(COLUMNS)):
+        raise QueryError(
+            f"the name {taken[0]!r} is taken: partial matches have a column {taken[0]!r} of their own",
+            code="ACEP-Q901",
+            hint="choose another name; taken are " + ", ".join(COLUMNS),
+        )
+    if wanted.engine == "runs" and not query.non_overlap:
+        return wanted
+    return plan(replace(query, non_overlap=False), "runs")
+
+
+class TracedRuns(Runs):
+    """Runs that are never merged, and know of each link where it began and of each beginning how far it came.
+
+    Attributes
+    ----------
+    open : numpy.ndarray of int64
+        Links that others keep here; they stay right when links are numbered anew.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.traced = 0
+        self.root, self.depth, self.errors, self.furthest, self.open = (np.zeros(0, np.int64) for _ in range(5))
+        self._costs = np.array([arc.cost for arc in self.automaton.automaton.arcs] or [0], np.int64)
+
+    def trace(self, events: Grouped, batch: EventBatch) -> int:
+        """Take in the links made by a batch; returns the first of them."""
+        first, used = self.traced, int(self.control[LINKS])
+        if used > self.root.size:
+            for name in TRACED:
+                setattr(self, name, extended(getattr(self, name), 2 * used, 0))
+        low = np.zeros(len(batch), np.int64)
+        low[events.row - batch.first_row] = events.tick - self.window
+        kernel_partial.trace(
+            self.links, first, used, batch.first_row, low, self._costs,
+            self.root, self.depth, self.errors, self.furthest,
+        )  # fmt: skip
+        self.traced = used
+        return first
+
+    def _compact(self, floors: Ints) -> None:
+        super()._compact(floors)
+        number = self._number
+        kept = np.flatnonzero(number[: self.traced] >= 0)
+        root, furthest = self.root[kept], self.furthest[kept]  # only what has begun knows its furthest
+        self.root, self.furthest = (np.where(link < 0, -1, number[link]) for link in (root, furthest))
+        self.depth, self.errors = self.depth[kept], self.errors[kept]
+        self.traced = len(kept)
+        self.open = number[self.open]
+
+    def row_of(self, link: Ints) -> Ints:
+        """The row of the event that each link binds."""
+        rows: Ints = self.links[link * LINK] >> ARC_BITS
+        return rows
+
+    def start_of(self, link: Ints) -> Ints:
+        """The tick (or number) of the event that each link began with."""
+        starts: Ints = self.links[link * LINK + 3]
+        return starts
+
+
+class RunPartial(RunOutput):
+    """Per event that began a run and no match: key, errors, start, end, bound, awaited, why, then the variables.
+
+    Parameters
+    ----------
+    engine : TracedRuns
+    finder, stamps, recent
+        As for ``RunOutput``.
+    bindings
+        As for ``RunListing``.
+    """
+
+    engine: TracedRuns
+
+    def __init__(
+        self,
+        engine: TracedRuns,
+        finder: Finder,
+        stamps: Stamps,
+        recent: Recent,
+        bindings: BindingColumns,
+    ) -> None:
+        super().__init__(engine, finder, stamps, recent)
+        self.bindings = bindings
+        self.slot = np.zeros(0, np.int64)  # of each open beginning
+        self.next = np.zeros(0, np.int64)  # when its neighbour came, where neighbours must follow one another
+        self.states = States(finder.automaton.query, finder.automaton.automaton)
+        self.is_contiguous = finder.automaton.query.strategy.endswith("contiguity")
+        self._batch = NO_BATCH
+
+    @property
+    def _keeps_recent(self) -> bool:
+        return True
+
+    @property
+    def _needs_neighbours(self) -> bool:
+        return self._is_count or self.is_contiguous
+
+    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
+        """Run grouped events; gives the beginnings whose window has closed."""
+        if not self._is_count:  # links that have left the window may go while this batch is run
+            yield from self._closed(int(batch.ticks[0]))
+        self._batch = batch
+        yield from super().run(events, batch, floors)
+
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        """Note what began, how far all came, and what has begun a match; no results yet."""
+        engine = self.engine
+        first = engine.trace(events, self._batch)
+        new = np.arange(first, engine.traced)
+        new = new[engine.root[new] == new]
+        order = np.argsort(events.row)
+        place = order[np.searchsorted(events.row, engine.row_of(new), sorter=order)]
+        engine.open = np.concatenate((engine.open, new))
+        self.slot = np.concatenate((self.slot, events.slot[place]))
+        self.next = np.concatenate((self.next, np.full(len(new), UNKNOWN)))
+        if self.finder.automaton.needs_filter:
+            for found in self.finder.found(events, hits):
+                self._matched(found.row[found.offset[:-1]])
+        else:
+            self._keep(~np.isin(engine.open, engine.root[hits.link]))
+        if self.is_contiguous:
+            self._find_next()
+        yield from ()
+
+    def _matched(self, rows: Ints) -> None:
+        """Matches that begin with these events were found."""
+        self._keep(~np.isin(self.engine.row_of(self.engine.open), rows))
+
+    def _keep(self, which: npt.NDArray[np.bool_]) -> None:
+        self.engine.open, self.slot, self.next = self.engine.open[which], self.slot[which], self.next[which]
+
+    def _find_next(self) -> None:
+        """Learn when the neighbour of each last event came."""
+        last = self.engine.row_of(self.engine.furthest[self.engine.open])
+        self.next[last >= self._neighbours.first_row] = UNKNOWN  # it came further
+        asked = np.flatnonzero(self.next == UNKNOWN)
+        find = self._neighbours.in_stream if self.is_strict else self._neighbours.in_partition
+        self.next[asked] = find(self.slot[asked], last[asked])
+
+    def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
+        if self.finder.automaton.has_late_ends:
+            found, _ = self.finder.closed(limit)
+            self._matched(found.row[found.offset[:-1]])
+        end = self.engine.start_of(self.engine.open) + self.engine.window
+        over = end < (limit[self.slot] if isinstance(limit, np.ndarray) else limit)
+        ready = np.flatnonzero(over)
+        rows = self.engine.row_of(self.engine.open[ready])
+        # where windows count events, they close with the events of their partition
+        closing = self._neighbours.row_of(self.slot[ready], end[ready]) if isinstance(limit, np.ndarray) else rows
+        ready = ready[np.lexsort((rows, closing))]
+        if len(ready):
+            yield self._partials(ready, ENDED if isinstance(limit, int) and limit == END_OF_STREAM else CLOSED)
+        self._keep(~over)
+
+    def nothing(self) -> pa.Table:
+        """An empty table with the columns of the results."""
+        return self._partials(np.zeros(0, np.int64), CLOSED)
+
+    def _partials(self, ready: Ints, why: int) -> pa.Table:
+        """The table of some open beginnings."""
+        engine = self.engine
+        first = engine.open[ready]
+        link = engine.furthest[first]
+        errors, depth = engine.errors[link], engine.depth[link]
+        start, last = engine.start_of(first), engine.row_of(link)
+        reasons = np.full(len(link), why)
+        reasons[self.next[ready] <= start + engine.window] = BROKEN
+        awaited, accepts = self.states.after(engine.links[link * LINK] & ARC_MASK, errors)
+        reasons[accepts] = REFUSED
+        offset = np.concatenate(([0], np.cumsum(depth)))
+        row, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
+        kernel_partial.spell(engine.links, link, offset, row, arc)
+        listed = Listed(hit=last, start=start, offset=offset, row=row, label=self.finder.labels[arc])
+        ticks = self.recent.ticks
+        return pa.table(
+            {
+                **self.stamps.keys(self.slot[ready]),
+                "errors": pa.array(errors),
+                "start": self.stamps.time(ticks[self.recent.find(engine.row_of(first))]),
+                "end": self.stamps.time(ticks[self.recent.find(last)]),
+                "bound": pa.array(depth),
+                "awaited": awaited,
+                "why": pa.array(REASONS).take(pa.array(reasons)),
+                **self.bindings.shown(listed, self.recent),
+            }
+        )
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def slots(self) -> Ints:
+        """Key slots that results are still to come of."""
+        return np.concatenate((super().slots(), self.slot))
+
+    def arrays(self) -> dict[str, Ints]:
+        """The state as arrays."""
+        traced = {name: getattr(self.engine, name)[: self.engine.traced] for name in TRACED}
+        opened = {"open": self.engine.open, "open_slot": self.slot, "open_next": self.next}
+        return {**super().arrays(), **traced, **opened}
+
+    def restore(self, arrays: dict[str, Ints]) -> None:
+        """Take over a state; the engine has its own already."""
+        super().restore(arrays)
+        for name in TRACED:
+            setattr(self.engine, name, arrays[name])
+        self.engine.traced = len(arrays["root"])
+        self.engine.open, self.slot, self.next = arrays["open"], arrays["open_slot"], arrays["open_next"]
+
+
+class States:
+    """What can come next at a state of the automaton, by names."""
+
+    def __init__(self, query: QuerySyntax, automaton: Automaton) -> None:
+        self._query = query
+        self._automaton = automaton
+        negated = negated_variables(query.pattern)
+        self._order = tuple(dict.fromkeys(a.variable for a in atoms(query.pattern) if a.variable not in negated))
+        self._types = {atom.variable: atom.type for atom in atoms(query.pattern)}
+        self._known: dict[tuple[int, int], tuple[tuple[str, ...], bool]] = {}
+
+    def after(self, arc: Ints, errors: Ints) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """Per partial match, by its last arc: the variables that could have come next, and whether nothing had to."""
+        width = self._automaton.errors + 1
+        distinct, codes = np.unique(arc * width + errors, return_inverse=True)
+        known = [self.at(self._automaton.arcs[code // width].target, code % width) for code in distinct.tolist()]
+        names = pa.array([list(awaited) for awaited, _ in known], pa.list_(pa.string())).take(pa.array(codes))
+        return names, np.array([accepts for _, accepts in known], np.bool_)[codes]
+
+    def at(self, state: int, errors: int) -> tuple[tuple[str, ...], bool]:
+        """Variables without errors, then with errors, in the order of the pattern; whether a match can end here."""
+        if (state, errors) not in self._known:
+            left = self._automaton.errors - errors
+            cheapest: dict[str, int] = {}
+            for arc in self._automaton.arcs:
+                if arc.source == state and arc.cost <= left:
+                    for name in self.names(arc.label, arc.letter, arc.target):
+                        cheapest[name] = min(arc.cost, cheapest.get(name, arc.cost))
+            awaited = sorted(cheapest, key=lambda name: (cheapest[name] > 0, self._order.index(name)))
+            accepts = any(final.state == state and final.cost <= left for final in self._automaton.finals)
+            self._known[state, errors] = tuple(awaited), accepts
+        return self._known[state, errors]
+
+    def names(self, label: int, letter: int, target: int) -> tuple[str, ...]:
+        """What an arc binds: its variable; of a bare regular expression its letter, several if they are alike."""
+        if not self._query.is_regex:
+            return (self._automaton.variables[label],)
+        wanted = self._automaton.letters[letter]
+        return tuple(
+            name
+            for name in self._automaton.names[target].split("|")
+            if (self._types[name], self._conditions(name)) == (wanted.type, wanted.conditions)
+        )
+
+    def _conditions(self, letter: str) -> tuple[object, ...]:
+        defined = (d.condition for d in self._query.definitions if d.letter == letter)
+        stated = (unbound(p) for p in self._query.predicates if is_static(p) and letter in variables(p))
+        return (*defined, *stated)

@@ -1,0 +1,332 @@
+"""An exact run that keeps its whole lineage until windows have closed, and then tells what every run led to.
+
+See ``kernel_trace`` for how, and ``budget.trace`` for what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.arrays import extended
+from acep_approx.engines.cells.arclogs import Grouped
+from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.programs import register_kind
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.shedding import Allowance, Shedding
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.events.stream import EventBatch
+from acep_approx.kernels.runs import layout
+from acep_approx.kernels.runs import scores as kernel_scores
+from acep_approx.kernels.runs import trace as kernel_trace
+from acep_approx.kernels.runs.vm import NULL
+from acep_approx.matching.outputs.completed import Finder, Found
+from acep_approx.matching.outputs.of_cells import Stamps
+from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.planning.planner import Plan, plan
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+END = 2**62
+PARTS = 8
+"""Equal parts of the window: a run is visited when it enters one."""
+CHUNK = 1 << 19
+"""Links, or events, that are kept until windows that have closed are looked at."""
+POOL, TICK, SLOT, START, LINK, PACE, REGISTERS = range(7)
+"""Words of a birth."""
+LOGGED = [1, 3, 4, 5, 7, 12]
+"""Where the words before the registers stand in a log entry; see ``kernel_scores.LOG``."""
+
+
+@dataclass(frozen=True)
+class Hindsight:
+    """Runs whose window has closed, with what they led to.
+
+    Attributes
+    ----------
+    births : numpy.ndarray of int64, shape (births, 6 + registers + columns)
+        Pool, tick, slot, start, link (of no use any more), pace of the key, the registers that are live in the pool,
+        and the columns of the event: floats by their bits, texts as codes.
+    visits : numpy.ndarray of int64, shape (7, visits)
+        See ``kernel_trace.VISIT``; masks by their bits.
+    points : numpy.ndarray of int64, shape (points, 3)
+        Row, tick and slot of match points, sorted by slot, then by row.
+    ends : numpy.ndarray of int64, shape (ends, 2)
+        Visit and match point of direct completions.
+    texts : list of str
+        By code.
+    keys : list of str
+        By slot; empty where there is one partition.
+    """
+
+    births: Ints
+    visits: Ints
+    points: Ints
+    ends: Ints
+    texts: list[str]
+    keys: list[str]
+
+
+def traced_plan(wanted: Plan) -> Plan:
+    """The plan that a past is traced with: by the runs engine."""
+    return wanted if wanted.registers is not None else plan(wanted.query, "runs")
+
+
+class Traced(Runs):
+    """Runs that keep all links until they are told to let go, and note each birth.
+
+    Attributes
+    ----------
+    births : numpy.ndarray of int64
+        See ``Hindsight``; their links stay right when links are numbered anew, and their codes when texts are.
+    rows_of_links : numpy.ndarray of int64
+        Row of the event that made each link.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options["shedding"] = Shedding(None, Allowance(), logs_births=True)
+        super().__init__(*args, **options)
+        self.births = np.zeros((0, REGISTERS + self.shedding.entry - kernel_scores.LOG), np.int64)
+        self.rows_of_links = np.zeros(0, np.int64)
+        self.noted = 0  # links so far whose rows are known
+
+    @property
+    def used(self) -> int:
+        """Links that are kept."""
+        return int(self.control[layout.LINKS])
+
+    def note(self) -> None:
+        """Take in the links and births of a batch."""
+        if self.used > self.rows_of_links.size:
+            self.rows_of_links = extended(self.rows_of_links, 2 * self.used)
+        new = self.links[layout.LINK * self.noted : layout.LINK * self.used].reshape(-1, layout.LINK)
+        rows = self.rows_of_links[self.noted : self.used]
+        rows[:] = new[:, 0] >> layout.ARC_BITS
+        unions = np.flatnonzero(new[:, 0] < 0)
+        rows[unions] = self.links[new[unions, 1] * layout.LINK] >> layout.ARC_BITS  # what joins has just been born
+        self.noted = self.used
+        log = self.logged()
+        self.births = np.concatenate((self.births, log[:, [*LOGGED, *range(kernel_scores.LOG, log.shape[1])]]))
+
+    def _compact(self, floors: Ints) -> None:
+        """No link goes before ``let_go`` says so."""
+
+    def let_go(self, floors: Ints) -> None:
+        """Drop the links, and births, that started before ``floors`` (per slot, or for all)."""
+        super()._compact(floors)
+        self.rows_of_links = self.rows_of_links[: self.noted][self._number[: self.noted] >= 0]
+        self.noted = self.used
+        number = self._number[self.births[:, LINK]]
+        self.births = self.births[number >= 0]
+        self.births[:, LINK] = number[number >= 0]
+
+    def number_now(self, link: Ints) -> Ints:
+        """The numbers of links since ``let_go`` was last called; -1: gone."""
+        return self._number[link]
+
+    def _forget_texts(self) -> None:
+        known = np.array([*self.columns.texts.values, None], np.object_)
+        super()._forget_texts()
+        for pool, number in enumerate(self.tables.pools):
+            mine = np.flatnonzero(self.births[:, POOL] == pool)
+            for column, register in enumerate(self.automaton.live[number.state]):
+                if len(mine) and register_kind(register, self.columns) == "text":
+                    codes = self.births[mine, REGISTERS + column]
+                    texts = known[np.where(codes == NULL, -1, codes)]
+                    self.births[mine, REGISTERS + column] = self.columns.texts.encode(pa.array(texts, pa.string()))
+
+
+class RunTrace(RunOutput):
+    """Gives no tables; ``take`` gives what is known of runs whose windows have closed.
+
+    Attributes
+    ----------
+    chunk : int
+        Links, or events, that are kept at least until windows that have closed are looked at.
+    """
+
+    engine: Traced
+
+    def __init__(self, engine: Traced, finder: Finder, stamps: Stamps, recent: Recent) -> None:
+        super().__init__(engine, finder, stamps, recent)
+        self.chunk = CHUNK
+        self._done: list[Hindsight] = []
+        self._events: list[Ints] = []  # slot, row, tick and class of relevant events
+        self._hits: list[Ints] = []  # link, row, slot
+        self._found: list[Ints] = []  # rows of match points, where hits alone do not tell
+        self._held, self._seen = 0, 0
+
+    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
+        """Run grouped events; there are no tables."""
+        yield from super().run(events, batch, floors)
+        if max(self.engine.used, self._seen) >= max(self.chunk, 2 * self._held):
+            self._look_back(self._now(batch))
+
+    def finish(self) -> Iterator[pa.Table]:
+        """The stream has ended, and all windows with it."""
+        yield from super().finish()
+        if self._events:
+            self._look_back(END)
+
+    def take(self) -> list[Hindsight]:
+        """What became known since the last call."""
+        done, self._done = self._done, []
+        return done
+
+    def slots(self) -> Ints:
+        """Key slots that runs are still kept of."""
+        return np.concatenate((super().slots(), self.engine.births[:, SLOT], *(hits[:, 2] for hits in self._hits)))
+
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        self.engine.note()
+        self._events.append(np.stack((events.slot, events.row, events.tick, events.cls), axis=1))
+        self._hits.append(np.stack((hits.link, events.row[hits.event], events.slot[hits.event]), axis=1))
+        self._seen += len(events.row)
+        if self.finder.automaton.needs_filter:
+            self._found += [found.end for found in self.finder.found(events, hits)]
+        yield from ()
+
+    def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
+        if self.finder.automaton.has_late_ends:
+            found, _ = self.finder.closed(limit)
+            self._found.append(found.end)
+        yield from ()
+
+    def _look_back(self, now: Ints | int) -> None:
+        """Tell what became of runs whose window ends before ``now`` (per slot, or for all), and let them go."""
+        engine = self.engine
+        births, window = engine.births, engine.window
+        events, hits = np.concatenate(self._events), np.concatenate(self._hits)
+        found = np.unique(np.concatenate([hits[:0, 0], *self._found]))
+        good = hits[np.isin(hits[:, 1], found)] if self.finder.automaton.needs_filter else hits
+        ends = births[:, START] + window
+        is_closed = ends < (now[births[:, SLOT]] if isinstance(now, np.ndarray) else now)
+        if is_closed.any():
+            past = Past(engine, events, good)
+            visits, completed = past.visits(is_closed)
+            keys = self.stamps.preparer.keys.texts() if self.stamps.preparer.key_columns else []
+            texts = engine.columns.texts.values
+            self._done.append(Hindsight(births[is_closed], visits, past.points(), completed, texts, keys))
+        if isinstance(now, int) and now == END:
+            return
+        floors = self._oldest(now)
+        engine.let_go(floors)
+        live = events[:, 2] >= (floors[events[:, 0]] if self._is_count else floors[0])
+        self._events = [events[live]]
+        hits[:, 0] = engine.number_now(hits[:, 0])
+        self._hits = [hits[hits[:, 0] >= 0]]
+        self._found = [found[np.isin(found, events[live, 1])]]
+        self._seen = int(live.sum())
+        self._held = max(engine.used, self._seen)
+
+    def _oldest(self, now: Ints | int) -> Ints:
+        """The earliest start of a run that may still go on; per slot or for all."""
+        if isinstance(now, int):
+            return np.array([now - self.engine.window])
+        floors = np.zeros(self.engine.slots, np.int64)
+        known = min(self.engine.slots, now.size)
+        floors[:known] = now[:known] - self.engine.window
+        return floors
+
+    def _table(self, found: Found, known: Ints) -> pa.Table:  # noqa: ARG002
+        return pa.table({})
+
+
+class Past:
+    """The links of an engine with the events and hits that belong to them.
+
+    Parameters
+    ----------
+    engine : Traced
+    events : numpy.ndarray of int64, shape (events, 4)
+        Slot, row, tick and class.
+    hits : numpy.ndarray of int64, shape (hits, 3)
+        Link, row and slot.
+    """
+
+    def __init__(self, engine: Traced, events: Ints, hits: Ints) -> None:
+        self.engine = engine
+        self.events = events[np.lexsort((events[:, 1], events[:, 0]))]
+        self._by_row = np.argsort(self.events[:, 1])
+        self._rows = self.events[self._by_row, 1]
+        is_point = np.zeros(len(events) + 1, np.bool_)
+        is_point[self._place(hits[:, 1])] = True
+        self.point_places = np.flatnonzero(is_point)
+        self.point_at = np.concatenate(([0], np.cumsum(is_point[:-1])))
+        self.is_hit = np.zeros(engine.used, np.bool_)
+        self.is_hit[hits[:, 0]] = True
+
+    def _place(self, rows: Ints) -> Ints:
+        """Where events of some rows stand."""
+        return self._by_row[np.searchsorted(self._rows, rows)]
+
+    def points(self) -> Ints:
+        """Row, tick and slot of the match points."""
+        return self.events[self.point_places][:, [1, 2, 0]]
+
+    def visits(self, is_closed: Bools) -> tuple[Ints, Ints]:
+        """The visits of some births, renumbered, and direct completions.
+
+        Complexity: O(links · log(events of a window)).
+        """
+        engine, window = self.engine, self.engine.window
+        links, used = engine.links, engine.used
+        births, tables = engine.births, engine.tables
+        ticks, slot = np.ascontiguousarray(self.events[:, 2]), np.ascontiguousarray(self.events[:, 0])
+        slot_end = np.searchsorted(slot, slot, side="right")
+        phases = np.zeros((used, kernel_trace.PHASE), np.int64)
+        phases[:, kernel_trace.AT] = self._place(engine.rows_of_links[:used])
+        phases[:, [kernel_trace.BIRTH, kernel_trace.CHILD]] = -1
+        phases[births[:, LINK], kernel_trace.BIRTH] = np.arange(len(births))
+        flat = phases.ravel()
+        in_place, leaves = _arcs(tables)
+        kernel_trace.mark_phases(
+            links, used, flat, ticks, slot_end, self.point_at, self.point_places, in_place, leaves, tables.strategy,
+            int(tables.shape[layout.NON_OVERLAP]), window,
+        )  # fmt: skip
+        floors = np.array([-(-part * (window + 1) // PARTS) for part in range(PARTS + 1)], np.int64)
+        solid = np.concatenate(([0], np.cumsum(np.diff(floors) > 0)))
+        count = np.zeros(2, np.int64)
+        ends = np.empty((int(self.is_hit.sum()), 2), np.int64)
+        kernel_trace.place_visits(
+            links, used, flat, ticks, self.point_at, self.is_hit, is_closed, floors, solid, window, ends.ravel(), count
+        )
+        tested, row = _tested(tables, self.events[:, 3])
+        out = np.empty((kernel_trace.VISIT, int(count[0])), np.int64)
+        kernel_trace.look_back(
+            links, used, flat, ticks, slot_end, self.point_at, self.is_hit, tested.ravel(),
+            row[births[:, POOL]] * tested.shape[1], floors, window, out.ravel(),
+        )  # fmt: skip
+        out[0] = (np.cumsum(is_closed) - 1)[out[0]]
+        return out, ends[: int(count[1])]
+
+
+def _arcs(tables: RunTables) -> tuple[Bools, Bools]:
+    """Per arc whether runs stay in their pool with it, and whether they cannot skip its events."""
+    automaton = tables.automaton
+    in_place, leaves = np.zeros((2, max(len(automaton.automaton.arcs), 1)), np.bool_)
+    steps = tables.tables[tables.shape[layout.STEPS] : tables.shape[layout.STATES]].reshape(-1, layout.STEP)
+    in_place[steps[steps[:, 11] != 0, 1]] = True
+    leaves[[step.arc for step in automaton.steps if step.inhibits]] = True
+    return in_place, leaves
+
+
+def _tested(tables: RunTables, cls: Ints) -> tuple[Ints, Ints]:
+    """How many of the first n events the runs of some pools are tested with, n = 0, 1, ...; and each pool's row."""
+    shape, words = tables.shape, tables.tables
+    first = words[shape[layout.CLASS_FIRST] : shape[layout.SOURCES]]
+    sources = words[shape[layout.SOURCES] : shape[layout.TARGETS_FIRST]].reshape(-1, layout.SOURCE_WORDS)
+    kind = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    goes_through = sources[:, 3] < 0  # the others are found by an index
+    is_tested = np.zeros((len(tables.pools), len(first) - 1), np.int64)
+    is_tested[sources[goes_through, 0], kind[goes_through]] = 1
+    distinct, row = np.unique(is_tested, axis=0, return_inverse=True)
+    tested = np.zeros((len(distinct), len(cls) + 1), np.int64)
+    np.cumsum(distinct[:, cls], axis=1, out=tested[:, 1:])
+    return tested, row.ravel()

@@ -1,0 +1,1 @@
+"""Which engine runs a query, and why."""

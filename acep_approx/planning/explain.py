@@ -1,0 +1,296 @@
+"""A plan in words: which engine, why, what it tests when, what it remembers and merges, what would be cheaper."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.conditions import Condition, negation_conditions
+from acep_approx.automaton.dominance import Better, preferences
+from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
+from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
+from acep_approx.automaton.words import end_tests, letter_text, letters_text, register_text, state_names, step_tests
+from acep_approx.kernels.runs.pools import COLUMNS
+from acep_approx.planning.cost import LINK_BYTES, CellsCost, RunsCost
+from acep_approx.planning.planner import Plan
+from acep_approx.query.printer import to_text
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Binary, QuerySyntax, Repeat, Strategy
+
+MOST_LINES = 12
+"""States or arcs of which the text says more; a drawing has them all."""
+STRATEGIES: dict[Strategy, str] = {
+    "skip_till_any_match": "any event may be passed over: a run that can take an event also goes on without it",
+    "skip_till_next_match": "a run passes over only events that it cannot take, in a repetition those that do not "
+    "go on with it",
+    "partition_contiguity": "a run ends at an event of its partition that it cannot take",
+    "strict_contiguity": "a run ends at an event of the stream that it cannot take",
+}
+
+
+def explain_text(plan: Plan) -> str:
+    """The plan in words.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Examples
+    --------
+    >>> from acep_approx.planning.planner import plan
+    >>> from acep_approx.query.parser import parse
+    >>> text = explain_text(plan(parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5")))
+    >>> [line for line in text.splitlines() if "->" in line]
+    ['tests    of a run, a -> b: a.x < b.x']
+    """
+    cost = plan.cost
+    parts = _cells(cost) if isinstance(cost, CellsCost) else _runs(plan, cost)
+    reasons = [f"because {reason}" for reason in _reasons(plan)]
+    sections = [("engine", [f"{plan.engine} (exact)", *reasons]), *parts]
+    lines = [line for label, texts in sections for line in _section(label, texts)]
+    return "\n".join([to_text(plan.query), "", *lines, *(f"advice   {note}" for note in advice(plan))])
+
+
+def advice(plan: Plan) -> list[str]:
+    """What would make the query cheaper, or what to look out for."""
+    notes = list(_cells_advice(plan, plan.cost) if isinstance(plan.cost, CellsCost) else _runs_advice(plan))
+    if plan.automaton.errors >= 2:
+        notes.insert(0, f"ERRORS {plan.automaton.errors} multiplies the matches: look at points first, or lower k")
+    return notes
+
+
+def _section(label: str, texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        yield f"{label:<8} {text}"
+        label = ""
+
+
+def _reasons(plan: Plan) -> list[str]:
+    """Why this engine."""
+    if plan.engine == "runs":
+        return [f"the cells cannot answer {why}" for why in plan.why_runs] or ["it was asked for"]
+    keyed = ", ".join(f"[{e.name}]" for e in plan.query.equivalences)
+    return [
+        "every predicate is about one event alone, so a run is just (state, errors, start)",
+        "skip_till_any_match: of two runs in one state with as many errors, the later start does all the other can",
+        f"the equivalence {keyed} splits the stream: each key has cells of its own"
+        if keyed
+        else "no equivalence: one set of cells for the whole stream",
+    ]
+
+
+# --- cells ------------------------------------------------------------------------------------------------------
+
+
+def _cells(cost: CellsCost) -> list[tuple[str, list[str]]]:
+    listing = (
+        f"{cost.determinised} determinised states to list matches (more where one event satisfies several letters)"
+        if cost.determinised is not None
+        else "determinised states to list matches are made while it runs"
+    )
+    return [
+        ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", listing]),
+        ("work", [f"{cost.work}, however many partial matches"]),
+        ("memory", [f"{cost.memory} to detect; to list also 16 bytes per arc and event in the window"]),
+    ]
+
+
+def _cells_advice(plan: Plan, cost: CellsCost) -> Iterator[str]:
+    if cost.determinised is None:
+        yield "listing matches makes states while it runs; points and bundles never do"
+    elif cost.determinised > 200:
+        yield f"listing needs {cost.determinised} determinised states: fewer optional or repeated parts help"
+    if not plan.query.equivalences:
+        yield "if all events of a match share an attribute, say so with [attribute]: fewer matches"
+
+
+# --- runs -------------------------------------------------------------------------------------------------------
+
+
+def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
+    registers = plan.registers
+    assert registers is not None, "the runs engine has them"
+    shortest, widest = 8 * COLUMNS, cost.bytes_per_run
+    per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
+    return [
+        ("strategy", [f"{plan.query.strategy}: {STRATEGIES[plan.query.strategy]}"]),
+        ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *_few(_remembered(registers))]),
+        ("tests", _tests(registers)),
+        ("merging", _few(_merged(registers))),
+        ("work", [cost.work, *_growth(registers)]),
+        (
+            "memory",
+            [
+                f"bounded by the window: {per_run} per run; to list also {LINK_BYTES} bytes per event that a run binds",
+                *(["each different text in a condition is kept once"] if any(registers.live) else []),
+            ],
+        ),
+    ]
+
+
+def _few(lines: Iterable[str]) -> list[str]:
+    """The first lines, and how many there are more."""
+    every = list(dict.fromkeys(lines))
+    more = len(every) - MOST_LINES
+    return [*every[:MOST_LINES], f"... and {more} more"] if more > 0 else every
+
+
+def _remembered(registers: RegisterAutomaton) -> Iterator[str]:
+    """Per state what its runs carry."""
+    for number, (name, live) in enumerate(zip(state_names(registers), registers.live, strict=True)):
+        if number != START:
+            texts = [register_text(register) for register in live]
+            yield f"{name}: remembers {', '.join(texts) if texts else 'nothing of its events'}"
+
+
+def _tests(registers: RegisterAutomaton) -> list[str]:
+    """Which conditions are tested when."""
+    per_event = [f"of an event: {letter_text(letter)}" for letter in registers.automaton.letters if letter.conditions]
+    per_run = [f"of a run, {text}" for text in _on_arcs(registers)]
+    return [*_few(per_event), *_few(per_run), *(f"of a complete match: {text}" for text in _complete(registers))]
+
+
+def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:
+    """What runs are tested with, and where."""
+    names = state_names(registers)
+    for step in registers.steps:
+        tests = list(step_tests(registers, step))
+        if step.guard:
+            tests.append(f"no {letters_text(registers.automaton, step.guard)} since")
+        if tests:
+            yield f"{names[step.source]} -> {names[step.target]}: {' and '.join(tests)}"
+    for number, name in enumerate(names):
+        if ends := end_tests(registers, number):
+            yield f"which ends at {name}: {' and '.join(ends)}"
+
+
+def _complete(registers: RegisterAutomaton) -> Iterator[str]:
+    """What only complete matches are tested with, and why."""
+    for condition in registers.filters:
+        yield f"{to_text(condition.expression)}, because {_why_late(condition)}"
+    inner = registers.automaton
+    at_start = frozenset(j for arc in inner.arcs if arc.source == START for j in arc.guard)
+    at_end = frozenset(j for final in inner.finals for j in final.guard)
+    if at_start:
+        yield f"no {letters_text(inner, at_start)} before the first event, because the last event tells how far back"
+    if at_end:
+        yield f"no {letters_text(inner, at_end)} after the last event, so it waits until its window has closed"
+    negations = negation_conditions(registers.query)
+    for j in sorted((registers.late_guards & inner.guards) - at_start - at_end):
+        conditions = negations[str(inner.letters[j].negated)]
+        tests = " and ".join(to_text(condition.expression) for condition in conditions)
+        yield f"no {letter_text(inner.letters[j])} with {tests}, because only then all its events are known"
+
+
+def _why_late(condition: Condition) -> str:
+    each = sorted(f"{name}[]" for name in condition.each)
+    if len(each) > 1:
+        return f"it compares all pairs of events of {' and '.join(each)}"
+    return f"it is about every event of {each[0]}, and no one value sums them up" if each else "it needs them whole"
+
+
+# --- merging ----------------------------------------------------------------------------------------------------
+
+
+def _merged(registers: RegisterAutomaton) -> list[str]:
+    """Which merging applies to which states, states of one text together."""
+    states: dict[str, list[str]] = {}
+    names, wishes = state_names(registers), preferences(registers)
+    into: dict[int, list[Step]] = defaultdict(list)
+    after: dict[int, list[Step]] = defaultdict(list)
+    for step in registers.steps:
+        into[step.target].append(step)
+        after[step.source].append(step)
+    for number, name in enumerate(names):
+        if number != START:
+            how = _merging(registers, number, into[number], after[number], wishes[number])
+            states.setdefault("; ".join(how), []).append(name)
+    return [f"{', '.join(some)}: {text}" for text, some in states.items()]
+
+
+def _merging(
+    registers: RegisterAutomaton, state: int, into: list[Step], after: list[Step], wishes: tuple[Better, ...]
+) -> Iterator[str]:
+    """Which mergings apply to the runs of a state, by the steps that lead there and on, or why none does."""
+    live = registers.live[state]
+    if not after:
+        yield "nothing comes after, no run stays"
+        return
+    values = _named(register for register in live if register != ROW)
+    carried = any(needed_before(register, step.binding) for register in live for step in into)
+    one = f"one for all equal ({values})" if carried else "one"
+    if registers.query.strategy != "skip_till_any_match":
+        yield f"equal: of the runs that one event brings {one} stays; those of other events stay apart"
+        return
+    if ROW in live:
+        yield f"equal: of the runs that one event brings {one} stays; a negation asks when each came"
+    else:
+        yield f"equal, across events: one run stays{f' for all equal ({values})' if values else ''}"
+        if keys := _keys(live, after):
+            yield f"chain: an event meets only the runs whose {_named(keys)} it equals"
+            return
+    wanted = zip(live, wishes, strict=True)
+    better = [f"{better} {register_text(register)}" for register, better in wanted if better != "equal"]
+    if better and not registers.needs_filter:
+        yield f"pareto, for points: {', '.join(better).replace('high row', 'late row')} is better, worse runs go"
+
+
+def _named(registers: Iterable[Register]) -> str:
+    return ", ".join(register_text(register) for register in registers)
+
+
+def _keys(live: Sequence[Register], steps: list[Step]) -> list[Register]:
+    """Registers that an event must equal to go on, on all arcs out of a state that ask for any."""
+    asked = [{register for check in step.checks for register in _equalled(check)} for step in steps]
+    some = [found for found in asked if found]
+    return [register for register in live if some and all(register in found for found in some)]
+
+
+def _equalled(check: Resolved) -> Iterator[Register]:
+    """The register that a condition compares for equality with a value of the event."""
+    match check:
+        case Binary(op="=", left=Held(register=register, updated=False), right=Own()):
+            yield register
+        case Binary(op="=", left=Own(), right=Held(register=register, updated=False)):
+            yield register
+
+
+# --- work and advice --------------------------------------------------------------------------------------------
+
+
+def _growth(registers: RegisterAutomaton) -> Iterator[str]:
+    """How many runs there can be."""
+    if registers.query.strategy in ("partition_contiguity", "strict_contiguity"):
+        yield "runs: those of the last event only"
+    elif registers.query.strategy == "skip_till_next_match":
+        yield "runs: of each event in the window the one it began, more where an arc can be left in several ways"
+    elif not any(registers.live):
+        yield "runs: one per state and number of errors, because no condition looks back"
+    else:
+        yield "runs: before merging one for each choice of events in the window; what merging leaves, acep run tells"
+
+
+def _runs_advice(plan: Plan) -> Iterator[str]:
+    registers, query = plan.registers, plan.query
+    assert registers is not None, "the runs engine has them"
+    if not plan.why_runs:
+        yield "the cells can run this query, and faster: leave the choice of the engine open"
+    if not query.equivalences:
+        yield "if all events of a match share an attribute, say so with [attribute]: a run meets only events of its own"
+    for condition in registers.filters:
+        text = to_text(condition.expression)
+        yield f"{text} excludes no run on its way: compare with max(..), min(..), the first, the last or the one before"
+    if registers.has_late_ends:
+        yield "a negation at the end makes each match wait for one window; put it between two events if you can"
+    elif registers.needs_filter:
+        yield "points take as long as matches, because complete matches are tested"
+    if query.strategy == "skip_till_any_match" and _repeats(query) and not query.non_overlap:
+        yield (
+            "a repetition over W events has up to 2^W matches: look at points, "
+            "or use NON OVERLAP or skip_till_next_match"
+        )
+
+
+def _repeats(query: QuerySyntax) -> bool:
+    return any(isinstance(part, Repeat) and part.most is None for part in walk(query.pattern))

@@ -1,0 +1,215 @@
+"""Which engine runs a query, and why; ``explain`` puts it into words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from acep_approx.automaton.automaton import START, Automaton, Letter
+from acep_approx.automaton.compile import compile_automaton
+from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
+from acep_approx.engines.cells.cells import MAX_ERRORS
+from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError, expect
+from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
+from acep_approx.query.checks import check
+from acep_approx.query.predicates import is_static
+from acep_approx.query.printer import to_text
+from acep_approx.query.shape import atoms, walk
+from acep_approx.query.syntax import Absent, Pattern, QuerySyntax, Span, Window
+
+MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+LARGEST_WINDOW = 2**60
+RESERVED = ("errors", "start", "end", "missing", "row")
+"""Columns that every table of matches or points has."""
+
+
+EngineKind = Literal["cells", "runs"]
+MERGING = ("equal", "pareto", "chain")
+"""Lossless mergings of the runs engine; see ``docs/runs.md``."""
+
+
+def merging(names: str) -> frozenset[str]:
+    """The mergings that a text asks for.
+
+    Examples
+    --------
+    >>> sorted(merging("equal,chain")), sorted(merging("none"))
+    (['chain', 'equal'], [])
+    """
+    expect("merge", names, str, "names such as 'equal,pareto', or 'none'")
+    found = frozenset(name.strip() for name in names.split(",")) - {"none", ""}
+    if not found <= set(MERGING):
+        raise UsageError(
+            f"there is no merging {min(found - set(MERGING))!r}",
+            code="ACEP-U006",
+            hint="choose from " + ", ".join(MERGING) + ", or none",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query ready to run: its tree, its automaton, and the engine chosen for it.
+
+    ``registers`` is the automaton with its conditions, for the runs engine; ``why_runs`` what the cells cannot do.
+    """
+
+    query: QuerySyntax
+    automaton: Automaton
+    engine: EngineKind = "cells"
+    registers: RegisterAutomaton | None = field(default=None, compare=False)
+    why_runs: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> tuple[Letter, ...]:
+        """What is asked of one event alone."""
+        return self.automaton.letters if self.registers is None else tuple(self.registers.letters)
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that change whenever what is run does."""
+        automaton = self.automaton.fingerprint()
+        if self.registers is None:
+            return automaton
+        meaning = repr((automaton, to_text(replace(self.query, window=Window(0, "ticks"), outputs=()))))
+        return hashlib.sha256(meaning.encode()).hexdigest()[:16]
+
+    @property
+    def is_count_window(self) -> bool:
+        """Whether the window counts events instead of time."""
+        return self.query.window.unit == "events"
+
+    def window_ticks(self, tick_unit: str | None) -> int:
+        """The window in ticks (or events).
+
+        Parameters
+        ----------
+        tick_unit : str or None
+            ``"us"`` where ticks are microseconds, None where they are plain integers.
+        """
+        return window_ticks(self.query, tick_unit)
+
+    @cached_property
+    def cost(self) -> CellsCost | RunsCost:
+        """What running takes, by the sizes of the tables."""
+        return cells_cost(self.automaton) if self.registers is None else runs_cost(self.registers)
+
+
+def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
+    """Check a query and choose its engine.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+    engine : {"auto", "cells", "runs"}, default "auto"
+        ``auto`` takes the cells where they can answer exactly.
+
+    Raises
+    ------
+    QueryError
+        For mistakes (``query.checks``), and as ``UnsupportedError`` where the engine asked for cannot run the query.
+    """
+    if engine not in ("auto", "cells", "runs"):
+        raise UsageError(f"there is no engine {engine!r}", code="ACEP-U005", hint="choose auto, cells or runs")
+    check(query)
+    _refuse_reserved(query)
+    automaton = compile_automaton(query)
+    reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
+    if engine == "cells":
+        _refuse(query, reasons)
+    if engine == "runs" or reasons:
+        registers = compile_registers(query, automaton)
+        return Plan(query, automaton, "runs", registers, tuple(reason for reason, _ in reasons))
+    return Plan(query, automaton)
+
+
+def _refuse_reserved(query: QuerySyntax) -> None:
+    """Names that results have for columns of their own."""
+    names = [(atom.variable, atom.span) for atom in atoms(query.pattern)] if not query.is_regex else []
+    for name, span in [*names, *((output.name, output.span) for output in query.outputs)]:
+        if name in RESERVED:
+            raise QueryError(
+                f"the name {name!r} is taken: results have a column {name!r} of their own",
+                code="ACEP-Q901",
+                hint="choose another name; taken are " + ", ".join(RESERVED),
+                text=query.text,
+                start=span[0],
+                end=span[1],
+            )
+
+
+def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
+    """Say what the cells engine cannot do."""
+    if missing:
+        what, span = missing[0]
+        others = "".join(f"; also {other}" for other, _ in missing[1:4])
+        raise UnsupportedError(
+            f"the cells engine cannot answer {what}{others}",
+            code="ACEP-Q900",
+            hint="leave the choice of the engine open, or ask for the runs engine",
+            text=query.text,
+            start=span[0],
+            end=span[1],
+        )
+
+
+def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
+    """What the cells engine cannot do, each with its place in the text."""
+    if query.strategy != "skip_till_any_match":
+        yield f"{query.strategy}", NO_PLACE
+    for predicate in query.predicates:
+        if not is_static(predicate):
+            yield f"the condition {to_text(predicate)}, which one event alone does not decide", predicate.span
+    if query.non_overlap:
+        yield "NON OVERLAP", NO_PLACE
+    if query.errors > MAX_ERRORS:
+        yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
+
+
+NO_PLACE: Span = (0, 0)
+
+
+def _edge_negations(automaton: Automaton, pattern: Pattern) -> Iterator[tuple[str, Span]]:
+    """Negations before the first or after the last event: only the ends of the window can answer them."""
+    place = next((part.span for part in walk(pattern) if isinstance(part, Absent)), NO_PLACE)
+    if any(arc.guard for arc in automaton.arcs if arc.source == START):
+        yield "a negation before the first event", place
+    if any(final.guard for final in automaton.finals):
+        yield "a negation after the last event", place
+
+
+def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
+    """The window of ``query`` in ticks of the data; see ``Plan.window_ticks``."""
+    window: Window = query.window
+    where = {"text": query.text, "start": window.span[0], "end": window.span[1]}
+    if window.unit == "events":
+        size = int(window.amount)
+    elif window.unit == "ticks":
+        if tick_unit is not None:
+            raise QueryError(
+                f"WITHIN {window.amount} has no unit, but the time column holds real times",
+                code="ACEP-Q907",
+                hint=f"write a unit, e.g. WITHIN {window.amount} s, or WITHIN {window.amount} events",
+                **where,  # type: ignore[arg-type]
+            )
+        size = int(window.amount)
+    else:
+        if tick_unit is None:
+            raise QueryError(
+                f"WITHIN {window.amount} {window.unit} asks for real time, but the time column holds plain integers",
+                code="ACEP-Q908",
+                hint="say what they count (unit='s', on the command line --unit s), or write WITHIN without a unit",
+                **where,  # type: ignore[arg-type]
+            )
+        size = round(window.amount * MICROSECONDS[window.unit])
+    if size > LARGEST_WINDOW:
+        raise LimitError(
+            "the window is longer than time itself can be counted",
+            code="ACEP-Q909",
+            given=size,
+            limit=LARGEST_WINDOW,
+            **where,  # type: ignore[arg-type]
+        )
+    return size

@@ -1,0 +1,1 @@
+"""What a user holds: matches, matches within a budget, tuning."""

@@ -1,0 +1,333 @@
+"""The matches of a query in some events: found when asked for, as columns, one by one, or only counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from numbers import Integral
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import UsageError, expect
+from acep_approx.events.source import Source
+from acep_approx.events.stream import read_events
+from acep_approx.results.bundles import bundles
+from acep_approx.matching.tracing.compressed import Compressed
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
+from acep_approx.planning.planner import Plan
+from acep_approx.matching.renumber import renumbered, row_columns
+from acep_approx.matching.tracing.compressing import compressed_plan
+from acep_approx.matching.unseen import warn_of_unseen_types
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIRST_MATCHES = 10
+"""Matches that a notebook shows beside the picture."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """One match.
+
+    Attributes
+    ----------
+    errors : int
+        Least weight of the missing events.
+    start, end : datetime or int
+        Time of the first and the last bound event.
+    key : dict
+        Values of the equivalence attributes.
+    missing : tuple of str
+        Variables without event that the pattern wanted; empty for bare regular expressions.
+    values : dict
+        Per variable the row number of its event (None where nothing is bound, a list where it repeats), or what
+        ``bind`` or RETURN asks for; for a bare regular expression ``events``, all row numbers.
+    """
+
+    errors: int
+    start: Any
+    end: Any
+    key: dict[str, Any]
+    missing: tuple[str, ...]
+    values: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+class Matches:
+    """All matches of one query in one input; nothing is computed before it is asked for.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+    options : dict
+        Which columns are time, key and type, and the unit: as for ``Matcher``.
+    sort : bool
+        Sort the input by time first (needs memory for all of it).
+    limit : int, optional
+        List at most so many matches.
+    on_progress : callable, optional
+        Called after each batch with the number of events done so far.
+
+    Notes
+    -----
+    Each method reads the input anew. Where it can be read only once (a generator, a reader, standard input), the second
+    call raises ``UsageError``. The first that comes to the end of the input warns (``UnseenTypeWarning``) of types that
+    the query names and no event had.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        options: dict[str, Any],
+        *,
+        sort: bool = False,
+        limit: int | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        expect("limit", limit, (Integral, NoneType), "a whole number")
+        expect("on_progress", on_progress, (Callable, NoneType), "a function of the number of events done")  # type: ignore[arg-type]
+        if limit is not None and limit < 0:
+            raise UsageError(f"limit is {limit}", code="ACEP-U002", hint="it cannot be negative")
+        source.late.check(sort=sort)
+        self.plan = plan
+        self.source = source
+        self.limit = limit
+        self.is_cut = False
+        self.progress = Progress()
+        self._options = options
+        self._sort = sort
+        self._on_progress = on_progress
+        self._has_warned = False
+
+    def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
+        """Run a fresh matcher over the input; the first table is empty and shows the columns."""
+        matcher, pipeline = self.source.settle(partial(self._bound, kind))
+        if pipeline is not None:
+            yield from self._through(matcher, pipeline)
+
+    def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Matcher, Pipeline | None]:
+        """A fresh matcher with its pipeline; without columns there are no events, and there is none."""
+        matcher = self._matcher(self.plan, kind)
+        return matcher, matcher.bind(schema) if len(schema) else None
+
+    def _matcher(self, plan: Plan, kind: OutputKind) -> Matcher:
+        """A fresh matcher for one pass over the events."""
+        return Matcher(plan, output=kind, **self._options)
+
+    def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+        late, columns = self.source.late, () if matcher.bind_by else row_columns(self.plan, matcher.output)
+        for table in self._found(matcher, pipeline):
+            # of compressed output the links must change their numbers with the hits
+            is_changed = late.count and table.num_rows and matcher.output != "compressed"
+            yield renumbered(table, columns, late.original) if is_changed else table
+
+    def _found(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+        """The results, with rows numbered as if there were no late events."""
+        self.progress = matcher.progress
+        yield pipeline.nothing()
+        for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
+            yield from matcher.run(batch)
+            if self._on_progress:
+                self._on_progress(matcher.progress.events + self.source.late.count)
+        yield from pipeline.finish()
+        if matcher.progress.events and not self._has_warned:
+            self._has_warned = True
+            warn_of_unseen_types(self.plan.query, matcher.types_seen)
+
+    @property
+    def work(self) -> Progress:
+        """What the last run over the events saw and did."""
+        return self.progress
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The matches as a stream of tables, each of bounded size; see ``to_arrow`` for the columns."""
+        self.is_cut = False
+        left = self.limit
+        for table in self._run("matches"):
+            if left is None:
+                yield table
+                continue
+            self.is_cut = table.num_rows > left
+            yield table.slice(0, left)
+            left -= min(left, table.num_rows)
+            if self.is_cut:
+                return
+
+    def to_arrow(self) -> pa.Table:
+        """All matches as one table, in the order of docs/language.md: as they are known, fewer errors, later start.
+
+        Returns
+        -------
+        pyarrow.Table
+            Equivalence attributes; ``errors`` (int64); ``start``, ``end`` (timestamp or int64); ``missing`` (list of
+            string); then per variable the row number of its event: int64, null where none is bound, a list where the
+            variable repeats; with ``bind`` values of the event. With RETURN its columns instead. A bare regular
+            expression has one column ``events``.
+
+        Complexity: linear in the number of events and in the size of the output.
+        """
+        return _joined(self.tables())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``to_arrow`` as a pandas DataFrame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def __iter__(self) -> Iterator[Match]:
+        keys = [e.name for e in self.plan.query.equivalences]
+        for table in self.tables():
+            names = [n for n in table.column_names if n not in ("errors", "start", "end", "missing")]
+            columns = self._key_columns(table, keys)
+            for row in table.to_pylist():
+                key = {name: row[column] for name, column in columns.items()}
+                values = {n: row[n] for n in names if n not in columns.values()}
+                missing = tuple(row.get("missing") or ())
+                yield Match(row["errors"], row["start"], row["end"], key, missing, values)
+
+    @staticmethod
+    def _key_columns(table: pa.Table, keys: list[str]) -> dict[str, str]:
+        """Attribute of each equivalence -> its column, which comes first in every table."""
+        return dict(zip(keys, table.column_names, strict=False))
+
+    def __len__(self) -> int:
+        """Number of matches (at most ``limit``), counted without listing them.
+
+        Raises
+        ------
+        TypeError
+            The events can be read only once. (``list`` asks for the length before it iterates, and takes a TypeError
+            for "unknown"; anything else would use the events up.)
+        OverflowError
+            More than Python allows as a length (2**63 - 1); ``count_by_errors`` has no such limit.
+        """
+        if not self.source.reusable:
+            raise TypeError("these events can be read only once; count_by_errors() counts their matches")
+        total = sum(self.count_by_errors().values())
+        return total if self.limit is None else min(total, self.limit)
+
+    def count_by_errors(self) -> dict[int, int]:
+        """Number of matches by number of errors, counted without listing them; ``limit`` plays no role.
+
+        The count of one match point stops growing at 2**61; the sums are exact.
+        """
+        counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
+        for table in self._run("counts"):
+            errors, matches = table.column("errors").to_numpy(), table.column("matches").to_numpy()
+            for err in counts:
+                mine = matches[errors == err]
+                high, low = int((mine >> 32).sum()), int((mine & 0xFFFFFFFF).sum())  # their sum may not fit 64 bits
+                counts[err] += (high << 32) + low
+        return counts
+
+    def counts(self) -> pa.Table:
+        """Per match point and number of errors how many matches it completes: errors, end, row, matches."""
+        return _joined(self._run("counts"))
+
+    def points(self) -> pa.Table:
+        """The match points: events that complete a match.
+
+        Returns
+        -------
+        pyarrow.Table
+            Equivalence attributes, ``errors`` (the least), ``start`` (the latest, at that number of errors; in a count
+            window ``span`` in events instead), ``end``, ``row``.
+
+        Complexity: O(1) per event for a fixed query, however many matches there are.
+        """
+        return _joined(self._run("points"))
+
+    def point_tables(self) -> Iterator[pa.Table]:
+        """``points`` as a stream of tables."""
+        return self._run("points")
+
+    def partial(self) -> pa.Table:
+        """Partial matches that timed out: the events that began a run of the pattern, and with which no match began.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per such event, with the furthest partial match (most events, then fewest errors, then latest last
+            event): equivalence attributes; ``errors`` so far; ``start``, ``end`` (its last event so far); ``bound``,
+            the number of its events; ``awaited``, the variables that could have come next, those that need no error
+            first; ``why``; then the variables as in ``to_arrow``. ``why`` is "window closed", "stream ended", "broken"
+            (a neighbour came that did not fit; contiguity only) or "refused" (all came, but a condition on the whole
+            match or a negation failed). In the order in which windows close.
+
+        Notes
+        -----
+        NON OVERLAP plays no role, and no runs are merged: it costs what all partial matches cost.
+        """
+        return _joined(self._run("partial"))
+
+    def partial_tables(self) -> Iterator[pa.Table]:
+        """``partial`` as a stream of tables."""
+        return self._run("partial")
+
+    def compressed(self) -> Compressed:
+        """All matches as the structure that they share, to spell out some of them later.
+
+        Returns
+        -------
+        Compressed
+            Found by the runs engine, whatever the plan says. ``limit`` plays no role.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U007``: NON OVERLAP, or conditions that only complete matches can be tested with.
+
+        Complexity: memory for what the matches share; never for the matches themselves.
+        """
+        matcher = self._matcher(compressed_plan(self.plan), "compressed")
+        if not len(self.source.schema):
+            return Compressed(pa.table({}), pa.table({}), None)
+        pipeline = matcher.bind(self.source.schema)
+        found = pipeline.compressed(_joined(self._through(matcher, pipeline)))
+        return found.renumbered(self.source.late.original) if self.source.late.count else found
+
+    def bundles(self) -> pa.Table:
+        """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``matching.bundles``."""
+        points = self.points()
+        if not points.num_columns:
+            return points  # no columns, no events
+        if self._options.get("bind") is not None:  # bundles are chained by rows, whatever stands for them
+            last = points.num_columns - 1
+            points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
+        pipeline = Matcher(self.plan, output="points", **self._options).bind(self.source.schema)
+        return bundles(points, pipeline.preparer.key_columns, pipeline.window)
+
+    def __repr__(self) -> str:
+        size = "" if self.source.rows is None else f" in {self.source.rows:,} events"
+        return f"<Matches of {self.plan.query.text.strip()!r}{size}; nothing is computed yet>"
+
+    def _repr_html_(self) -> str:
+        from acep_approx.timeline.picture import notebook_view
+
+        text = f"<pre>{escape(repr(self))}</pre>"
+        if not self.source.reusable:
+            return f"{text}<p>Its events can be read only once, so they are not read to draw it.</p>"
+        first = next((table for table in self.tables() if table.num_rows), None)
+        return text if first is None else notebook_view(self.points(), first.slice(0, FIRST_MATCHES))
+
+
+def _joined(tables: Iterator[pa.Table]) -> pa.Table:
+    parts = list(tables)
+    filled = [part for part in parts if part.num_rows] or parts[:1]
+    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
+
+
+def errors_of(points: pa.Table) -> dict[int, int]:
+    """Number of match points by least number of errors."""
+    counted = pc.value_counts(points.column("errors").combine_chunks())
+    return {item["values"]: item["counts"] for item in counted.to_pylist()}

@@ -1,0 +1,145 @@
+"""Why was a run shed at some moment? The runs that were shed around it, with the terms of their scores, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.budget.ledger import Step
+from acep_approx.engines.runs.shedding import REASONS
+
+if TYPE_CHECKING:
+    from acep_approx.results.budgeted import BudgetedMatches
+
+SENTENCES = {
+    REASONS[0]: "when it was born its score was below the price, the least that the budget had room for",
+    REASONS[1]: "its score fell below the price, the least that the budget had room for",
+    REASONS[2]: "the budget for this event was used up, and it was among those that were worth least",
+    REASONS[3]: "there were as many runs as the budget allows, and it was among those that were worth least",
+    REASONS[4]: "a run that had just been made reaches nearly all that it could, and stands for it",
+}
+"""Why a run was shed, by its reason."""
+
+
+def nearest(
+    shed: pa.Table, at: int, *, by: str = "at", key: str | None = None, state: str | None = None, limit: int = 5
+) -> list[dict[str, Any]]:
+    """The runs that were shed around a moment, the nearest first, then in order of the stream.
+
+    Parameters
+    ----------
+    shed : pyarrow.Table
+        See ``shed_runs.shed_table``.
+    at : int
+        A tick, or a row number.
+    by : {"at", "row"}
+        Which of the two.
+    key, state : str, optional
+        Only those of this key, and of states of this name.
+    limit : int, default 5
+
+    Returns
+    -------
+    list of dict
+        Rows of the table.
+
+    Complexity: O(n log n) for n rows.
+    """
+    if not shed.num_rows:
+        return []
+    is_asked = np.ones(shed.num_rows, np.bool_)
+    for name, wanted in (("key", key), ("state", state)):
+        if wanted is not None:
+            mine = shed.column(name).to_numpy(zero_copy_only=False) if name in shed.column_names else np.array([None])
+            is_asked &= mine == wanted
+    rows = np.flatnonzero(is_asked)
+    away = np.abs(_numbers(shed.column(by))[rows] - at)
+    found: list[dict[str, Any]] = shed.take(pa.array(rows[np.argsort(away, kind="stable")[:limit]])).to_pylist()
+    return found
+
+
+def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    is_time = pa.types.is_timestamp(column.type)
+    return np.asarray((column.cast(pa.int64()) if is_time else column).to_numpy())
+
+
+def in_words(run: dict[str, Any], matches: BudgetedMatches) -> list[tuple[str, str]]:
+    """What a run was that was shed, and why it was: names and texts.
+
+    Parameters
+    ----------
+    run : dict
+        A row of ``matches.shed()``.
+    matches : BudgetedMatches
+        The run that shed it.
+
+    Returns
+    -------
+    list of (str, str)
+        Its match vector; the terms of its score (a run that was shed for the bound alone has none); why.
+    """
+    return [*_vector(run, matches), *_score(run), ("why", SENTENCES[run["reason"]]), *_kept(run, matches)]
+
+
+def _vector(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
+    """State, errors, and what the history knows it by."""
+    window = matches.window
+    start, last, at = (_tick(run[name]) for name in ("start", "last", "at"))
+    is_time = not isinstance(run["at"], int)
+    left = start + window - at
+    share = f"{max(left, 0) / window:.0%}" if window else "0%"
+    yield "state", f"{run['state']}, {run['errors']} error{'' if run['errors'] == 1 else 's'}"
+    yield "window", f"{_span(left, is_time=is_time)} left ({share})"
+    yield "last event", f"{_span(at - last, is_time=is_time)} before"
+    if run["remembers"]:
+        yield "remembers", run["remembers"]
+    known = matches.load.history
+    if known is not None and run["vertex"] >= 0:
+        scheme = known.graph_.scheme
+        step = Step.of(scheme.describe(run["vertex"]), scheme.window)
+        yield "known as", f"match vector {run['vertex']}: {step.details}"
+
+
+def _score(run: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The terms."""
+    if run["score"] is None:
+        return
+    yield "gain", f"{run['gain']:.4g} match points that it may still lead to"
+    yield "covered", f"{run['covered']:.4g} of them a run that is kept reaches as well"
+    yield "cost", f"{run['cost']:.4g} run-steps to come"
+    yield "coin", f"{run['coin']:.4g}, which breaks ties"
+    terms = f"({run['gain']:.4g} - {run['covered']:.4g}) / {run['cost']:.4g} * {run['coin']:.4g}"
+    yield "score", f"{terms} = {run['score']:.4g}"
+    yield "price", f"{run['price']:.4g}"
+
+
+def _kept(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
+    """What runs of this state were kept at this price, as far as the past tells."""
+    known, shedder = matches.load.history, matches.shedder
+    if run["price"] is None or known is None or shedder is None or shedder.worth is None or run["vertex"] < 0:
+        return
+    scheme, visits = known.graph_.scheme, known.graph_.counts.visits
+    place = int(scheme.place_of_group[run["vertex"] // scheme.cells])
+    mine = scheme.place_of_group[np.arange(scheme.vertices) // scheme.cells] == place
+    scores = np.where(mine, shedder.worth.gain / shedder.worth.cost, -1.0)
+    is_kept = (scores >= run["price"]) & (visits > 0)
+    share = visits[is_kept].sum() / max(visits[mine].sum(), 1)
+    said = f"of the past's runs of this state {share:.0%} scored that much"
+    if is_kept.any():
+        said += f", {scores[is_kept].min():.4g} to {scores[is_kept].max():.4g} (before what others cover)"
+    yield "kept", said
+
+
+def _tick(moment: Any) -> int:
+    if isinstance(moment, int):
+        return moment
+    return int(pa.scalar(moment, pa.timestamp("us", tz="UTC")).cast(pa.int64()).as_py())
+
+
+def _span(ticks: int, *, is_time: bool) -> str:
+    return str(timedelta(microseconds=ticks)) if is_time else f"{ticks:,}"

@@ -1,0 +1,287 @@
+"""What each choice of ERRORS, window and budget finds: learned on the first part of a past, measured on the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.budget.budget import Budget
+from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.shedding.shedder import Load
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.roles import Roles, infer_roles
+from acep_approx.events.source import Source, open_source
+from acep_approx.events.stream import read_events
+from acep_approx.events.time import tick_unit
+from acep_approx.events.reading.widening import one_table
+from acep_approx.matching.matcher import Matcher
+from acep_approx.query.printer import to_text
+
+if TYPE_CHECKING:
+    from acep_approx.api import Query
+    from acep_approx.planning.planner import Plan
+
+TRAINED = 0.7
+"""Share of the past, its beginning, that is learned from."""
+PREFIX = 0.1
+"""Share of the past, its beginning, on which a choice is tried first."""
+PIECE = 512
+"""Events after which it is looked whether the work, or the number of matches, is too much."""
+MOST_MATCHES = 10_000_000
+"""Matches in the last part beyond which a choice is too much."""
+
+Compile = Callable[[int | None, str | None], "Query"]
+"""Compiles the query for the runs engine with other ERRORS and another WITHIN; None: as they are."""
+Elsewhere = Callable[[Sequence["Query"], "PastTable", "HowTried"], Sequence["Trial"]]
+"""Tries all choices at once, each as ``tried`` does."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one choice of ERRORS and WITHIN finds, and what it costs.
+
+    Attributes
+    ----------
+    errors : int
+    within : str
+        As written in the query.
+    points, matches : int
+        In the last part of the past, found by the exact run; matches are 0 where only points were asked for.
+    steps : float
+        Run-steps per event of the exact run over the last part; of a skipped choice over what was looked at.
+    work, recalls : tuple of float
+        Per budget the share of the exact run's work done, and of its match points found.
+    skipped : str
+        Why it was not tried; empty if it was.
+    """
+
+    errors: int
+    within: str
+    points: int = 0
+    matches: int = 0
+    steps: float = 0.0
+    work: tuple[float, ...] = ()
+    recalls: tuple[float, ...] = ()
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """All choices that were tried.
+
+    Attributes
+    ----------
+    budgets : tuple of Budget
+        In the order given.
+    trials : tuple of Trial
+        Rising windows, for each rising errors.
+    trained, measured : int
+        Events that were learned from, and that recall was measured on.
+    """
+
+    budgets: tuple[Budget, ...]
+    trials: tuple[Trial, ...]
+    trained: int
+    measured: int
+
+
+@dataclass(frozen=True)
+class PastTable:
+    """A past in memory, in order, cut in two.
+
+    Attributes
+    ----------
+    first, last : pyarrow.Table
+        What is learned from, and what is measured on.
+    roles : Roles
+    """
+
+    first: pa.Table
+    last: pa.Table
+    roles: Roles
+
+    @classmethod
+    def read(cls, source: Source, *, sort: bool = False, **roles: str | None) -> PastTable:
+        """Read all events.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D060``: there are fewer than 10 events.
+        """
+        found = infer_roles(source.schema, **roles)
+        batches = [batch.data for batch in read_events(source, found, sort=sort)]
+        table = one_table(batches) if batches else pa.table({})
+        if table.num_rows < 10:
+            raise DataError(f"a past of {table.num_rows} events cannot be tuned on", code="ACEP-D060")
+        cut = round(TRAINED * table.num_rows)
+        return cls(table.slice(0, cut), table.slice(cut), found)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The roles as ``Query.match`` takes them."""
+        return {name: getattr(self.roles, name) for name in ("time", "key", "type", "unit")}
+
+
+def tune(
+    compiled: Compile,
+    past: PastTable,
+    *,
+    errors: Sequence[int | None] = (None,),
+    within: Sequence[str | None] = (None,),
+    budgets: Sequence[str | Budget] = ("5%", "10%", "20%", "50%"),
+    output: Literal["counts", "points"] = "counts",
+    most_steps: float = 20_000.0,
+    seed: int = 0,
+    on_progress: Callable[[str, float], None] | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> Tuning:
+    """Try all choices of errors and windows, with all budgets.
+
+    Parameters
+    ----------
+    compiled : callable
+        See ``Compile``.
+    past : PastTable
+        A history is learned from its first part; recall is measured on its last part, which nothing was learned from.
+    errors, within : sequence, optional
+        None: as in the query. Where the load of one is too much, larger ones are left out.
+    budgets : sequence of str
+    output : {"counts", "points"}, default "counts"
+        Whether matches are asked for, or match points alone, which takes less work.
+    most_steps : float, default 20,000
+        Run-steps per event beyond which a choice is too much, in any 512 events of the first tenth of the past.
+    seed : int, default 0
+    on_progress : callable, optional
+        Called with what is being done, and the share of all choices that are done.
+    elsewhere : callable, optional
+        Tries the choices, e.g. ``spark.tuning.on_spark``. Default: one after the other, here, without those of which
+        it is known that they are too much.
+
+    Returns
+    -------
+    Tuning
+        The same for the same arguments, wherever the choices were tried.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U043``: a budget of time, of which two runs may find different matches.
+
+    Complexity: per choice about five exact runs over the past, and one per budget over its last part.
+    """
+    parsed = tuple(map(Budget.parse, budgets))
+    for budget in parsed:
+        refuse_clock(budget)
+    unit = tick_unit(past.first.schema.field(past.roles.time).type, past.roles.unit)
+    grid = [[compiled(number, window) for number in errors] for window in within]  # all are right before work begins
+    for row in grid:
+        row.sort(key=lambda query: query.plan.automaton.errors)
+    grid.sort(key=lambda row: row[0].plan.window_ticks(unit))
+    how = HowTried(parsed, output, most_steps, seed)
+    queries = [query for row in grid for query in row]
+    if elsewhere and on_progress:
+        on_progress(f"{len(queries)} choices at once", 0.0)
+    ready = elsewhere(queries, past, how) if elsewhere else None
+    trials: list[Trial] = []
+    for place, query in enumerate(queries):
+        asked = _asked(query)
+        if on_progress and not elsewhere:
+            on_progress(f"ERRORS {asked.errors} WITHIN {asked.within}", place / len(queries))
+        above = trials[-len(errors) :][:1]
+        less = [*trials[-1:], *above] if place % len(errors) else above
+        trials.append(_skipped(asked, less) or (ready[place] if ready else tried(query, past, how)))
+    return Tuning(parsed, tuple(trials), past.first.num_rows, past.last.num_rows)
+
+
+def refuse_clock(budget: Budget) -> None:
+    """Refuse a budget with which two runs may differ (``ACEP-U043``)."""
+    if budget.needs_clock:
+        raise UsageError(
+            f"a budget of {budget} depends on the clock, so two runs may shed differently",
+            code="ACEP-U043",
+            hint="say it in work: '20%', '5000 steps/event' or '200 runs'",
+        )
+
+
+def _asked(query: Query) -> Trial:
+    """A choice of which nothing is known yet."""
+    return Trial(query.plan.automaton.errors, to_text(query.plan.query.window))
+
+
+def _skipped(asked: Trial, less: Sequence[Trial]) -> Trial | None:
+    """A choice at least as heavy as one that was too much."""
+    for one in less:
+        if one.skipped:
+            is_first = one.steps > 0
+            return replace(asked, skipped=f"as ERRORS {one.errors} WITHIN {one.within}" if is_first else one.skipped)
+    return None
+
+
+@dataclass(frozen=True)
+class HowTried:
+    """What is the same for all choices; see ``tune``."""
+
+    budgets: tuple[Budget, ...]
+    output: Literal["counts", "points"]
+    most_steps: float
+    seed: int
+
+
+def tried(query: Query, past: PastTable, how: HowTried) -> Trial:
+    """Learn and measure one choice: a function of its arguments alone, so it can be called anywhere."""
+    asked = _asked(query)
+    all_rows = past.first.num_rows + past.last.num_rows
+    heaviest = _load(query.plan, past.first.slice(0, max(int(PREFIX * all_rows), PIECE)), past, how)
+    if heaviest > how.most_steps:
+        return replace(asked, steps=heaviest, skipped=f"{heaviest:,.0f} run-steps per event")
+    exact = Matcher(query.plan, output=how.output, **past.named)
+    points = matches = 0
+    for table in _run(exact, past.last):
+        points += _points(table)
+        matches += sum(table.column("matches").to_pylist()) if "matches" in table.column_names else 0
+        if matches > MOST_MATCHES:
+            steps = exact.progress.steps / max(exact.progress.events, 1)
+            return replace(asked, steps=steps, skipped=f"over {MOST_MATCHES:,} matches")
+    known = HistoryGraph(query).fit(past.first, **past.named)
+    work, recalls = [], []
+    for budget in how.budgets:
+        some = BudgetedMatches.of(query.match(past.last, **past.named), Load(budget, known, seed=how.seed))
+        found = _points(some.counts() if how.output == "counts" else some.points())
+        recalls.append(found / points if points else 0.0)
+        work.append(some.record().work / max(exact.progress.steps, 1))
+    steps = exact.progress.steps / past.last.num_rows
+    return replace(asked, points=points, matches=matches, steps=steps, work=tuple(work), recalls=tuple(recalls))
+
+
+def _points(table: pa.Table) -> int:
+    """Match points of a table: events that complete a match."""
+    return len(pc.unique(table.column("row"))) if table.num_rows else 0
+
+
+def _run(matcher: Matcher, events: pa.Table) -> Iterable[pa.Table]:
+    """The tables of results; piece by piece, so that one can stop between."""
+    pipeline = matcher.bind(events.schema)
+    source = open_source(events)
+    for batch in read_events(source, pipeline.roles, columns=pipeline.columns, batch_rows=PIECE):
+        yield from matcher.run(batch)
+        yield pipeline.nothing()  # the work of this piece is known now
+    yield from pipeline.finish()
+
+
+def _load(plan: Plan, events: pa.Table, past: PastTable, how: HowTried) -> float:
+    """Run-steps per event of the heaviest piece; stops at one that is too heavy."""
+    matcher = Matcher(plan, output=how.output, **past.named)
+    heaviest, steps, seen = 0.0, 0, 0
+    for _ in _run(matcher, events):
+        if matcher.progress.events > seen:
+            heaviest = max(heaviest, (matcher.progress.steps - steps) / (matcher.progress.events - seen))
+            steps, seen = matcher.progress.steps, matcher.progress.events
+            if heaviest > how.most_steps:
+                break
+    return heaviest

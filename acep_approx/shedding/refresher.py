@@ -1,0 +1,185 @@
+"""One learner for all shards of a job: takes what they have seen of each batch, and makes new versions of the history.
+
+It is the learner of a run on one machine (``learner``) that is shown the tests of other processes (``observing``). What
+runs are worth and the prices of budgets go into the new version; shards take it up by themselves (``versions``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from acep_approx.learning.learner import Brought, Learner, Seen
+from acep_approx.learning.learner_state import learner_of, learner_to_bytes
+from acep_approx.learning.refresh import refresh
+from acep_approx.learning.sampling import Rows
+from acep_approx.matching.matcher import Matcher
+from acep_approx.shedding.observer import MOST_TESTS, Observation, Shares
+from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.training.history_graph import HistoryGraph
+from rl.drift import Alarm
+from rl.records import Events, Lineages
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.api import Query
+    from acep_approx.events.roles import Roles
+
+EVERY = 4
+"""A version is made after so many batches and windows in any case: a change may go unnoticed."""
+MOST_TEXTS = 200_000
+"""Texts that rows point to, before those that none points to any more are forgotten."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """After which batch and tick the last version was made."""
+
+    batch: int = -1
+    tick: int = 0
+
+
+class Refresher:
+    """Learns from the tests of all shards, batch by batch.
+
+    Parameters
+    ----------
+    query : Query
+    schema : pyarrow.Schema
+        Of the events.
+    roles : Roles
+        Of its columns.
+    load : Load
+        That of the whole job: its budget, and the history that it began with.
+    most_tests : int, default 5000
+        Tests that are looked at in a batch, over all shards, about.
+
+    Attributes
+    ----------
+    learner : Learner or None
+        None where there is nothing to learn: all of the work may be done, or windows are moments.
+    batch : int
+        The last one that was taken; -1: none.
+    events, points : int
+        Seen and found so far.
+    shares : Shares or None
+        How closely shards are to look at the next batch; None before the first one.
+
+    Notes
+    -----
+    Two jobs that take the same batches learn the same, whatever the order in which shards are named in a batch, but for
+    drift detectors after a restart.
+    """
+
+    def __init__(
+        self, query: Query, schema: pa.Schema, roles: Roles, load: Load, *, most_tests: int = MOST_TESTS
+    ) -> None:
+        self.query = query
+        self.load = load
+        self.most_tests = most_tests
+        self.batch = -1
+        self.events = self.points = 0
+        self.shares: Shares | None = None
+        self._made = Made()
+        shedder = Shedder(query.plan, replace(load, learns=True, audit=0.0))
+        Matcher(query.plan, output="points", shedding=shedder).bind(schema, roles)
+        self.learner = shedder.learner
+
+    @property
+    def alarms(self) -> Sequence[Alarm]:
+        """Of drift, so far."""
+        return self.learner.alarms if self.learner is not None else ()
+
+    def take(self, batch: int, parts: Sequence[bytes]) -> None:
+        """Take what the shards have seen of a batch.
+
+        Parameters
+        ----------
+        batch : int
+            Its number; one that is not above ``batch`` was taken before, and changes nothing.
+        parts : sequence of bytes
+            What ``Observer.observed`` gave, in any order; empty ones are left out.
+
+        Complexity: O(tests log tests).
+        """
+        if batch <= self.batch:
+            return
+        self.batch = batch
+        learner, some = self.learner, [Observation.of(part) for part in sorted(parts) if part]
+        if learner is None or not some:
+            return
+        seen = _joined(learner, some)
+        self.events += seen.size
+        self.points += sum(one.points for one in some)
+        learner.take(seen, Lineages.none(), self.points)
+        brought = Brought(
+            rows=len(seen.rows),
+            events=int(seen.events.total),
+            tests=sum(one.brought.tests for one in some),
+            passes=np.sum([one.brought.passes for one in some], axis=0),
+        )
+        learner.looking.adapt(brought, max(brought.events, 1), self.most_tests)
+        self.shares = Shares(learner.looking.share, tuple(learner.looking.passed.tolist()))
+        if len(learner.reader.texts) > MOST_TEXTS:
+            learner.forget_texts()
+
+    def is_due(self) -> bool:
+        """Whether enough is new for another version: as for a learner, and every few batches and windows."""
+        learner = self.learner
+        if learner is None or not learner.looking.rows:
+            return False
+        tick, window = learner.updater.statistics.tick, learner.scheme.window
+        is_long_ago = self.batch >= self._made.batch + EVERY and tick >= self._made.tick + EVERY * window
+        return learner.is_due() or (bool(learner.refreshes) and is_long_ago and learner.has_news())
+
+    def refreshed(self) -> HistoryGraph:
+        """What is known by now, to be saved as a new version.
+
+        Complexity: see ``rl.updater.Updater.values``; every now and then it is also asked which features tell.
+        """
+        assert self.learner is not None, "there is nothing to learn"
+        self.learner.learn()
+        self._made = Made(self.batch, self.learner.updater.statistics.tick)
+        known = self.load.history
+        made = copy(known) if known is not None else HistoryGraph(self.query)
+        full = self.load.steps_per_event or float(self.learner.demand()[1].sum())
+        refresh(made, self.learner, self.events, self.points, full)
+        return made
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """All that it has learned, but for the drift detectors; to go on after a restart."""
+        header = {"batch": self.batch, "events": self.events, "points": self.points, "made": vars(self._made)}
+        shares = [self.shares.share, self.shares.passed] if self.shares is not None else None
+        return learner_to_bytes(self.learner, {**header, "shares": shares})
+
+    def go_on(self, raw: bytes) -> None:
+        """Go on from what ``to_bytes`` gave, by one of the same query, columns and budget.
+
+        Raises
+        ------
+        ValueError
+            These are not such bytes.
+        """
+        header = learner_of(raw, self.learner)
+        self.batch, self.events, self.points = header["batch"], header["events"], header["points"]
+        self._made, shares = Made(**header["made"]), header["shares"]
+        self.shares = Shares(shares[0], tuple(shares[1])) if shares is not None else None
+
+
+def _joined(learner: Learner, some: Sequence[Observation]) -> Seen:
+    """What several shards have seen, as one: tests in order of time."""
+    rows = Rows.joined([learner.reader.adopt(one.seen.rows, one.texts) for one in some])
+    records = [one.seen.events for one in some]
+    events = Events(
+        tick=max(*(record.tick for record in records), learner.updater.statistics.tick),
+        counts=np.sum([record.counts for record in records], axis=0),
+        total=sum(record.total for record in records),
+    )
+    return Seen(rows[np.argsort(rows.tick, kind="stable")], events, sum(one.seen.size for one in some))

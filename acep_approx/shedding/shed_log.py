@@ -1,0 +1,172 @@
+"""The runs that were shed, one by one: what they were, and the terms of their score against the price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.automaton.words import register_text, state_names
+from acep_approx.budget.audit import mixed
+from acep_approx.engines.runs.programs import register_kind
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.shedding import REASONS, Feature, Shedding, seed_word
+from acep_approx.events.time import tick_unit, to_datetime
+from acep_approx.kernels.runs import scores as kernel
+from acep_approx.kernels.runs.vm import NULL
+from acep_approx.matching.pipeline import Pipeline
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+REASON, POOL, ROW, TICK, SLOT, START, LAST, LINK, MARK, SCORE, PRICE, COVER, PACE = range(kernel.LOG)
+
+
+def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
+    """What was logged, in words.
+
+    Parameters
+    ----------
+    log : int64 array, shape (runs, words)
+        See ``kernel_shed.LOG``.
+    pipeline : Pipeline
+        The one that logged it, with the same keys still.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``key`` (where there are keys), ``state`` and ``errors``, ``start`` and ``last`` (times of its first and its
+        last event; numbers within the partition in a count window), ``at`` and ``row``, the event before or at which it
+        was shed; ``reason``; ``remembers``, its registers in words; the terms of its score: ``gain``, match points that
+        it may still lead to; ``covered``, those of them that a run which is kept reaches as well; ``cost``, run-steps
+        to come; ``coin``, 1 or a little less, which breaks ties; ``score``, (gain - covered) / cost * coin; ``price``;
+        and ``vertex``, its match vector in the history. Those shed for the bound by the dozen have no score.
+        Complexity: linear.
+    """
+    engine = pipeline.engine
+    assert isinstance(engine, Runs)
+    shedding, tables = engine.shedding, engine.tables
+    gain, covered, cost, vertex = terms(log, shedding, engine)
+    score, price = (np.ascontiguousarray(log[:, column]).view(np.float64) for column in (SCORE, PRICE))
+    is_weighed = score > 0
+    states = state_names(tables.automaton)
+    names = [states[pool.state] for pool in tables.pools]
+    keys = pipeline.preparer.keys.texts()
+    columns: dict[str, Any] = {}
+    if pipeline.preparer.key_columns:
+        columns["key"] = [keys[slot] if slot < len(keys) else "" for slot in log[:, SLOT].tolist()]
+    columns["state"] = pa.array(names).take(pa.array(log[:, POOL]))
+    columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, POOL]))
+    columns |= {name: _times(log[:, at], pipeline) for name, at in (("start", START), ("last", LAST), ("at", TICK))}
+    columns["row"] = log[:, ROW]
+    columns["reason"] = pa.array(REASONS).take(pa.array(log[:, REASON]))
+    columns["remembers"] = _registers(log, engine)
+    columns |= {"gain": gain, "covered": covered, "cost": cost, "coin": coins(log, shedding)}
+    columns |= {"score": pa.array(score, mask=~is_weighed), "price": pa.array(price, mask=~is_weighed)}
+    columns["vertex"] = vertex
+    return pa.table(columns)
+
+
+def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats, Ints]:
+    """Gain, covered gain, cost and vertex of each run as the kernel looked them up; of known paths 0, 0, 1 and -1."""
+    gain, covered, cost = np.zeros(len(log)), np.zeros(len(log)), np.ones(len(log))
+    vertex = np.full(len(log), -1, np.int64)
+    worth = shedding.worth
+    if worth is None or worth.paths is not None:
+        return gain, covered, cost, vertex
+    parts, times, window = worth.remaining, len(worth.since) + 1, engine.window
+    late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
+    first_group = 0
+    for pool, features in enumerate(worth.features):
+        groups = int(np.prod([feature.buckets for feature in features]))
+        mine = np.flatnonzero(log[:, POOL] == pool)
+        group = first_group + _groups(log[mine], features, engine)
+        first = group * parts * times + late[mine]
+        left = np.maximum(log[mine, START] + window - log[mine, TICK], 0) * parts // (window + 1)
+        cover = log[mine, COVER] + window - log[mine, TICK]
+        vertex[mine] = first + left * times
+        other = worth.gain[first + np.maximum(cover, 0) * parts // (window + 1) * times]
+        gain[mine], cost[mine] = worth.gain[vertex[mine]], worth.cost[vertex[mine]]
+        covered[mine] = np.where(cover >= 0, worth.overlap[pool] * np.minimum(gain[mine], other), 0.0)
+        first_group += groups
+    return gain, covered, cost, vertex
+
+
+def coins(log: Ints, shedding: Shedding) -> Floats:
+    """What the coin of each run leaves of its score; without a worth, 1."""
+    worth = shedding.worth
+    if worth is None or worth.paths is not None:
+        return np.ones(len(log))
+    hashed = mixed(mixed(np.int64(seed_word(shedding.allowance.seed) + 1), log[:, START]), log[:, SLOT])
+    if worth.coin_per_run:
+        hashed = mixed(hashed, log[:, LAST])
+    return worth.spread / (worth.spread + (hashed & 0xFFFF) / 65536.0)
+
+
+def _groups(log: Ints, features: Any, engine: Runs) -> Ints:
+    """Group of each run within its pool."""
+    group = np.zeros(len(log), np.int64)
+    for feature in features:
+        group = group * feature.buckets + _buckets(log, feature, engine)
+    return group
+
+
+def _buckets(log: Ints, feature: Feature, engine: Runs) -> Ints:
+    unknown = feature.buckets - 1
+    if feature.kind in ("key", "text"):
+        is_key = feature.kind == "key"
+        texts = engine.shedding.keys_now().texts() if is_key else engine.columns.texts.values
+        table = np.array([*(feature.groups.get(text, unknown) for text in texts), unknown], np.int64)
+        codes = log[:, SLOT] if is_key else log[:, kernel.LOG + feature.column]
+        return table[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))]
+    numbers = _numbers(log, feature, engine)
+    found = np.searchsorted(np.array(feature.edges), numbers, side="right")
+    return np.where(np.isnan(numbers), unknown, found).astype(np.int64)
+
+
+def _numbers(log: Ints, feature: Feature, engine: Runs) -> Floats:
+    """What a feature of numbers is of each run; NaN for NULL."""
+    if feature.kind == "pace":
+        return np.ascontiguousarray(log[:, PACE]).view(np.float64)
+    if feature.of is None:
+        return _floats(log[:, kernel.LOG + feature.column], is_real=feature.kind == "float")
+    events = engine.columns
+    is_real = events.kind(feature.of) == "float"
+    column = log.shape[1] - len(events.expressions) + events.place(feature.of)
+    return _floats(log[:, kernel.LOG + feature.column], is_real=is_real) - _floats(log[:, column], is_real=is_real)
+
+
+def _floats(words: Ints, *, is_real: bool) -> Floats:
+    return np.ascontiguousarray(words).view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
+
+
+def _times(ticks: Ints, pipeline: Pipeline) -> Any:
+    unit = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit)
+    if unit is None or pipeline.preparer.is_count:
+        return pa.array(ticks)
+    return to_datetime(ticks)
+
+
+def _registers(log: Ints, engine: Runs) -> list[str]:
+    """What each run remembers, in words."""
+    names: list[list[tuple[str, str]]] = []
+    for pool in engine.tables.pools:
+        live = engine.automaton.live[pool.state]
+        names.append([(register_text(register), register_kind(register, engine.columns)) for register in live])
+    texts = engine.columns.texts.values
+    words = []
+    for row in log.tolist():
+        some = []
+        for number, (name, kind) in enumerate(names[row[POOL]]):
+            some.append(f"{name} {_value(row[kernel.LOG + number], kind, texts)}")
+        words.append(", ".join(some))
+    return words
+
+
+def _value(word: int, kind: str, texts: list[str]) -> str:
+    if kind == "float":
+        return f"{np.array([word]).view(np.float64)[0]:.6g}"
+    if word == NULL:
+        return "NULL"
+    return texts[word] if kind == "text" and 0 <= word < len(texts) else str(word)

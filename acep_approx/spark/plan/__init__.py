@@ -1,0 +1,1 @@
+"""The plans of Spark, and the columns they move."""

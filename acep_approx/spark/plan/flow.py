@@ -1,0 +1,135 @@
+"""A query on one DataFrame: the plans that Spark runs, for batch and for streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from acep_approx.errors import UsageError
+from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan.batch import accounting, matching
+from acep_approx.spark.plan.columns import column, places, quoted, rising
+from acep_approx.spark.plan.packing import PACKED, SHARD, packer, unpacker
+from acep_approx.spark.worker.job import Job
+
+WATERMARK = "spark.watermarkDelayMs"
+"""What Spark writes into the metadata of a column that has a watermark."""
+STAMP = "_acep_time"
+"""A column made of a time that is a number, for the watermark."""
+TO_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, None: 10**3}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Events on their way through a query.
+
+    Parameters
+    ----------
+    job : Job
+    events : DataFrame
+        Batch or streaming, in any order.
+    keys : tuple of str
+        Columns by which events may be matched apart; none: all must be matched together.
+    watermark : str, optional
+        How late events may come, where the stream has no watermark of its own.
+    """
+
+    job: Job
+    events: DataFrame
+    keys: tuple[str, ...]
+    watermark: str | None = None
+
+    def outputs(self) -> DataFrame:
+        """Everything that comes of the events, packed: columns as ``spark.outputs.PACKED`` says.
+
+        ``matches``, ``late`` and ``books`` take it apart; all three can be taken from the DataFrame that
+        ``foreachBatch`` gets, so that a stream is read once. Cache it there.
+
+        Complexity: one shuffle by key; batch: and a sort within each partition.
+        """
+        if not self.events.isStreaming:
+            return self._sorted().mapInArrow(accounting(self.job), outputs.PACKED)
+        from acep_approx.spark.plan.processor import ShardProcessor
+
+        rows = self._packed_by_shard().groupBy("shard")
+        return rows.transformWithState(ShardProcessor(self.job), outputs.PACKED, "append", "eventTime")
+
+    def matches(self, packed: DataFrame | None = None) -> DataFrame:
+        """The matches, of all events or among some ``outputs``."""
+        schema = from_arrow_schema(self.job.results, prefer_timestamp_ntz=False)
+        if packed is None and not self.events.isStreaming:
+            return self._sorted().mapInArrow(matching(self.job), schema)
+        found = self._of_kind(outputs.MATCHES, packed)
+        return found.mapInArrow(unpacker(self.job.results), schema)
+
+    def late(self, packed: DataFrame | None = None) -> DataFrame:
+        """The events that were left out, with a ``reason``: late beyond the watermark, or without a time.
+
+        They have the columns that the query reads, and those that stand for an event.
+        """
+        schema = outputs.left_out_schema(self.job)
+        columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+        return self._of_kind(outputs.LATE, packed).mapInArrow(unpacker(schema), columns)
+
+    def books(self, packed: DataFrame | None = None) -> DataFrame:
+        """What happened, per shard and micro-batch: see ``shards.Books``; ``payload`` is for the learner."""
+        return self._of_kind(outputs.BOOKS, packed).drop("kind")
+
+    def _of_kind(self, kind: str, packed: DataFrame | None) -> DataFrame:
+        return (self.outputs() if packed is None else packed).filter(F.col("kind") == kind)
+
+    # --- plans ----------------------------------------------------------------------------------------------
+
+    def _sorted(self) -> DataFrame:
+        """Batch: whole keys in each partition, and their events in order."""
+        carried = self.events.select(*map(column, self.job.schema.names))
+        number = (self.job.shards,) if self.job.shards else ()
+        apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
+        return apart.sortWithinPartitions(*rising(self.job.order)).toDF(*places(self.job.schema))
+
+    def _packed_by_shard(self) -> DataFrame:
+        """Streaming: one row for the events of a shard."""
+        number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
+        carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
+        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema), PACKED)
+
+    def _key_columns(self) -> list[Column]:
+        """Columns of the key; of floating point numbers the two zeros are one."""
+        types = dict(self.events.dtypes)
+        columns = {name: column(name) for name in self.keys}
+        return [key + 0.0 if types[name] in ("float", "double") else key for name, key in columns.items()]
+
+    def _in_time(self) -> DataFrame:
+        """The events with a watermark.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-S004``: there is none.
+        """
+        time = self.job.roles.time
+        if WATERMARK in self.events.schema[time].metadata:
+            return self.events
+        if self.watermark is None:
+            raise UsageError(
+                f"the stream has no watermark on {time!r}: nobody knows how late events may come",
+                code="ACEP-S004",
+                hint=f"events.withWatermark({time!r}, '10 seconds'), or watermark='10 seconds' (--watermark)",
+            )
+        kind = dict(self.events.dtypes)[time]
+        if kind == "timestamp":
+            return self.events.withWatermark(quoted(time), self.watermark)
+        stamp = F.timestamp_micros(_microseconds(column(time), kind, self.job.roles.unit))
+        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, self.watermark)
+
+
+def _microseconds(time: Column, kind: str, unit: str | None) -> Column:
+    """A time since 1970 that has no zone, or is a number; plain ticks are taken for milliseconds."""
+    if kind == "timestamp_ntz":  # a cast would take it for a time of the session's zone
+        seconds = (time - F.expr("TIMESTAMP_NTZ'1970-01-01'")).cast("interval second").cast("decimal(20, 6)")
+        return (seconds * 10**6).cast("bigint")
+    number = time.cast("bigint")
+    return F.call_function("div", number, F.lit(1000)) if unit == "ns" else number * TO_MICROSECONDS[unit]

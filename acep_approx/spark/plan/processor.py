@@ -1,0 +1,72 @@
+"""Streaming: the stateful step of one shard, as Spark calls it.
+
+The row interface (``transformWithState``) is taken, and not pandas: the events of a shard come as one packed row, so
+there is nothing to convert, and measured on 100 shards it was 4 times as fast as the pandas one with plain rows, and on
+a few shards as fast as ``applyInPandasWithState``, which has one timeout a group (``docs/spark.md`` has the numbers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from acep_approx.events.reading.ipc import from_ipc
+from acep_approx.spark.plan.outputs import packed
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.shard import Shard, ticks_per_millisecond
+
+STATE = "shard"
+"""Name of the state variable: what the state data source calls it."""
+
+
+class ShardProcessor(StatefulProcessor):
+    """Keeps the state of each shard, and calls its step.
+
+    Parameters
+    ----------
+    job : Job
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Ask for the state and for timers."""
+        self._handle = handle
+        self._state = handle.getValueState(STATE, "blob binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """New events of a shard."""
+        tables = [from_ipc(bytes(row.payload)) for row in rows]
+        yield from self._step(key[0], pa.concat_tables(tables), timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        """The watermark has passed events of a shard that got no new ones."""
+        yield from self._step(key[0], self.job.schema.empty_table(), timerValues)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _step(self, number: int, events: pa.Table, timers: Any) -> Iterator[Row]:
+        state = self._state.get() if self._state.exists() else None
+        shard = Shard(self.job, number, None if state is None else bytes(state[0]))
+        known, per_millisecond = timers.getCurrentWatermarkInMs(), ticks_per_millisecond(self.job)
+        taken = shard.take(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
+        self._state.update((shard.to_bytes(),))
+        until = shard.waits_until
+        self._wake(None if until is None else -(-until // per_millisecond))
+        for row in packed(number, taken):
+            yield Row(**row)
+
+    def _wake(self, milliseconds: int | None) -> None:
+        """Let Spark call again when the watermark has passed the first event that waits."""
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        if milliseconds is not None:
+            self._handle.registerTimer(milliseconds)

@@ -1,0 +1,1 @@
+"""Starting Spark, sending the package, wording its failures."""

@@ -1,0 +1,35 @@
+"""The process that Spark forks its Python workers from, with the matcher and its kernels loaded before the first fork.
+
+Named by ``spark.python.daemon.module``; Spark runs it with ``python -m``.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+EVENTS = [{"ts": 1, "type": "A", "key": 1, "x": 1.0}, {"ts": 2, "type": "B", "key": 1, "x": 2.0}]
+QUERIES = (
+    "PATTERN SEQ(A a, B b) WHERE [key] WITHIN 10",
+    "PATTERN SEQ(A a, B b) WHERE [key] AND a.x < b.x WITHIN 10",
+)
+"""One for each engine."""
+
+
+def preload() -> None:
+    """Load the matcher and its kernels, from disk where they have been compiled before."""
+    from acep_approx.matching.matcher import Matcher
+    from acep_approx.planning.planner import plan
+    from acep_approx.query.parser import parse
+
+    for query in QUERIES:
+        matcher = Matcher(plan(parse(query)))
+        matcher.push(EVENTS)
+        matcher.finish()
+
+
+if __name__ == "__main__":
+    from pyspark.daemon import manager
+
+    with suppress(Exception):  # it will happen again in a worker, where Spark can tell
+        preload()
+    manager()

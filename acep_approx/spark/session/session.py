@@ -1,0 +1,213 @@
+"""A Spark session that suits matching, and what must be there before one can start."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep_approx.errors import AcepError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+OLDEST_SPARK = (4, 1)
+INSTALL_JAVA = (
+    "install OpenJDK 17 or newer: apt install openjdk-17-jre-headless (Debian, Ubuntu), "
+    "brew install openjdk@17 (macOS), winget install Microsoft.OpenJDK.17 (Windows); or set JAVA_HOME to one"
+)
+SETTINGS = {
+    "spark.app.name": "acep",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""Settings of every session that we start; see ``docs/spark.md`` for why."""
+
+
+def check_java(home: str | None = None) -> int:
+    """The version of Java that Spark will run on.
+
+    Parameters
+    ----------
+    home : str, optional
+        Folder of a Java; by default ``JAVA_HOME`` of the environment, else the ``java`` of ``PATH``.
+
+    Returns
+    -------
+    int
+        E.g. 17.
+
+    Raises
+    ------
+    AcepError
+        ``ACEP-S030``: there is none; ``ACEP-S031``: it is too old.
+    """
+    home = home or os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if java is None:
+        where = f"none in JAVA_HOME, {home}" if home else "none in PATH"
+        raise AcepError(f"Spark needs Java, and there is {where}", code="ACEP-S030", hint=INSTALL_JAVA)
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AcepError(
+            f"Spark needs Java, and {java} does not run: {error}", code="ACEP-S030", hint=INSTALL_JAVA
+        ) from error
+    said = done.stderr + done.stdout
+    version = java_version(said)
+    if version is None:
+        first = said.strip().partition("\n")[0]
+        raise AcepError(
+            f"Spark needs Java, and {java} does not tell its version: {first!r}", code="ACEP-S030", hint=INSTALL_JAVA
+        )
+    if version < OLDEST_JAVA:
+        raise AcepError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is Java {version}",
+            code="ACEP-S031",
+            hint=INSTALL_JAVA,
+        )
+    return version
+
+
+def java_version(said: str) -> int | None:
+    """The major version in what ``java -version`` says; None if it is not there.
+
+    Examples
+    --------
+    >>> java_version('openjdk version "17.0.15" 2025-04-15')
+    17
+    >>> java_version('java version "1.8.0_202"')
+    8
+    """
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found[1]) if found else None
+
+
+def check_spark(*, streaming: bool = False) -> None:
+    """Check PySpark, and what it needs for streams.
+
+    Parameters
+    ----------
+    streaming : bool, default False
+        Whether a stream is to be matched.
+
+    Raises
+    ------
+    AcepError
+        ``ACEP-S032``: no PySpark, or one that is too old; ``ACEP-S033``: no protobuf, which streams need.
+    """
+    try:
+        from pyspark import __version__ as version
+    except ImportError:
+        version = ""
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST_SPARK:
+        wanted = ".".join(map(str, OLDEST_SPARK))
+        found = f"this is {version}" if version else "it is not installed"
+        raise AcepError(
+            f"PySpark {wanted} or newer is needed, and {found}",
+            code="ACEP-S032",
+            hint=f"pip install 'pyspark[sql]>={wanted}', the version of your cluster if you have one",
+        )
+    if streaming and not (find_spec("google") and find_spec("google.protobuf")):
+        raise AcepError(
+            "matching a stream needs the package protobuf, on the workers too, and it is not installed",
+            code="ACEP-S033",
+            hint="pip install protobuf",
+        )
+
+
+def session(master: str | None = None, **conf: str) -> SparkSession:
+    """Start Spark, or take the session that runs already.
+
+    Parameters
+    ----------
+    master : str, optional
+        E.g. ``local[4]``. By default what ``spark-submit`` says, else this machine with all its cores.
+    **conf : str
+        More settings of Spark, by their names; they go before ours, and ours before those of Spark.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+        Its time zone is UTC, its streams keep their state in RocksDB.
+
+    Raises
+    ------
+    AcepError
+        ``ACEP-S030`` to ``ACEP-S032``: Java or PySpark are missing or too old.
+
+    Examples
+    --------
+    >>> spark = session("local[2]", **{"spark.driver.memory": "2g"})  # doctest: +SKIP
+    """
+    check_spark()
+    from pyspark import SparkConf, SparkContext
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if submitted:
+        SparkContext._ensure_initialized()  # what spark-submit says is known from now on
+    elif SparkContext._active_spark_context is None:
+        check_java()
+    settings = SparkConf()
+    for name, value in conf.items():
+        settings.set(name, value)
+    if master is not None:
+        settings.set("spark.master", master)
+    settings.setIfMissing("spark.master", "local[*]")
+    for name, value in {**SETTINGS, **_here(settings.get("spark.master") or "")}.items():
+        settings.setIfMissing(name, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel("CRITICAL")  # they print every error that is raised all the same
+    return SparkSession.builder.config(conf=settings).getOrCreate()
+
+
+def cores(master: str) -> int | None:
+    """How many tasks run at once on this machine; None for a cluster.
+
+    Examples
+    --------
+    >>> cores("local[3]"), cores("local"), cores("yarn")
+    (3, 1, None)
+    """
+    found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", master)
+    if found is None:
+        return None
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+
+
+def _here(master: str) -> dict[str, str]:
+    """What suits a session on this machine alone."""
+    number = cores(master)
+    if number is None:
+        return {}
+    here = Path(__file__).resolve()
+    settings = {
+        "spark.sql.shuffle.partitions": str(number),  # the default, 200, is for clusters
+        "spark.default.parallelism": str(number),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={here.with_name('log4j2.properties').as_uri()}",
+        "spark.python.daemon.module": "acep_approx.spark.session.daemon",
+    }
+    root = here.parents[2]
+    if str(root) not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+        settings["spark.executorEnv.PYTHONPATH"] = path  # workers find us where this process has
+    return settings

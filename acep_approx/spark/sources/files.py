@@ -1,0 +1,142 @@
+"""Files of events as DataFrames, read as a local run reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.reading.files import InputFile, check_format, find_files
+from acep_approx.events.source import open_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_files(
+    spark: SparkSession,
+    paths: Sequence[str | Path],
+    format: str | None = None,  # noqa: A002  (the option's name)
+) -> DataFrame:
+    """Read files of events.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    paths : sequence of str or Path
+        Files and folders, which all workers must see under these names.
+    format : str, optional
+        ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+
+    Returns
+    -------
+    DataFrame
+        Parquet as Spark reads it. Text files, and Parquet with times of nanoseconds, by our own reader, one task for
+        each file: types, what counts as null, and which rows are malformed are those of a local run, and nanoseconds
+        are rounded down to microseconds.
+
+    Raises
+    ------
+    DataError
+        What ``open_source`` raises. A row that cannot be read is an error when the DataFrame is used.
+    UsageError
+        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed.
+    """
+    check_format(format)
+    if "-" in map(str, paths):
+        raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
+    files = find_files(paths, format)
+    kinds = {file.format for file in files}
+    if kinds == {"parquet"} and not has_nanoseconds(files):
+        names = [file.path.absolute().as_uri() for file in files]
+        return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
+    if "parquet" in kinds and len(kinds) > 1:
+        raise UsageError(
+            "Parquet and text files cannot be read together on Spark",
+            code="ACEP-S021",
+            hint="turn one kind into the other first",
+        )
+    return _read_here(spark, files, format)
+
+
+def has_nanoseconds(files: Sequence[InputFile]) -> bool:
+    """Whether Parquet files have columns of nanoseconds, as pandas writes them: Spark reads no file with any."""
+    from pyarrow import parquet
+
+    types = [field.type for file in files for field in parquet.read_schema(file.path)]
+    return any((pa.types.is_timestamp(type_) or pa.types.is_time(type_)) and type_.unit == "ns" for type_ in types)
+
+
+def _read_here(spark: SparkSession, files: Sequence[InputFile], format_: str | None) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = common_schema([file.path for file in files], format_)
+    names = [str(file.path.absolute()) for file in files]
+    listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch.column("path").to_pylist():
+                yield from read_batches(path, format_, schema)
+
+    one_each = listed.repartitionById(len(names), "number")
+    return one_each.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
+
+
+def common_schema(paths: Sequence[str | Path], format: str | None = None) -> pa.Schema:  # noqa: A002
+    """The columns that files have together, with types that Spark has."""
+    return _as_spark_has_it(open_source(list(paths), format=format).schema)
+
+
+def read_batches(path: str, format: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:  # noqa: A002
+    """Read one file.
+
+    Parameters
+    ----------
+    path : str
+    format : str or None
+        None: by its name.
+    schema : pyarrow.Schema
+        Columns that all files have together, as of ``common_schema``; those that this one has not are NULL.
+    """
+    source = open_source(path, format=format)
+    for batch in source.batches():
+        table = pa.Table.from_batches([batch])
+        columns = [_as_planned(table, field, path) for field in schema]
+        yield from pa.table(columns, schema=schema).to_batches()
+
+
+def _as_planned(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
+    """A column in the type that Spark was told; nanoseconds are rounded down, as those of ticks are."""
+    if field.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), field.type)])
+    column = table.column(field.name)
+    try:
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = pc.floor_temporal(column.cast(pa.timestamp("ns", tz="UTC")), unit="microsecond")
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"{path}: column {field.name!r} is {field.type} in the first rows, and not further on: {error}",
+            code="ACEP-D016",
+            hint="write Parquet: Spark must know the types of columns before it reads them",
+        ) from error
+
+
+def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
+    """Types that Spark has: times of microseconds in UTC, and text where there is nothing but nulls."""
+    if not len(schema):
+        raise DataError("there are no events in the files", code="ACEP-S022", hint="name files with events")
+    fields = []
+    for field in schema:
+        type_ = field.type
+        if pa.types.is_timestamp(type_):
+            type_ = pa.timestamp("us", tz="UTC")
+        elif pa.types.is_null(type_) or pa.types.is_time(type_):
+            type_ = pa.string()
+        fields.append(pa.field(field.name, type_))
+    return pa.schema(fields)

@@ -1,0 +1,1 @@
+"""A streaming query, its driver, its metrics."""

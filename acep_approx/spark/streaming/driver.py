@@ -1,0 +1,123 @@
+"""What the driver does after each micro-batch: it splits the budget anew, and refreshes the history.
+
+It tells the workers by files, each replaced at once: whoever reads sees the one before or the new one. A micro-batch
+that is done twice, after a crash, is learned from once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep_approx.budget.splitting import Need, Split, split
+from acep_approx.shedding.refresher import Refresher
+from acep_approx.training.history_graph import HistoryGraph
+from history.errors import HistoryError
+from history.files import read_json, replace_file
+from history.store import is_history
+from history.versions import pointed, prune
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+    from acep_approx.spark.worker.job import Job
+
+log = logging.getLogger("acep_approx.spark")
+LEARNER, BEGAN = "learner.bin", "began.json"
+KEPT_VERSIONS = 8
+
+
+@dataclass
+class Driver:
+    """The driver's side of a budget.
+
+    Parameters
+    ----------
+    job : Job
+    control : Path
+        Folder of what it tells the workers, and of what it must know after a restart.
+    """
+
+    job: Job
+    control: Path
+    refresher: Refresher | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        spending = self.job.spending
+        if spending is None or not spending.learns or self.job.query.plan.registers is None:
+            return
+        load = spending.load(spending.budget, self._began())
+        self.refresher = Refresher(self.job.query, self.job.plain, self.job.roles, load)
+        saved = self.control / LEARNER
+        if saved.exists():
+            try:
+                self.refresher.go_on(saved.read_bytes())
+            except ValueError:
+                log.warning("%s cannot be read: what runs are worth is learned anew", saved)
+
+    def take(self, books: Sequence[Row], batch: int) -> None:
+        """Learn from the books of a micro-batch."""
+        if self.job.spending is None or self.job.query.plan.registers is None:
+            return
+        self._split(books, batch)
+        if self.refresher is not None and batch > self.refresher.batch:
+            self._refresh(self.refresher, [bytes(row.payload) for row in books], batch)
+
+    def _split(self, books: Sequence[Row], batch: int) -> None:
+        job = self.job
+        if job.shards < 2:
+            return
+        needs = [Need(0, 1.0, 0, 0, 0.0)] * job.shards
+        for row in books:
+            needs[row.shard] = Need(row.events, row.weight, row.steps, row.bound, row.price)
+        assert job.spending is not None
+        by_events = job.spending.budget.unit not in ("runs", "ms/batch")
+        split(Split.load(self.control, job.shards), needs, batch, by_events=by_events).save(self.control)
+
+    def _refresh(self, refresher: Refresher, lessons: list[bytes], batch: int) -> None:
+        refresher.take(batch, lessons)
+        if refresher.is_due():
+            self._save(refresher.refreshed(), batch)
+        if refresher.shares is not None:
+            refresher.shares.save(self.control)
+        replace_file(self.control / LEARNER, refresher.to_bytes())
+
+    def _save(self, made: HistoryGraph, batch: int) -> None:
+        """Add a version to the history; where that fails the workers go on with the last good one."""
+        home = self._history
+        try:
+            folder = made.save(home, new_version=is_history(home))
+            prune(home, KEPT_VERSIONS, since=self._began_with() or 0)
+        except (HistoryError, OSError) as error:
+            log.warning("micro-batch %d: the history could not be refreshed: %s", batch, error)
+        else:
+            log.info("micro-batch %d: the history is refreshed: %s", batch, folder)
+
+    @property
+    def _history(self) -> Path:
+        assert self.job.spending is not None
+        assert self.job.spending.history is not None
+        return Path(self.job.spending.history)
+
+    def _began_with(self) -> int | None:
+        """The version of the history that the job began with, also after a restart; None: nothing was known."""
+        place, home = self.control / BEGAN, self._history
+        if place.exists():
+            try:
+                version: int | None = read_json(place)
+            except ValueError:
+                version = -1
+            if version is None or (type(version) is int and version > 0):
+                return version
+            log.warning("%s cannot be read: the job is taken to have begun with the version that holds now", place)
+        version = pointed(home) if is_history(home) else None
+        replace_file(place, json.dumps(version).encode())
+        return version
+
+    def _began(self) -> HistoryGraph | None:
+        version = self._began_with()
+        return HistoryGraph.load(self._history, self.job.query, version=version) if version is not None else None

@@ -1,0 +1,268 @@
+"""The numbers of a running job: Spark adds them up over the shards, and a listener hands them on after each batch.
+
+The rows of books that come out of the shards (``outputs.packed``) carry numbers as columns. ``observed`` has Spark add
+them up on the way; ``Progress`` is what was added up for one micro-batch, ``Totals`` for all of them so far.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from acep_approx.budget.audit import AuditSample, RecallEstimate
+from acep_approx.engines.runs.shedding import REASONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql.streaming.listener import (
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        StreamingQueryProgress,
+    )
+
+NAME = "acep"
+"""Name of the observation, where there is one."""
+COUNTS = (
+    "events", "relevant", "matches", "points", "late", "malformed", "without_key", "steps", "bound", "live", "waiting",
+    "audited", "kept",
+)  # fmt: skip
+RECENT = 512
+"""Micro-batches whose audit counts for the estimate of recall."""
+
+
+def observed(packed: DataFrame, name: str | Observation = NAME) -> DataFrame:
+    """The same rows, with their numbers added up by Spark in each micro-batch.
+
+    Parameters
+    ----------
+    packed : pyspark.sql.DataFrame
+        Rows as ``outputs.packed`` makes them; the numbers of those that are not books are NULL.
+    name : str or Observation, default "acep"
+        Name of the observation; ``Progress.of`` asks for it. Of a batch the observation itself.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Counts and the array ``shed`` are summed up element by element, of ``price`` and ``version`` it is the largest.
+    """
+    from pyspark.sql import functions as sql
+
+    sums = [sql.sum(column).alias(column) for column in (*COUNTS, "seconds")]
+    shed = [sql.sum(sql.get("shed", sql.lit(i))).alias(f"shed_{i}") for i in range(len(REASONS))]
+    return packed.observe(name, *sums, *shed, *(sql.max(column).alias(column) for column in ("price", "version")))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The numbers of one micro-batch, of all shards.
+
+    Attributes
+    ----------
+    query : str
+        Name of the streaming query, or its id.
+    batch : int
+        Number of the micro-batch.
+    trigger : str
+        When it began: ISO 8601, UTC.
+    seconds, matching_seconds : float
+        How long it took, and the matcher in it: the sum over the shards.
+    rows, rows_per_second : int, float
+        Rows that came in, and how many a second were done.
+    events, relevant : int
+        Events matched, and those of them that the query is about. They may have come in before.
+    matches, points : int
+        Matches found, and match points.
+    late, malformed, without_key : int
+        Events left out, by reason.
+    waiting, live : int
+        Events that wait for the watermark, and runs that live, at the end: of the shards that had something to do.
+    steps, bound : int
+        Run-steps made, and how many the budget allowed; 0 and 0 without one.
+    shed : dict of str to int
+        Runs shed, by reason.
+    price : float
+        Least score of a run that was kept, of the shard where it is highest.
+    version : int
+        Newest version of the history that was used; 0: none.
+    audited, kept : int
+        Audited match points, and those of them that were found by runs that nothing protected.
+    lag : float or None
+        Seconds from the watermark to the latest event of the micro-batch; None if it had none.
+    state_rows, state_bytes : int
+        What the state stores hold, all operators together.
+    """
+
+    query: str
+    batch: int
+    trigger: str
+    seconds: float
+    rows: int
+    rows_per_second: float
+    matching_seconds: float
+    events: int
+    relevant: int
+    matches: int
+    points: int
+    late: int
+    malformed: int
+    without_key: int
+    waiting: int
+    live: int
+    steps: int
+    bound: int
+    shed: dict[str, int]
+    price: float
+    version: int
+    audited: int
+    kept: int
+    lag: float | None
+    state_rows: int
+    state_bytes: int
+
+    @classmethod
+    def of(cls, report: StreamingQueryProgress | Mapping[str, Any], name: str = NAME) -> Self | None:
+        """Read what Spark reports of a micro-batch.
+
+        Parameters
+        ----------
+        report : StreamingQueryProgress or mapping
+            ``query.lastProgress``, or its JSON as Python objects.
+        name : str, default "acep"
+            Name that ``observed`` got.
+
+        Returns
+        -------
+        Progress or None
+            None if nothing was observed under this name.
+        """
+        text = getattr(report, "json", None)
+        told: Mapping[str, Any] = report if text is None else json.loads(text)
+        numbers = told.get("observedMetrics", {}).get(name)
+        if numbers is None:
+            return None
+        counts = {column: int(numbers.get(column) or 0) for column in (*COUNTS, "version")}
+        operators = told.get("stateOperators", ())
+        return cls(
+            query=told.get("name") or str(told["id"]),
+            batch=int(told["batchId"]),
+            trigger=str(told["timestamp"]),
+            seconds=told.get("durationMs", {}).get("triggerExecution", told["batchDuration"]) / 1000,
+            rows=sum(source["numInputRows"] for source in told["sources"]),
+            rows_per_second=float(sum(source.get("processedRowsPerSecond") or 0 for source in told["sources"])),
+            matching_seconds=float(numbers.get("seconds") or 0),
+            shed={reason: int(numbers.get(f"shed_{i}") or 0) for i, reason in enumerate(REASONS)},
+            price=float(numbers.get("price") or 0),
+            lag=_lag(told.get("eventTime", {})),
+            state_rows=sum(operator["numRowsTotal"] for operator in operators),
+            state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+            **counts,
+        )
+
+    @property
+    def budget_used(self) -> float | None:
+        """Run-steps made, as a share of those allowed; None without a budget."""
+        return self.steps / self.bound if self.bound else None
+
+
+def _lag(times: Mapping[str, str]) -> float | None:
+    if "max" not in times or "watermark" not in times:
+        return None
+    latest, watermark = (datetime.fromisoformat(times[name]) for name in ("max", "watermark"))
+    return max(0.0, (latest - watermark).total_seconds()) if watermark.timestamp() > 0 else None
+
+
+@dataclass
+class Totals:
+    """The numbers of all micro-batches so far.
+
+    Attributes
+    ----------
+    batches : int
+    seconds : float
+        How long they took together.
+    counts : dict of str to int
+        Sums of ``events``, ``relevant``, ``matches``, ``points``, ``late``, ``malformed``, ``without_key``, ``steps``
+        and ``bound``.
+    shed : dict of str to int
+        Runs shed, by reason.
+    last : Progress or None
+        The last micro-batch.
+    """
+
+    SUMMED = ("events", "relevant", "matches", "points", "late", "malformed", "without_key", "steps", "bound")
+
+    batches: int = 0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Totals.SUMMED, 0))
+    shed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
+    last: Progress | None = None
+    _audits: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    def add(self, progress: Progress) -> None:
+        """Add a micro-batch."""
+        self.batches += 1
+        self.seconds += progress.seconds
+        for name in self.SUMMED:
+            self.counts[name] += getattr(progress, name)
+        for reason, number in progress.shed.items():
+            self.shed[reason] += number
+        if progress.audited:
+            self._audits.append((progress.batch, progress.kept, progress.audited))
+        self.last = progress
+
+    def recall(self) -> RecallEstimate:
+        """Estimated recall of what would be found without protection, with its interval.
+
+        Returns
+        -------
+        RecallEstimate
+            See ``AuditSample.estimate``. What is known of the audited cells is their sum per micro-batch, so each of
+            the last ``RECENT`` micro-batches counts as one cell; the interval is wider, if anything.
+        """
+        batches, kept, audited = np.array(self._audits, np.int64).reshape(-1, 3).T
+        return AuditSample(batches, kept, audited).estimate()
+
+
+class Listener(StreamingQueryListener):
+    """Hands the numbers of each micro-batch to whoever wants them.
+
+    Parameters
+    ----------
+    *sinks : callable
+        Each gets every ``Progress``, in a thread of its own. An error in one is logged by Spark, and does not stop the
+        query.
+    name : str, default "acep"
+        Name that ``observed`` got. Queries that observe nothing under it are passed over.
+
+    Examples
+    --------
+    >>> spark.streams.addListener(Listener(print))  # doctest: +SKIP
+    """
+
+    def __init__(self, *sinks: Callable[[Progress], object], name: str = NAME) -> None:
+        self.sinks = sinks
+        self.name = name
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  (Spark's names)
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Hand the numbers on."""
+        progress = Progress.of(event.progress, self.name)
+        if progress is not None:
+            for sink in self.sinks:
+                sink(progress)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """There is nothing new."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """There will be no more."""

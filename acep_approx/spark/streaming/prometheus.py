@@ -1,0 +1,142 @@
+"""The numbers of a running job for Prometheus, on a port of the driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from acep_approx.errors import UsageError
+from acep_approx.spark.streaming.metrics import Progress, Totals
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+DURATIONS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120)
+"""Bounds of the histogram of batch durations, seconds."""
+
+
+class Exporter:
+    """Serves the numbers of micro-batches at ``http://ADDRESS:PORT/metrics``; a sink for ``metrics.Listener``.
+
+    Parameters
+    ----------
+    port : int
+        0: any free one; see ``port``.
+    address : str, default "127.0.0.1"
+        Who may ask: by default only this machine; ``0.0.0.0``: everyone.
+
+    Attributes
+    ----------
+    port : int
+    registry : prometheus_client.CollectorRegistry
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-S053``: prometheus-client is not installed; ``ACEP-S054``: the port cannot be used.
+
+    Examples
+    --------
+    >>> spark.streams.addListener(Listener(Exporter(9464)))  # doctest: +SKIP
+    """
+
+    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
+        try:
+            from prometheus_client import CollectorRegistry, start_http_server
+        except ImportError as error:
+            raise UsageError(
+                "numbers for Prometheus need the package prometheus-client",
+                code="ACEP-S053",
+                hint="pip install 'acep-approx[metrics]'",
+            ) from error
+        self.registry = CollectorRegistry()
+        self._totals: dict[str, Totals] = {}
+        self._define(self.registry)
+        try:
+            self._server, self._thread = start_http_server(port, address, self.registry)
+        except (OSError, OverflowError) as error:
+            raise UsageError(
+                f"Prometheus cannot be served on port {port} of {address}: {error}",
+                code="ACEP-S054",
+                hint="choose another port; 0 takes any free one",
+            ) from error
+        self.port = int(self._server.server_port)
+
+    def _define(self, registry: CollectorRegistry) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, ["pattern", *labels], registry=registry)
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(name, text, ["pattern"], registry=registry)
+
+        self._events = counter(
+            "acep_events",
+            "Events: matched against the pattern, ignored as it is not about them, or left out as late, malformed or "
+            "without_key.",
+            "result",
+        )
+        self._matches = counter("acep_matches", "Matches found.")
+        self._shed = counter("acep_shed", "Runs shed, by reason.", "reason")
+        self._steps = counter("acep_run_steps", "Run-steps made.")
+        self._updates = counter("acep_policy_update", "New versions of the history that were taken up.")
+        self._seconds = Histogram(
+            "acep_batch_seconds", "Duration of micro-batches.", ["pattern"], buckets=DURATIONS, registry=registry
+        )
+        self._gauges = {
+            "live": gauge("acep_partial_matches", "Live runs."),
+            "waiting": gauge("acep_waiting_events", "Events that wait for the watermark."),
+            "budget_used": gauge("acep_budget_used_ratio", "Run-steps of the last micro-batch / run-steps allowed."),
+            "price": gauge("acep_price", "Least score of a run that is kept, of the shard where it is highest."),
+            "version": gauge("acep_history_version", "Version of the history in use; 0: none."),
+            "lag": gauge("acep_watermark_lag_seconds", "From the watermark to the latest event, in event time."),
+            "rows_per_second": gauge("acep_rows_per_second", "Rows done per second of the last micro-batch."),
+            "state_rows": gauge("acep_state_rows", "Rows in the state stores."),
+            "state_bytes": gauge("acep_state_bytes", "Memory used by the state stores."),
+        }
+        self._recall = gauge(
+            "acep_estimated_recall",
+            "Estimated share of match points found by the policy alone: from audited cells in which nothing is shed, "
+            "of the last 512 micro-batches.",
+        )
+
+    def __call__(self, progress: Progress) -> None:
+        """Take the numbers of a micro-batch."""
+        pattern = progress.query
+        totals = self._totals.setdefault(pattern, Totals())
+        before = totals.last
+        totals.add(progress)
+        results = {
+            "matched": progress.relevant,
+            "ignored": progress.events - progress.relevant,
+            "late": progress.late,
+            "malformed": progress.malformed,
+            "without_key": progress.without_key,
+        }
+        for result, number in results.items():
+            self._events.labels(pattern, result).inc(number)
+        for reason, number in progress.shed.items():
+            self._shed.labels(pattern, reason).inc(number)
+        self._matches.labels(pattern).inc(progress.matches)
+        self._steps.labels(pattern).inc(progress.steps)
+        self._updates.labels(pattern).inc(int(before is not None and progress.version > before.version))
+        self._seconds.labels(pattern).observe(progress.seconds)
+        for name, gauge in self._gauges.items():
+            value = getattr(progress, name)
+            if value is not None:
+                gauge.labels(pattern).set(value)
+        recall = totals.recall().recall
+        if recall is not None:
+            self._recall.labels(pattern).set(recall)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,162 @@
+"""A streaming job: results go to files exactly once, the budget is split anew, and the history is kept fresh.
+
+Source: ours. Spark's ``foreachBatch`` may call twice for a micro-batch, after a failure; so each micro-batch writes
+folders of its own name, which a second call replaces.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep_approx.errors import UsageError
+from acep_approx.spark.streaming.driver import Driver
+from acep_approx.spark.streaming.metrics import Listener, Progress, observed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from acep_approx.spark.plan.flow import Flow
+    from acep_approx.spark.plan.matcher import SparkMatcher
+
+CONTROL = "acep"
+"""Folder beside the checkpoint's own for what the driver tells the workers."""
+
+
+def start(
+    matcher: SparkMatcher,
+    events: DataFrame,
+    *,
+    to: str | Path,
+    checkpoint: str | Path,
+    late: str | Path | None = None,
+    trigger: str | None = None,
+    until_done: bool = False,
+    on_progress: Callable[[Progress], object] | None = None,
+) -> StreamingQuery:
+    """Match a stream, and write what is found.
+
+    Parameters
+    ----------
+    matcher : SparkMatcher
+    events : DataFrame
+        Streaming.
+    to : path
+        Folder of Parquet files; ``spark.read.parquet(to)`` reads all matches, with the micro-batch as ``batch``.
+    checkpoint : path
+        Where Spark keeps the state: after a stop, or a crash, the same call goes on from there.
+    late : path, optional
+        Folder for the events that were left out, each with a ``reason``; default: they are only counted.
+    trigger : str, optional
+        How often, such as "10 seconds"; default: as fast as it goes.
+    until_done : bool, default False
+        Stop when all that is there by now was matched.
+    on_progress : callable, optional
+        Called with the numbers of each micro-batch.
+
+    Returns
+    -------
+    pyspark.sql.streaming.StreamingQuery
+        Running.
+
+    Raises
+    ------
+    AcepError
+        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream.
+    """
+    if not events.isStreaming:
+        raise UsageError(
+            "these events are no stream: there is nothing to wait for",
+            code="ACEP-S007",
+            hint="read them with spark.readStream, or match them at once with events.transform(matcher)",
+        )
+    # Spark may have been started in another folder
+    place, state, aside = Path(to).absolute(), Path(checkpoint).absolute(), Path(late).absolute() if late else None
+    control = state / CONTROL
+    control.mkdir(parents=True, exist_ok=True)
+    flow = _controlled(matcher, control).flow(events)
+    writer = Writer(flow, place, aside, Driver(flow.job, control))
+    stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
+    stream = stream.option("checkpointLocation", str(state)).outputMode("append")
+    if until_done:
+        stream = stream.trigger(availableNow=True)
+    elif trigger is not None:
+        stream = stream.trigger(processingTime=trigger)
+    if on_progress is None:
+        return stream.start()
+    sink = OwnProgress(on_progress)
+    events.sparkSession.streams.addListener(Listener(sink))
+    running = stream.start()
+    sink.query.set_result(running.name or running.id)
+    return running
+
+
+@dataclass
+class OwnProgress:
+    """Hands on the numbers of one query: a listener is told of all that run in its session."""
+
+    sink: Callable[[Progress], object]
+    query: Future[str] = field(default_factory=Future)
+
+    def __call__(self, progress: Progress) -> None:
+        """Hand them on, if they are of this query."""
+        if progress.query == self.query.result():
+            self.sink(progress)
+
+
+@dataclass
+class Writer:
+    """What is done with each micro-batch.
+
+    Parameters
+    ----------
+    flow : Flow
+    to : Path
+        Folder of the matches.
+    late : Path or None
+        Folder of the events left out.
+    driver : Driver
+        Learns from the books.
+    """
+
+    flow: Flow
+    to: Path
+    late: Path | None
+    driver: Driver
+    is_first: bool = field(default=True, init=False)
+
+    def __call__(self, packed: DataFrame, batch: int) -> None:
+        """Write the results of a micro-batch, then learn from its books."""
+        packed.persist()
+        try:
+            books = self.flow.books(packed).collect()
+            self._write(self.flow.matches(packed), self.to, batch, sum(row.matches for row in books))
+            if self.late is not None:
+                left_out = sum(row.late + row.malformed for row in books)
+                self._write(self.flow.late(packed), self.late, batch, left_out)
+        finally:
+            packed.unpersist()
+        self.is_first = False
+        self.driver.take(books, batch)
+
+    def _write(self, table: DataFrame, folder: Path, batch: int, rows: int) -> None:
+        """Write rows as a folder of this micro-batch; without any there is none."""
+        place = folder / f"batch={batch}"
+        if rows:
+            table.write.mode("overwrite").parquet(str(place))
+        elif self.is_first:  # what a crash may have left
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _controlled(matcher: SparkMatcher, control: Path) -> SparkMatcher:
+    """The matcher with a place where the driver tells its workers what to do."""
+    spending = matcher.spending
+    if spending is None:
+        return matcher
+    history = spending.history or (str(control / "history") if spending.learns else None)
+    return replace(matcher, spending=replace(spending, control=str(control), history=history))

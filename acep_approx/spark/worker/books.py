@@ -1,0 +1,106 @@
+"""The books of a shard: what happened in a micro-batch, in numbers that can be added up over shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from acep_approx.engines.runs.shedding import REASONS
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.pipeline import Progress
+from acep_approx.shedding.shedder import Shedder
+
+Numbers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Books:
+    """What happened in a shard during one micro-batch.
+
+    ``events`` matched, of them ``relevant`` to a letter and ``without_key``; ``late`` and ``malformed`` (no time) ones
+    left out; ``waiting`` for the watermark. ``matches`` are rows put out, ``points`` match points inside a budget.
+    ``steps`` run-steps of the ``bound`` that was granted; ``live`` runs; ``shed`` runs by reason, in the order of
+    ``shedding.REASONS``; ``price`` from which on runs are kept, ``weight`` of the
+    shard in the budget; ``audited`` match points of the protected cohort and
+    those of them that were found without protection (``kept``); ``version`` of the history, 0 without; ``seconds``
+    that the matcher took.
+    """
+
+    events: int = 0
+    relevant: int = 0
+    matches: int = 0
+    points: int = 0
+    late: int = 0
+    malformed: int = 0
+    without_key: int = 0
+    waiting: int = 0
+    steps: int = 0
+    bound: int = 0
+    live: int = 0
+    audited: int = 0
+    kept: int = 0
+    version: int = 0
+    shed: tuple[int, ...] = (0,) * len(REASONS)
+    price: float = 0.0
+    weight: float = 1.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Where the counters of a matcher stand: two of them tell what happened in between.
+
+    ``granted`` run-steps, those ``left`` of a batch, after which they are gone (of other budgets 0), and those
+    ``on_passes`` over runs; ``points``, and those ``audited`` and ``kept``, since the
+    shedder was made; the others are of the whole stream.
+    """
+
+    progress: Progress
+    shed: tuple[int, ...] = (0,) * len(REASONS)
+    on_passes: float = 0.0
+    granted: float = 0.0
+    left: float = 0.0
+    points: int = 0
+    audited: int = 0
+    kept: int = 0
+    price: float = 0.0
+    version: int = 0
+
+    @classmethod
+    def of(cls, matcher: Matcher) -> Self:
+        """How they stand now."""
+        progress, shedding = Progress(**vars(matcher.progress)), matcher.shedding
+        if not isinstance(shedding, Shedder):
+            return cls(progress)
+        sample, history = shedding.audited(), shedding.load.history
+        return cls(
+            progress,
+            tuple(shedding.counts.sum(axis=0).tolist()),
+            shedding.on_passes,
+            shedding.granted,
+            max(shedding.left, 0.0) if shedding.load.budget.unit == "ms/batch" else 0.0,
+            len(shedding.points.joined("row")),
+            int(sample.points.sum()) if sample else 0,
+            int(sample.found.sum()) if sample else 0,
+            shedding.price,
+            history.version_ if history is not None else 0,
+        )
+
+    def since(self, before: Reading) -> Numbers:
+        """What happened since another reading, as ``Books`` has it."""
+        now, then = self.progress, before.progress
+        steps = now.steps - then.steps + round(self.on_passes - before.on_passes)
+        return {
+            "events": now.events - then.events,
+            "relevant": now.relevant - then.relevant,
+            "without_key": now.without_key - then.without_key,
+            "points": self.points - before.points,
+            "steps": steps,
+            "bound": steps + round(self.left) if self.left or before.left else round(self.granted - before.granted),
+            "live": now.live,
+            "audited": self.audited - before.audited,
+            "kept": self.kept - before.kept,
+            "version": self.version,
+            "shed": tuple(a - b for a, b in zip(self.shed, before.shed, strict=True)),
+            "price": self.price,
+        }

@@ -1,0 +1,145 @@
+"""What a worker is told about the query that it runs: everything that is known before the first event comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep_approx.budget.budget import Budget
+from acep_approx.budget.splitting import Split, shard_budget
+from acep_approx.events.columns import plain_schema
+from acep_approx.events.roles import Roles
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.pipeline import OutputKind
+from acep_approx.shedding.observer import Observer, Shares
+from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.training.versions import newest
+from history.store import is_history
+
+if TYPE_CHECKING:
+    from acep_approx.api import Query
+    from acep_approx.training.history_graph import HistoryGraph
+
+
+@dataclass(frozen=True)
+class Spending:
+    """A load budget of a whole job, and how it is spent.
+
+    Parameters
+    ----------
+    budget : Budget
+        Of all shards together.
+    history : str, optional
+        Directory of the history; every micro-batch takes the newest version.
+    control : str, optional
+        Directory of what the driver tells the workers: how the budget is split, and how closely they are to look;
+        default: evenly by events.
+    cores : int, default 1
+        How many shards are matched at the same time.
+    policy, audit, seed, full_work
+        As for ``Query.match_within``.
+    learns : bool, default False
+        Whether the driver refreshes the history by what the shards see. There may be none to begin with.
+    """
+
+    budget: Budget
+    history: str | None = None
+    control: str | None = None
+    cores: int = 1
+    policy: str | None = None
+    audit: float = 0.05
+    seed: int = 0
+    full_work: float | None = None
+    learns: bool = False
+
+    def load(self, budget: Budget, history: HistoryGraph | None, shard: int = 0) -> Load:
+        """The load of a part of the job that has this budget; ``shard`` moves the seed."""
+        return Load(budget, history, self.policy, self.audit, self.seed + shard, full_work=self.full_work)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One query on events of one schema.
+
+    Parameters
+    ----------
+    query : Query
+    schema : pyarrow.Schema
+        Of the columns that are carried through Spark, in their order there.
+    roles : Roles
+    order : tuple of str
+        Columns that order events, the time first.
+    bind : str or tuple of str or None
+        What stands for a bound event; see ``Matcher``.
+    output : {"matches", "points", "counts"}
+    shards : int
+    spending : Spending, optional
+        Default: no budget, every match is found.
+    """
+
+    query: Query
+    schema: pa.Schema
+    roles: Roles
+    order: tuple[str, ...]
+    bind: str | tuple[str, ...] | None
+    output: OutputKind
+    shards: int
+    spending: Spending | None = None
+
+    def history(self) -> HistoryGraph | None:
+        """The newest version of the history."""
+        spending = self.spending
+        if spending is None or spending.history is None or (spending.learns and not is_history(spending.history)):
+            return None
+        return newest(spending.history, self.query)
+
+    def weight(self, shard: int, events: int) -> float:
+        """By what the part of a shard of the budget is multiplied, with so many events to match."""
+        if self.spending is None or self.spending.control is None:
+            return 1.0
+        return Split.load(self.spending.control, self.shards).weight(shard, events)
+
+    def shedder(self, shard: int, weight: float) -> Shedder | None:
+        """What a shard of some weight sheds with in this micro-batch; None where nothing is shed."""
+        spending, plan, shards = self.spending, self.query.plan, max(self.shards, 1)
+        if spending is None or plan.registers is None:
+            return None
+        # the audited cells of shards are chosen apart
+        load = spending.load(shard_budget(spending.budget, weight, shards, spending.cores), self.history(), shard)
+        if not spending.learns:
+            return Shedder(plan, load)
+        shares = Shares.load(spending.control) if spending.control else None
+        return Observer(plan, load, shares, shards)
+
+    def matcher(self, shard: int = 0, weight: float = 1.0, state: bytes | None = None) -> Matcher:
+        """The matcher of a shard, ready for its next events."""
+        plan, shedding = self.query.plan, self.shedder(shard, weight)
+        if state is not None:
+            return Matcher.from_state(plan, state, shedding=shedding)
+        made = Matcher(plan, output=self.output, bind=self.bind, shedding=shedding)
+        made.bind(self.plain, self.roles)
+        return made
+
+    @cached_property
+    def plain(self) -> pa.Schema:
+        """The schema as the matcher sees it, whatever the encoding."""
+        return plain_schema(self.schema, "the events")
+
+    @cached_property
+    def results(self) -> pa.Schema:
+        """The schema of the results.
+
+        Raises
+        ------
+        DataError, QueryError
+            A column is missing or has the wrong type.
+        """
+        matcher = Matcher(self.query.plan, output=self.output, bind=self.bind)
+        return plain_schema(matcher.bind(self.plain, self.roles).nothing().schema, "the matches")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is worked out when it is asked for."""
+        return {name: value for name, value in vars(self).items() if name not in ("plain", "results")}

@@ -1,0 +1,269 @@
+"""A shard: the keys that are matched together. It takes tables of events, and gives tables of results and its state.
+
+This is the step that Spark calls for every micro-batch, and it knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import DataError
+from acep_approx.events.columns import missing_column
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import read_events
+from acep_approx.events.time import tick_unit, ticks
+from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.state import meaning
+from acep_approx.shedding.observer import Observer
+from acep_approx.spark.worker.blobs import join, split
+from acep_approx.spark.worker.books import Books, Numbers, Reading
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.order import in_order
+
+Ints = npt.NDArray[np.int64]
+LATE, NO_TIME = "late", "no time"
+REASON = "reason"
+"""Column of the side table that says why an event was left out."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came of some events.
+
+    ``results``; the events that were ``left_out``, with a column ``reason``; the ``books``; and ``lessons`` for a
+    learner, if there is one.
+    """
+
+    results: pa.Table
+    left_out: pa.Table
+    books: Books
+    lessons: bytes = b""
+
+
+@dataclass
+class Shard:
+    """The keys of one shard.
+
+    Parameters
+    ----------
+    job : Job
+    number : int
+    state : bytes, optional
+        What ``to_bytes`` gave after the micro-batch before.
+
+    Raises
+    ------
+    DataError
+        State of another query, or of another version.
+    """
+
+    job: Job
+    number: int = 0
+    state: bytes | None = None
+    waiting: pa.Table = field(init=False)
+    watermark: int | None = field(init=False, default=None)
+    weight: float = field(init=False, default=1.0)
+    _matcher: Matcher | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.waiting = self.job.schema.empty_table()
+        if self.state is not None:
+            header, self.state, waiting = split(self.state)
+            _check(self.job, header)
+            self.waiting = waiting.cast(self.job.schema)
+            self.watermark = header["watermark"]
+
+    def take(self, events: pa.Table, watermark: int | None) -> Taken:
+        """Match the events that can be put in order by now; the others wait.
+
+        Parameters
+        ----------
+        events : pyarrow.Table
+            New ones, in any order, with the columns of the job.
+        watermark : int or None
+            Tick before which no event comes any more: those that come all the same are late, those at it or after it
+            wait. None: nothing is known yet, all wait.
+        """
+        begun = time.perf_counter()
+        events, malformed = self._with_time(events)
+        tick = self._ticks(events)
+        known = self._latest(watermark)
+        is_late = tick < known if known is not None else np.zeros(len(tick), np.bool_)
+        late = events.filter(pa.array(is_late))
+        left_out = pa.concat_tables([_why(late, LATE), _why(malformed, NO_TIME)])
+        self.waiting = pa.concat_tables([self.waiting, events.filter(pa.array(~is_late)) if len(late) else events])
+        self.watermark = known
+        ready = self._take_ready()
+        results, books = self._match(ready)
+        counted = {
+            "late": len(late),
+            "malformed": len(malformed),
+            "waiting": self.waiting.num_rows,
+            "seconds": time.perf_counter() - begun,
+        }
+        return Taken(results, left_out, Books(**{**books, **counted}), self._lessons())
+
+    def take_sorted(self, events: pa.Table) -> Taken:
+        """Match events that come in order, and later than all before."""
+        begun = time.perf_counter()
+        events, malformed = self._with_time(events)
+        results, books = self._match(events)
+        counted = {"malformed": len(malformed), "seconds": time.perf_counter() - begun}
+        return Taken(results, _why(malformed, NO_TIME), Books(**{**books, **counted}))
+
+    def finish(self) -> Taken:
+        """There will be no more events: put out what the end of the stream completes."""
+        begun = time.perf_counter()
+        results, books = self._match(self.waiting.slice(0, 0), at_end=True)
+        nothing = _why(self.waiting.slice(0, 0), LATE)
+        return Taken(results, nothing, Books(**{**books, "seconds": time.perf_counter() - begun}))
+
+    @property
+    def waits_until(self) -> int | None:
+        """The watermark, as a tick, with which there is something to do though no event comes; None: never."""
+        first = int(self._ticks(self.waiting).min()) + 1 if self.waiting.num_rows else None
+        known = [tick for tick in (first, self.matcher.waits_until) if tick is not None]
+        return min(known, default=None)
+
+    def to_bytes(self) -> bytes:
+        """The state between two micro-batches; see ``blobs``."""
+        header = {
+            **_identity(self.job),
+            "events": self.matcher.progress.events,
+            "waiting": self.waiting.num_rows,
+            "watermark": self.watermark,
+        }
+        return join(header, self.matcher.state_bytes(), self.waiting)
+
+    @property
+    def matcher(self) -> Matcher:
+        """The matcher as it is now."""
+        assert self._matcher is not None, "take events first"
+        return self._matcher
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _lessons(self) -> bytes:
+        """What a learner can be shown."""
+        shedding = self.matcher.shedding
+        return shedding.observed() if isinstance(shedding, Observer) else b""
+
+    def _with_time(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Events that have a time, and those that have none; in the types that the job was planned with."""
+        events = self._as_planned(events)
+        column = events.column(self.job.roles.time)
+        if pa.types.is_floating(column.type):
+            column = pc.if_else(pc.is_nan(column), None, column)
+        if not column.null_count:
+            return events, events.slice(0, 0)
+        return events.filter(column.is_valid()), events.filter(column.is_null())
+
+    def _as_planned(self, events: pa.Table) -> pa.Table:
+        schema = self.job.schema
+        if events.schema.equals(schema):
+            return events
+        for name in schema.names:
+            if name not in events.column_names:
+                raise missing_column(name, events.column_names)
+        try:
+            return events.select(schema.names).cast(schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"columns of the events have changed their types since the query began: {error}",
+                code="ACEP-D024",
+                hint="give each column one type in all events",
+            ) from error
+
+    def _ticks(self, events: pa.Table) -> Ints:
+        if not events.num_rows:
+            return np.zeros(0, np.int64)
+        return ticks(events.column(self.job.roles.time).combine_chunks(), self.job.roles.unit)
+
+    def _latest(self, watermark: int | None) -> int | None:
+        """The watermark never goes back, though one of a restarted query may."""
+        if watermark is None or self.watermark is None:
+            return self.watermark if watermark is None else watermark
+        return max(watermark, self.watermark)
+
+    def _take_ready(self) -> pa.Table:
+        """The events that the watermark has passed, in order."""
+        tick = self._ticks(self.waiting)
+        if self.watermark is None or not len(tick):
+            return self.waiting.slice(0, 0)
+        is_ready = tick < self.watermark
+        if is_ready.all():
+            ready, self.waiting = self.waiting, self.waiting.slice(0, 0)
+        else:
+            ready = self.waiting.filter(pa.array(is_ready))
+            self.waiting = self.waiting.filter(pa.array(~is_ready)).combine_chunks()
+        return in_order(ready, tick[is_ready], self.job.order)[0]
+
+    @staticmethod
+    def _run(matcher: Matcher, ready: pa.Table) -> Iterator[pa.Table]:
+        """Run a micro-batch as one batch: a budget of time is granted for each."""
+        pipeline = matcher.pipeline
+        assert pipeline is not None
+        first, rows = matcher.progress.events, ready.num_rows
+        source = open_source(ready.combine_chunks())
+        for batch in read_events(source, pipeline.roles, columns=pipeline.columns, batch_rows=rows, first_row=first):
+            yield from matcher.run(batch)
+
+    def _match(self, ready: pa.Table, *, at_end: bool = False) -> tuple[pa.Table, Numbers]:
+        """Run events in order; returns what they complete, and what it took."""
+        if self._matcher is None:  # only now is it known how much there is to do
+            self.weight = self.job.weight(self.number, ready.num_rows)
+            self._matcher, self.state = self.job.matcher(self.number, self.weight, self.state), None
+        matcher = self._matcher
+        before = Reading.of(matcher)
+        tables = [self.job.results.empty_table()]
+        if ready.num_rows:
+            tables += self._run(matcher, ready)
+        if self.watermark is not None:
+            tables.append(matcher.pass_time(self.watermark))
+        if at_end:
+            tables.append(matcher.finish())
+        results = pa.concat_tables([table.cast(self.job.results) for table in tables if table.num_rows] or tables[:1])
+        books = Reading.of(matcher).since(before)
+        return results, {**books, "matches": results.num_rows, "weight": self.weight}
+
+
+def _why(events: pa.Table, reason: str) -> pa.Table:
+    return events.append_column(REASON, pa.array([reason] * events.num_rows, pa.string()))
+
+
+def _identity(job: Job) -> dict[str, str]:
+    """What must be the same for a state to be of use."""
+    same = meaning(job.query.plan)
+    shown = job.bind if isinstance(job.bind, str) else ", ".join(job.bind or ()) or "RETURN"
+    return {
+        "query": f"{same.pop('fingerprint')} within {same.pop('window')}",
+        **same,
+        "columns": ", ".join(f"{field.name} {field.type}" for field in job.schema),
+        "events shown as": shown,
+        "output": job.output,
+        "shards": str(job.shards),
+    }
+
+
+def _check(job: Job, header: dict[str, Any]) -> None:
+    """Refuse the state of another query."""
+    for what, mine in _identity(job).items():
+        if header[what] != mine:
+            raise DataError(
+                f"the checkpoint is of another query or of other events: {what}: {header[what]}; now {mine}",
+                code="ACEP-S012",
+                hint="start this query with a checkpoint directory of its own",
+            )
+
+
+def ticks_per_millisecond(job: Job) -> int:
+    """How many ticks a millisecond of Spark's watermark is: plain ticks are taken for milliseconds."""
+    return 1000 if tick_unit(job.schema.field(job.roles.time).type, job.roles.unit) is not None else 1

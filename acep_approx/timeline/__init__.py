@@ -1,0 +1,1 @@
+"""Pictures of matches on a line of time."""

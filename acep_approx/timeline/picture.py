@@ -1,0 +1,258 @@
+"""Where the matches lie in time: a histogram of match points as SVG, alone or in a page that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.events.columns import to_numpy
+from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
+
+Ints = npt.NDArray[np.int64]
+WIDTH, LEFT, RIGHT, TOP, PLOT = 960, 64, 20, 64, 240
+LANE, LANE_GAP = 16, 8
+BINS, TICKS, SERIES = 72, 10, 5
+NAMED = 300
+"""Most points of a lane that get a text of their own."""
+
+_STYLE = """
+.acep{--back:#fff;--ink:#1f2328;--soft:#59636e;--grid:#e3e7eb;
+--c0:#0072b2;--c1:#d55e00;--c2:#aa4499;--c3:#117733;--c4:#5b4a9e;
+font:13px/1.4 system-ui,-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif}
+@media (prefers-color-scheme:dark){.acep{--back:#15191e;--ink:#e6edf3;--soft:#9aa5b1;--grid:#2b323a;
+--c0:#56b4e9;--c1:#f0a030;--c2:#e58fd0;--c3:#5cc48d;--c4:#b3a7f0}}
+.acep text{fill:var(--soft)}.acep .ink{fill:var(--ink)}
+.acep .back{fill:var(--back)}.acep .grid{stroke:var(--grid)}
+.acep .s0{fill:var(--c0)}.acep .s1{fill:var(--c1)}.acep .s2{fill:var(--c2)}
+.acep .s3{fill:var(--c3)}.acep .s4{fill:var(--c4)}
+.acep .m0{stroke:var(--c0)}.acep .m1{stroke:var(--c1)}.acep .m2{stroke:var(--c2)}
+.acep .m3{stroke:var(--c3)}.acep .m4{stroke:var(--c4)}
+.acep .bin:hover .bar{opacity:.75}.acep .hit{fill:transparent}.acep .bin:hover .hit{fill:var(--ink);fill-opacity:.06}
+"""
+_PAGE = """
+.page{background:var(--back);color:var(--ink);margin:0;padding:2rem 1rem}.page main{max-width:1040px;margin:0 auto}
+.page h1{font-size:1.4rem;margin:0 0 .3rem}
+.page p{color:var(--soft);font-size:.95rem;margin:0 0 1.2rem;white-space:pre-line}
+.page svg{width:100%;height:auto;display:block}
+"""
+_NOTEBOOK = """
+.acep-view table{border-collapse:collapse}
+.acep-view td,.acep-view th{padding:.2rem .7rem;text-align:right;font-variant-numeric:tabular-nums}
+.acep-view svg{max-width:960px;width:100%;height:auto}
+"""
+
+
+def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool) -> str:
+    """A page that shows where match points lie in time.
+
+    Parameters
+    ----------
+    points : pyarrow.Table
+        Columns ``errors`` and ``end``, as ``Matches.points`` makes them.
+    title, subtitle : str
+        Heading and explanation; plain text, line ends are kept.
+    is_time : bool
+        Whether ``end`` holds times, or integers.
+
+    Returns
+    -------
+    str
+        HTML; needs no other file and no network.
+
+    Complexity: linear in the number of points; the size of the page is bounded.
+    """
+    picture = svg(points, is_time=is_time)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{_PAGE}</style>\n</head>\n"
+        f'<body class="acep page">\n<main>\n<h1>{escape(title)}</h1>\n<p>{escape(subtitle)}</p>\n{picture}\n'
+        "</main>\n</body>\n</html>\n"
+    )
+
+
+def svg(points: pa.Table, *, is_time: bool, title: str = "match points over time") -> str:
+    """The timeline as one ``<svg>`` element with its own style, for embedding.
+
+    Parameters
+    ----------
+    points : pyarrow.Table
+        Columns ``errors`` and ``end``, as ``Matches.points`` makes them.
+    is_time : bool
+        Whether ``end`` holds times, or integers.
+    title : str
+        Written above the picture.
+
+    Returns
+    -------
+    str
+        Above the axis the number of match points per bin, stacked by number of errors; below it a lane per number of
+        errors, with a mark for every point.
+    """
+    errors = to_numpy(points.column("errors").combine_chunks().cast(pa.int64()))
+    ends = to_numpy(points.column("end").combine_chunks().cast(pa.int64()))
+    series = _series(errors)
+    height = TOP + PLOT + 34 + len(series) * (LANE + LANE_GAP) + 8
+    total = f"{len(ends):,} match point{'' if len(ends) == 1 else 's'}"
+    parts = [
+        (
+            f'<svg class="acep" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+            f'height="{height}" role="img" aria-label="{escape(title)}: {total}">'
+        ),
+        f"<style>{_STYLE}</style>",
+        f'<rect class="back" width="{WIDTH}" height="{height}" rx="6"/>',
+        f'<text class="ink" x="{LEFT}" y="24" font-size="15" font-weight="600">{escape(title)}</text>',
+    ]
+    if len(ends):
+        parts += _Picture(ends, errors, series, is_time=is_time).parts()
+    else:
+        parts.append(f'<text x="{WIDTH / 2}" y="{TOP + PLOT / 2}" text-anchor="middle">no match points</text>')
+    return "\n".join([*parts, "</svg>"])
+
+
+def _series(errors: Ints) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    """Names and places of the points by number of errors; those that could not be told apart are one."""
+    levels = np.unique(errors).tolist()
+    shown = levels if len(levels) <= SERIES else levels[: SERIES - 1]
+    series = [(f"{level} error{'' if level == 1 else 's'}", errors == level) for level in shown]
+    if len(shown) < len(levels):
+        series.append((f"{levels[len(shown)]} or more", errors >= levels[len(shown)]))
+    return series
+
+
+class _Picture:
+    """The parts of a timeline with at least one point."""
+
+    def __init__(
+        self, ends: Ints, errors: Ints, series: list[tuple[str, npt.NDArray[np.bool_]]], *, is_time: bool
+    ) -> None:
+        self.ends, self.errors, self.series, self.is_time = ends, errors, series, is_time
+        self.edges = bin_edges(int(ends.min()), int(ends.max()), BINS, is_time=is_time)
+        self.counts = np.stack([np.histogram(ends[where], self.edges)[0] for _, where in series])
+        self.step = nice(int(self.counts.sum(axis=0).max()) / 4)
+        self.top = -(-int(self.counts.sum(axis=0).max()) // self.step) * self.step
+        self.base = TOP + PLOT
+
+    def x(self, at: int) -> float:
+        """Place of a moment."""
+        low, high = int(self.edges[0]), int(self.edges[-1])
+        return round(LEFT + (at - low) / (high - low) * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(self, count: int) -> float:
+        """Place of a number of points."""
+        return round(self.base - count / self.top * PLOT, 1)
+
+    def parts(self) -> Iterator[str]:
+        """Everything but the frame."""
+        yield from self._legend()
+        yield from self._grid()
+        yield from self._bars()
+        yield from self._axis()
+        yield from self._lanes()
+
+    def _legend(self) -> Iterator[str]:
+        x = LEFT
+        for i, (name, where) in enumerate(self.series):
+            text = f"{name}: {int(where.sum()):,}"
+            yield f'<rect class="s{i}" x="{x}" y="37" width="12" height="12" rx="2"/>'
+            yield f'<text x="{x + 18}" y="47">{text}</text>'
+            x += 34 + 7 * len(text)
+        unit = width_text(int(self.edges[1] - self.edges[0]), is_time=self.is_time)
+        yield f'<text x="{WIDTH - RIGHT}" y="47" text-anchor="end">match points per {unit}</text>'
+
+    def _grid(self) -> Iterator[str]:
+        for count in range(0, self.top + 1, self.step):
+            y = self.y(count)
+            yield f'<path class="grid" d="M{LEFT} {y}H{WIDTH - RIGHT}"/>'
+            yield f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{count:,}</text>'
+
+    def _bars(self) -> Iterator[str]:
+        for column, (begin, end) in enumerate(zip(self.edges.tolist(), self.edges[1:].tolist(), strict=False)):
+            counts = self.counts[:, column].tolist()
+            if not any(counts):
+                continue
+            left, right = self.x(begin), self.x(end)
+            gap = min(1.0, (right - left) / 8)
+            said = [f"{name}: {n:,}" for (name, _), n in zip(self.series, counts, strict=True) if n]
+            span = span_text(begin, end, is_time=self.is_time)
+            yield f'<g class="bin"><title>{span}\n{escape(chr(10).join(said))}</title>'
+            yield f'<rect class="hit" x="{left}" y="{TOP}" width="{right - left:.1f}" height="{PLOT}"/>'
+            below = 0
+            for i, n in enumerate(counts):
+                if n:
+                    low, high = self.y(below), self.y(below + n)
+                    yield (
+                        f'<rect class="bar s{i}" x="{left + gap / 2:.1f}" y="{high}" width="{right - left - gap:.1f}" '
+                        f'height="{low - high:.1f}"/>'
+                    )
+                below += n
+            yield "</g>"
+
+    def _axis(self) -> Iterator[str]:
+        for tick in axis_ticks(int(self.edges[0]), int(self.edges[-1]), TICKS, is_time=self.is_time):
+            x = self.x(tick.at)
+            yield f'<path class="grid" d="M{x} {self.base}v6"/>'
+            yield f'<text x="{x}" y="{self.base + 20}" text-anchor="middle">{tick.label}</text>'
+
+    def _lanes(self) -> Iterator[str]:
+        """One mark per point; so that few points are seen beside many."""
+        for i, (name, where) in enumerate(self.series):
+            y = self.base + 34 + i * (LANE + LANE_GAP)
+            yield f'<text x="{LEFT - 8}" y="{y + 12}" text-anchor="end">{name}</text>'
+            yield f'<path class="grid" d="M{LEFT} {y + LANE}H{WIDTH - RIGHT}"/>'
+            ends = self.ends[where]
+            if len(ends) <= NAMED:
+                for at, errors in zip(ends.tolist(), self.errors[where].tolist(), strict=True):
+                    said = f"{self._moment(at)}: {errors} error{'' if errors == 1 else 's'}"
+                    mark = f"M{self.x(at)} {y}v{LANE}"
+                    yield f'<path class="m{i}" stroke-width="2" d="{mark}"><title>{said}</title></path>'
+            else:
+                places = sorted({self.x(at) for at in np.unique(ends).tolist()})
+                marks = "".join(f"M{x} {y}v{LANE}" for x in places)
+                yield f'<path class="m{i}" stroke-width=".5" stroke-opacity=".7" d="{marks}"/>'
+
+    def _moment(self, at: int) -> str:
+        return f"{day_text(at)}, {clock_text(at, 1)}" if self.is_time else f"{at:,}"
+
+
+def notebook_view(points: pa.Table, first: pa.Table) -> str:
+    """What a notebook shows for matches: the timeline of their points, and a table of the first few.
+
+    Parameters
+    ----------
+    points : pyarrow.Table
+        As ``Matches.points`` makes them.
+    first : pyarrow.Table
+        As ``Matches.tables`` makes them.
+
+    Returns
+    -------
+    str
+        An HTML fragment.
+    """
+    picture = svg(points, is_time=pa.types.is_timestamp(points.schema.field("end").type))
+    return f'<div class="acep-view"><style>{_NOTEBOOK}</style>{picture}{_first_matches(first)}</div>'
+
+
+def _first_matches(table: pa.Table) -> str:
+    """Rows as an HTML table."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    rows = [
+        "<tr>" + "".join(f"<td>{escape(_cell(name, row))}</td>" for name in table.column_names) + "</tr>"
+        for row in table.to_pylist()
+    ]
+    return f"<table><caption>the first matches</caption><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _cell(name: str, row: dict[str, Any]) -> str:
+    """The text of one value; a variable whose event is missing says so."""
+    value = row[name]
+    if value is None:
+        return "(missing)" if name in (row.get("missing") or ()) else "-"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

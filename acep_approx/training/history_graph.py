@@ -1,0 +1,365 @@
+"""What was learned from the past of one query: the history graph with the prices of budgets, as users hold it.
+
+Source: Li and Ge, PVLDB 2016, Definition 4 (the graph). The values, prices and the hold-out are ours.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from acep_approx.engines.runs.shedding import Worth
+from acep_approx.errors import UsageError, expect
+from acep_approx.planning.planner import Plan
+from acep_approx.training.past import Past
+from acep_approx.training.policies import LEARNED, OVERLAP, policy_named, raised, worth_of
+from acep_approx.training.portions import PORTION, portions
+from acep_approx.training.pricing import Prices, Replay
+from acep_approx.training.training import Counted, Progress, Tried, count_past, try_readings
+from history import store
+from history.checking import check_column, require
+from history.graph import MOST_BUNDLES
+from history.values import fit_chances, fit_values
+from rl.values import Values
+
+if TYPE_CHECKING:
+    from acep_approx.api import Query
+
+
+class HistoryGraph:
+    """Learns from past events which partial matches of a query are worth keeping.
+
+    Parameters
+    ----------
+    query : Query
+        A compiled query. For one that the cells engine answers, compile it with ``engine="runs"``; without a need to
+        shed there is nothing to learn.
+    gap : int or "window", default -1
+        Match points at most so many ticks apart are one bundle; "window" is the paper's Definition 3. -1: each is
+        one of its own (bundles of a dense stream run together, and one bundle tells nothing).
+    most_bundles : int, default 65,536
+        The latest ones that match maps are about.
+
+    Attributes
+    ----------
+    graph_ : history.graph.Graph
+        Vertices, edges, bundles and match maps.
+    overlap_ : float
+        Share of its match points that a run is taken to lose beside a later one; found by replays.
+    prices_ : Prices
+        What replays of the end of the past did at several prices: work, match points.
+    steps_per_event_ : float
+        Run-steps per event of the exact run, after lossless merging.
+    events_, points_ : int
+        Events and match points seen.
+    learned_ : rl.Values or None
+    learned_overlap_ : float64 array, shape (places,)
+        What runs are worth by a learner that has refreshed this history while a stream ran, and what share of it they
+        lose beside later ones.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20")
+    >>> events = [{"ts": t, "type": "ABC"[t % 3], "x": t * 7 % 10} for t in range(300)]
+    >>> known = HistoryGraph(query).fit(events)
+    >>> known.events_, known.points_ > 0, known.steps_per_event_ > 1
+    (300, True, True)
+    """
+
+    def __init__(self, query: Query, *, gap: int | str = -1, most_bundles: int = MOST_BUNDLES) -> None:
+        if not isinstance(getattr(query, "plan", None), Plan):
+            expect("the query", query, (), "a compiled one: compile_query(text)")
+        if query.plan.registers is None:
+            raise UsageError(
+                "the cells engine answers this query exactly, and sheds nothing",
+                code="ACEP-U035",
+                hint='compile it with engine="runs" (--engine runs) to learn a history all the same',
+            )
+        self.query = query
+        self.gap = gap
+        self.most_bundles = most_bundles
+        self.events_ = self.points_ = 0
+        self.steps_per_event_ = self.overlap_ = 0.0
+        self.prices_ = Prices()
+        self.version_ = 0
+        self.learned_: Values | None = None
+        self.learned_overlap_ = np.zeros(0)
+        self._steps = 0
+        self._window = -1
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the query."""
+        return self.query.plan
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether anything was learned yet."""
+        return hasattr(self, "graph_")
+
+    # --- learning -------------------------------------------------------------------------------------------
+
+    def fit(
+        self, events: Any, *, on_progress: Progress | None = None, portion_events: int = PORTION, **roles: Any
+    ) -> Self:
+        """Learn from past events, and forget what was learned before.
+
+        Parameters
+        ----------
+        events : what ``Query.match`` takes
+            In order of time.
+        on_progress : callable, optional
+            Called with what is being done and how much of it, from 0 to 1.
+        portion_events : int, default 131,072
+            Events that are counted together where the query has a key; see ``budget.portions``.
+        **roles : str
+            ``time``, ``key``, ``type``, ``unit``: as for ``Query.match``.
+
+        Returns
+        -------
+        HistoryGraph
+            Itself.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U046``: no event of the past begins a match.
+
+        Notes
+        -----
+        The past is cut in time: of what its first six tenths teach, the reading is kept that finds most of the rest,
+        and its recall there is what ``prices_`` says. Then all of the past is learned from, and prices are set anew.
+        Of a long past the reading is tried on its end alone: learned from 2**20 events, and judged on 2**18.
+
+        The same events in the same order give the same history, however they are stored. A past of 2**18 events or more
+        is counted in portions, each of the events of some keys, as it is on Spark (``spark.training``).
+        Complexity: an exact run over the past with lineage, one over the events that are tried, and about 80 cheaper
+        ones over those that are held out.
+        """
+        self.__dict__.pop("graph_", None)
+        self.learned_ = None
+        tell = on_progress or (lambda _what, _share: None)
+        past = Past(self.plan, events, roles)
+        tried = try_readings(self.plan, past, self.integer_gap(past.window), self.most_bundles, tell)
+        number = portions(self.plan, len(past), portion_events)
+        return self.take(tried, count_past(self.plan, past, tried.blank, number), past, tell)
+
+    def take(self, tried: Tried, counted: Counted, past: Past, on_progress: Progress) -> Self:
+        """Take over what was tried on the end of a past, and counted in all of it; then set prices."""
+        self.learned_ = None
+        self._window = past.window
+        self.events_ = self.points_ = self._steps = 0
+        self._add(counted)
+        self.overlap_ = tried.reading.overlap
+        on_progress("setting prices", 0.9)
+        self.prices_ = tried.prices(self.plan, self.graph_, past)
+        on_progress("learned", 1.0)
+        return self
+
+    def partial_fit(self, events: Any, *, portion_events: int = PORTION, **roles: Any) -> Self:
+        """Learn from more past events, which follow those learned from before; buckets and prices stay.
+
+        Complexity: one exact run with lineage.
+        """
+        if not self.is_fitted:
+            return self.fit(events, portion_events=portion_events, **roles)
+        past = Past(self.plan, events, roles)
+        self.same_window(past.window)
+        self.learned_ = None
+        number = portions(self.plan, len(past), portion_events)
+        self._add(count_past(self.plan, past, self.graph_, number))
+        return self
+
+    def _add(self, counted: Counted) -> None:
+        """Take over a graph, and what was counted beside it."""
+        self.graph_ = counted.graph
+        self.events_ += counted.events
+        self.points_ += counted.points
+        self._steps += counted.steps
+        self.steps_per_event_ = self._steps / max(self.events_, 1)
+
+    def integer_gap(self, window: int) -> int:
+        """The gap between bundles, in ticks."""
+        return window if self.gap == "window" else int(self.gap)
+
+    def take_window(self, window: int) -> None:
+        """What is known is of this window, in ticks."""
+        self._window = window
+        self._steps = round(self.steps_per_event_ * self.events_)
+
+    # --- what was learned -----------------------------------------------------------------------------------
+
+    def values(self) -> Values:
+        """What the runs of each vertex are worth; shape (vertices,)."""
+        if self.learned_ is not None:
+            return self.learned_
+        found = fit_values(self.graph_, coverage=False)
+        return Values(found.gain, found.cost, fit_chances(self.graph_))
+
+    def worth(self, policy: str = "history") -> Worth:
+        """What runs are worth by a policy, for the engine."""
+        automaton = self.plan.registers
+        assert automaton is not None
+        if self.learned_ is None or policy not in LEARNED:
+            return policy_named(policy)(automaton, self.graph_, self.overlap_)
+        gain, cost = raised(self.learned_.gain), self.learned_.cost
+        if policy != "history":
+            return worth_of(automaton, self.graph_.scheme, gain, cost)
+        worth = worth_of(automaton, self.graph_.scheme, gain, cost, OVERLAP)
+        return replace(worth, overlap=self.learned_overlap_)
+
+    # --- keeping --------------------------------------------------------------------------------------------
+
+    def fingerprint(self, window: int) -> str:
+        """What must be the same for a history to be of use: the query without its output, and the window in ticks."""
+        return f"{self.plan.fingerprint()}-{window}"
+
+    def check(self, plan: Plan, window: int) -> None:
+        """Refuse to rank the runs of another query.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U036``: nothing was learned yet; ``ACEP-U037``: of another query or window.
+        """
+        if not self.is_fitted:
+            raise UsageError("this history has not learned anything yet", code="ACEP-U036", hint="call fit(events)")
+        mine, wanted = self.fingerprint(self._window), f"{plan.fingerprint()}-{window}"
+        if mine != wanted:
+            raise UsageError(
+                f"the history is of query {mine}, and this is query {wanted} (fingerprint and window in ticks)",
+                code="ACEP-U037",
+                hint="learn a history of this query with acep train",
+            )
+
+    def same_window(self, window: int) -> None:
+        """Refuse events of which the window has another number of ticks (``ACEP-U037``)."""
+        if window != self._window:
+            raise UsageError(
+                f"the history is of a window of {self._window} ticks, and these events give one of {window}",
+                code="ACEP-U037",
+                hint="give all events times of one unit",
+            )
+
+    def save(self, path: str | os.PathLike[str], *, new_version: bool = False) -> Path:
+        """Write the history to a directory: a readable manifest, Parquet and npz; nothing is ever overwritten.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty directory, or with ``new_version`` that of a history of the same query.
+        new_version : bool, default False
+            Add a version to the history that is there; it is the one that is loaded from then on.
+
+        Returns
+        -------
+        Path
+            The directory of the version.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U036``: nothing was learned yet.
+        HistoryError
+            Something is there already (ACEP-H005, ACEP-H006), or a history of another query (ACEP-H002).
+        """
+        expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
+        self.check(self.plan, self._window)
+        notes = {
+            "query": str(self.query),
+            "events": self.events_,
+            "points": self.points_,
+            "steps_per_event": self.steps_per_event_,
+            "gap": self.gap,
+            "overlap": self.overlap_,
+            "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
+        }
+        return store.save(
+            self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes,
+            learned={**vars(self.learned_), "overlap": self.learned_overlap_} if self.learned_ is not None else None,
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], query: Query, *, version: int | None = None) -> Self:
+        """Read the history of a query.
+
+        Parameters
+        ----------
+        path : path
+            Where ``save`` wrote it.
+        query : Query
+        version : int, optional
+            Default: the latest.
+
+        Raises
+        ------
+        HistoryError
+            There is none (ACEP-H001), of another query (ACEP-H002, with both fingerprints), of a format that this
+            version cannot read (ACEP-H003), damaged (ACEP-H004).
+        """
+        expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
+        stored = store.load(path, version=version)
+        graph, notes = stored.graph, stored.notes
+        window = graph.scheme.window
+        try:
+            known = cls(query, gap=_gap(notes), most_bundles=graph.most_bundles)
+            if stored.fingerprint != known.fingerprint(window):
+                store.load(path, known.fingerprint(window), version=version)  # refuses, and says why
+            known.graph_, known.version_, known._window = graph, stored.version, window
+            known._take_notes(notes)
+            known._take_learned(stored.learned)
+        except (ValueError, LookupError, TypeError, OverflowError) as error:
+            raise store.damaged(path, f"version {stored.version}: {error}") from error
+        return known
+
+    def _take_notes(self, notes: dict[str, Any]) -> None:
+        """Take over what ``save`` wrote down beside the graph.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError
+            It is not that.
+        """
+        automaton, none = self.plan.registers, np.zeros(0)
+        assert automaton is not None
+        worth_of(automaton, self.graph_.scheme, none, none)  # refuses places and features of another query
+        self.events_, self.points_ = (_number(notes, name, int) for name in ("events", "points"))
+        self.steps_per_event_, self.overlap_ = (_number(notes, name, float) for name in ("steps_per_event", "overlap"))
+        self._steps = round(self.steps_per_event_ * self.events_)
+        kinds = {"price": float, "steps": int, "points": int}
+        replays = [dict(zip(kinds, replay, strict=True)) for replay in notes["prices"]]
+        made = [Replay(*(_number(replay, name, kind) for name, kind in kinds.items())) for replay in replays]
+        require(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
+        self.prices_ = Prices(tuple(made))
+
+    def _take_learned(self, learned: dict[str, Any]) -> None:
+        """Take over what a learner has found, if one has; raises as ``_take_notes`` does."""
+        if not learned:
+            return
+        scheme = self.graph_.scheme
+        sizes = {**{field.name: scheme.vertices for field in fields(Values)}, "overlap": len(scheme.places)}
+        for name, size in sizes.items():
+            column = check_column(name, learned[name], "float64", size, least=None)
+            require(np.isfinite(column).all(), f"{name} is not finite everywhere")
+        self.learned_overlap_ = learned["overlap"]
+        self.learned_ = Values(*(learned[field.name] for field in fields(Values)))
+
+
+def _gap(notes: dict[str, Any]) -> int | str:
+    gap: int | str = notes["gap"]
+    require(gap == "window" or type(gap) is int, f"gap is {gap!r}")
+    return gap
+
+
+def _number(notes: dict[str, Any], name: str, type_: type) -> Any:
+    """A number of the notes: a count, or any that is finite."""
+    value = notes[name]
+    is_one = type(value) in (int, type_) and math.isfinite(value) and (value >= 0 or type_ is float)
+    require(is_one, f"{name} is {value!r}")
+    return value

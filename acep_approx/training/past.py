@@ -1,0 +1,139 @@
+"""Past events in memory, and where they are cut to see what a history would find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.events.columns import encode_text, plain_type, to_arrow
+from acep_approx.events.reading.widening import one_table
+from acep_approx.events.roles import Roles
+from acep_approx.events.source import BATCH_ROWS, open_source
+from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.matching.matcher import Matcher
+from acep_approx.planning.planner import Plan
+from acep_approx.training.portions import portion_of
+
+Ints = npt.NDArray[np.int64]
+HELD_OUT = 0.4
+"""Share of the past, its end, that readings are judged on; the graph learns from it afterwards."""
+MOST_HELD_OUT = 1 << 18
+"""Events that are held out at most."""
+MOST_TRIED = 1 << 20
+"""Events ahead of those that readings are tried with at most."""
+
+
+class Past:
+    """Past events, read once: in memory, of the columns that the query asks for.
+
+    The same events are cut into the same batches, however they came.
+
+    Parameters
+    ----------
+    plan : Plan
+    events : what ``Query.match`` takes
+    roles : dict
+        ``time``, ``key``, ``type``, ``unit``, and how files are read: as for ``Query.match``.
+    skipped : int, default 0
+        Events ahead of these, where these are only the end of the past.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    roles : Roles
+    window : int
+        Of the query, in ticks.
+    ticks : int64 array, shape (events,)
+    data : pyarrow.Table
+        The columns that the query asks for.
+    """
+
+    def __init__(self, plan: Plan, events: Any, roles: dict[str, Any], skipped: int = 0) -> None:
+        self.skipped = skipped
+        named = {name: roles.pop(name) for name in ("time", "key", "type", "unit") if name in roles}
+        sort = roles.pop("sort", False)
+        source = open_source(events, **roles)
+        pipeline = Matcher(plan, output="points", **named).bind(source.schema)
+        self.roles: Roles = pipeline.roles
+        self.window = pipeline.window
+        self.key_columns = tuple(self.roles.column(e.name) for e in plan.query.equivalences)
+        batches = list(read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort))
+        self.ticks: Ints = np.concatenate([np.zeros(0, np.int64), *(batch.ticks for batch in batches)])
+        self.data: pa.Table = pa.table({})
+        if batches:
+            self.data = one_table([batch.data for batch in batches]).combine_chunks()
+        known = {field.name: plain_type(field.type) for field in self.data.schema}
+        self.schema = pa.schema([(field.name, known.get(field.name, field.type)) for field in source.schema])
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def bind(self, matcher: Matcher) -> None:
+        """Bind a matcher to the columns of these events."""
+        matcher.bind(self.schema, self.roles)
+
+    def batches(self, first: int = 0, last: int | None = None) -> Iterator[EventBatch]:
+        """The events from one place to another, numbered from the first one of the past."""
+        last = len(self) if last is None else last
+        for start in range(first, last, BATCH_ROWS):
+            rows = min(BATCH_ROWS, last - start)
+            row = self.skipped + start
+            yield event_batch(row, self.ticks[start : start + rows], self.data.slice(start, rows))
+
+    def portions(self, number: int) -> Iterator[Iterator[EventBatch]]:
+        """The batches of each portion of the past; in each of them events are numbered from 0.
+
+        Complexity: O(events), and memory for their order.
+        """
+        if number == 1:
+            yield self.batches()
+            return
+        columns = [self.data.column(name) for name in self.key_columns]
+        parts = [
+            portion_of([column.slice(start, BATCH_ROWS).combine_chunks() for column in columns], number)
+            for start in range(0, len(self), BATCH_ROWS)
+        ]
+        portion = np.concatenate(parts)
+        order = np.argsort(portion.astype(np.uint16), kind="stable")
+        ends = np.cumsum(np.bincount(portion, minlength=number))
+        for rows in np.split(order, ends[:-1]):
+            if len(rows):
+                yield self._taken(rows)
+
+    def _taken(self, rows: Ints) -> Iterator[EventBatch]:
+        for start in range(0, len(rows), BATCH_ROWS):
+            some = rows[start : start + BATCH_ROWS]
+            yield event_batch(start, self.ticks[some], self.data.take(to_arrow(some)))
+
+    def cut(self) -> tuple[int, int]:
+        """Where the events begin that readings are tried with, and those that they are judged on.
+
+        The latter are the last 40%, at most 2**18; before them come at most 2**20 others. No tick is torn, so the cuts
+        do not depend on the order of its events.
+        """
+        whole = self.skipped + len(self)
+        held_out = self._tick_begins(max(int((1 - HELD_OUT) * whole), whole - MOST_HELD_OUT) - self.skipped)
+        return self._tick_begins(max(held_out - MOST_TRIED, 0)), held_out
+
+    def _tick_begins(self, place: int) -> int:
+        """The first event of the tick of an event."""
+        return int(np.searchsorted(self.ticks, self.ticks[place])) if len(self) else 0
+
+
+def event_batch(first_row: int, ticks: Ints, data: pa.Table) -> EventBatch:
+    """A batch whose texts are numbered in order of appearance, so that it is the same wherever it was made."""
+    arrays = [_by_appearance(column) for column in data.columns]
+    return EventBatch(first_row, ticks, pa.RecordBatch.from_arrays(arrays, names=data.column_names))
+
+
+def _by_appearance(column: pa.ChunkedArray) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):  # older versions of Arrow give one where there are no rows
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+    return encode_text(whole)

@@ -1,0 +1,234 @@
+"""Policies: what runs are worth, by name. The default asks the history; the others are what people try without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.engines.runs.shedding import Feature, Worth
+from acep_approx.errors import UsageError
+from acep_approx.training.trace import AHEAD, PACE_NAME, register_names
+from history.trace import KEY
+from history.values import fit_values
+from history.vectors import Feature as Known
+
+if TYPE_CHECKING:
+    from history.graph import Graph
+    from history.vectors import Scheme
+
+Floats = npt.NDArray[np.float64]
+PARTS = 16
+"""Parts of the window where no history says how many there are."""
+MEASURED = -1.0
+OVERLAP = 0.95
+"""Share of its match points that a run is taken to lose beside a later one, where no past says: most pasts say this."""
+LEAST_GAIN, NO_GAIN = 1e-3, 1e-6
+"""Gain at least, as a share of the mean one and in match points."""
+FEW = 20
+"""Match points that the mean of all places counts for where one place has seen few."""
+BY_LOT = 1e-3
+"""Spread of the coin where it alone decides: scores lie between this and 1."""
+
+
+def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:
+    """Gain per run-step as the history has it, less what runs that are kept reach as well.
+
+    ``overlap`` as in ``worth_of``; ``MEASURED``: each place has that of its runs in the past.
+    """
+    known = _known(graph)
+    values = fit_values(known, coverage=False)
+    worth = worth_of(automaton, known.scheme, raised(values.gain), values.cost, abs(overlap))
+    return replace(worth, overlap=measured_overlaps(known)) if overlap == MEASURED else worth
+
+
+def raised(gain: Floats) -> Floats:
+    """Gains, none of them quite nothing: what never led to anything may have been seen too seldom."""
+    return np.maximum(gain, LEAST_GAIN * float(gain.mean()) + NO_GAIN)
+
+
+def scores(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
+    """As ``history``, each run by itself: no run takes away from what another is worth."""
+    return history(automaton, graph, 0.0)
+
+
+def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
+    """By lot: a coin per run, tossed once."""
+    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT, coin_per_run=True)
+
+
+def lots(automaton: RegisterAutomaton) -> Worth:
+    """By lot, one for all runs that began with one event: whole lineages stay or go, so that some get to their end."""
+    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT)
+
+
+def oldest(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
+    """The runs that started first are shed first."""
+    return _plain(automaton, lambda depth, part: 1.0 + part + 0.0 * depth)
+
+
+def most_advanced(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
+    """The runs stay that have come the furthest."""
+    return _plain(automaton, lambda depth, part: 1.0 + depth + 0.0 * part)
+
+
+Policy = Callable[[RegisterAutomaton, "Graph | None", float], Worth]
+POLICIES: dict[str, Policy] = {
+    "history": history,
+    "scores": scores,
+    "random": random,
+    "oldest": oldest,
+    "most-advanced": most_advanced,
+}
+"""By name; each gets the automaton, the history graph (None: there is none) and the overlap to read it with."""
+LEARNED = frozenset({"history", "scores"})
+"""Those that need a history."""
+
+
+def policy_named(name: str) -> Policy:
+    """The policy of a name.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U031``: there is none.
+    """
+    if name not in POLICIES:
+        raise UsageError(f"there is no policy {name!r}", code="ACEP-U031", hint="choose " + ", ".join(POLICIES))
+    return POLICIES[name]
+
+
+def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: Floats, overlap: float = 0.0) -> Worth:
+    """What a history knows, for the kernel.
+
+    Parameters
+    ----------
+    automaton : RegisterAutomaton
+    scheme : Scheme
+        Its places are the pools of the automaton, in their order.
+    gain, cost : float64 arrays, shape (vertices,)
+        Match points to come, and run-steps.
+    overlap : float, default 0
+        Share of its match points that a run loses beside a later one of its place, or of one further on; 0: coverage
+        is off.
+    """
+    names = register_names(automaton)
+    features = []
+    for (state, _), place in zip(automaton.places, scheme.places, strict=True):
+        columns = {names[r]: number for number, r in enumerate(automaton.live[state]) if r in names}
+        features.append([_feature(feature, columns, automaton, state) for feature in place.features])
+    return Worth(
+        features=features,
+        remaining=scheme.remaining,
+        since=tuple(scheme.since_limits.tolist()),
+        gain=gain,
+        cost=cost,
+        overlap=np.full(len(scheme.places), overlap),
+        covers=covering(automaton) if overlap > 0 else [()] * len(scheme.places),
+    )
+
+
+def covering(automaton: RegisterAutomaton) -> list[list[int]]:
+    """Per place those whose runs can stand for its own: itself, and all further on that its runs can get to.
+
+    A repetition leads back as well; what has yet to come again that far stands for nothing.
+    """
+    pools = automaton.places
+    arcs = automaton.automaton.arcs
+    number = {pool: n for n, pool in enumerate(pools)}
+    after = [
+        {
+            number[step.target, errors + arcs[step.arc].cost]
+            for step in automaton.steps
+            if step.source == state and (step.target, errors + arcs[step.arc].cost) in number
+        }
+        for state, errors in pools
+    ]
+    depth = depths(automaton)
+    found = []
+    for place in range(len(pools)):
+        reached = [place]
+        for other in reached:  # grows while it runs
+            reached += sorted(after[other] - set(reached))
+        found.append([other for other in reached if depth[other] >= depth[place]])
+    return found
+
+
+def _feature(known: Known, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> Feature:
+    """A feature as the kernel looks it up."""
+    rest = known.buckets, known.edges, known.groups
+    if known.name == KEY:
+        return Feature("key", -1, *rest)
+    if known.name == PACE_NAME:
+        return Feature("pace", -1, *rest)
+    if known.name.endswith(AHEAD):
+        column = columns[known.name.removesuffix(AHEAD)]
+        return Feature("ahead", column, *rest, of=automaton.live[state][column].of)
+    return Feature(known.kind, columns[known.name], *rest)
+
+
+def measured_overlaps(graph: Graph) -> Floats:
+    """Per place, which share of the points that a run could still reach one with a later start reached as well."""
+    counts, place = graph.counts, graph.scheme.place_of_group
+    shares = np.zeros(len(graph.scheme.places))
+    ours = place[counts.covered] == place[counts.cover]
+    everything = counts.shared[ours].sum() / max(counts.shareable[ours].sum(), 1)
+    for number in range(len(shares)):
+        mine = ours & (place[counts.covered] == number)
+        shares[number] = (counts.shared[mine].sum() + FEW * everything) / (counts.shareable[mine].sum() + FEW)
+    return shares
+
+
+def depths(automaton: RegisterAutomaton) -> npt.NDArray[np.int64]:
+    """Per place the fewest arcs that lead there: how far its runs have come."""
+    pools = automaton.places
+    arcs = automaton.automaton.arcs
+    depth = {pools[0]: 0}
+    for state, errors in pools:  # breadth first, as they are numbered
+        for step in automaton.steps:
+            target = step.target, errors + arcs[step.arc].cost
+            if step.source == state and target in pools:
+                depth.setdefault(target, depth[state, errors] + 1)
+    return np.array([depth[pool] for pool in pools], np.int64)
+
+
+def _known(graph: Graph | None) -> Graph:
+    if graph is None:
+        raise no_history("history")
+    return graph
+
+
+def no_history(policy: str) -> UsageError:
+    """The error of a policy that has nothing to rank runs by."""
+    return UsageError(
+        f"the policy {policy!r} ranks runs by a history, and there is none",
+        code="ACEP-U032",
+        hint="learn one with acep train and give it with --history, or choose --policy random or oldest",
+    )
+
+
+def _plain(
+    automaton: RegisterAutomaton,
+    gain: Callable[[Floats, Floats], Floats],
+    spread: float = 10.0,
+    *,
+    coin_per_run: bool = False,
+) -> Worth:
+    """Worth by depth of the place and part of the window alone."""
+    depth = depths(automaton).astype(np.float64)
+    table = gain(depth[:, None], np.arange(PARTS, dtype=np.float64)[None, :]).ravel()
+    return Worth(
+        features=[()] * len(depth),
+        remaining=PARTS,
+        since=(),
+        gain=table,
+        cost=np.ones(len(table)),
+        overlap=np.zeros(len(depth)),
+        covers=[()] * len(depth),
+        spread=spread,
+        coin_per_run=coin_per_run,
+    )

@@ -1,0 +1,187 @@
+"""The price of a budget, learned by running the past again: what share of the work a price leaves, and what recall.
+
+Ours: with a price per run-step, one number shares a budget over all keys, states and moments by marginal gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.runs import RunEvents
+from acep_approx.engines.runs.shedding import Allowance, Shedding, Worth
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.matcher import Matcher
+from acep_approx.planning.planner import Plan
+
+MERGE = "equal,chain"
+"""Points are found with the work that listing matches takes: without dropping runs that another dominates."""
+LEAST_SHARE = 0.01
+FACTOR = 8.0
+"""By how much the price is raised or lowered while its range is looked for."""
+CLOSE = 1.6
+"""Shares of the work by this factor apart are close enough to be interpolated."""
+LEAST_PRICE = 1e-9
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a run over the past did.
+
+    Attributes
+    ----------
+    price : float
+        Least score of a run that was kept; 0 where none was shed.
+    steps : int
+        Run-steps, passes included.
+    points : int
+        Match points found.
+    """
+
+    price: float
+    steps: int
+    points: int
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Replays of the same past at rising prices; the first is the exact one, at price 0."""
+
+    replays: tuple[Replay, ...] = (Replay(0.0, 0, 0),)
+
+    @property
+    def shares(self) -> npt.NDArray[np.float64]:
+        """Share of the exact run's work at each price."""
+        return np.array([replay.steps for replay in self.replays]) / max(self.replays[0].steps, 1)
+
+    @property
+    def recalls(self) -> npt.NDArray[np.float64]:
+        """Share of the exact run's match points at each price."""
+        return np.array([replay.points for replay in self.replays]) / max(self.replays[0].points, 1)
+
+    def price(self, share: float) -> float:
+        """The price that leaves a share of the work; between replays by logarithms.
+
+        Examples
+        --------
+        >>> prices = Prices((Replay(0, 1000, 50), Replay(0.1, 400, 40), Replay(1.0, 40, 10)))
+        >>> round(prices.price(0.04), 3), round(prices.recall(0.04), 3)
+        (1.0, 0.2)
+        """
+        some = [replay for replay in self.replays if replay.price > 0 and replay.steps > 0]
+        if not some:
+            return LEAST_PRICE
+        shares = np.log([replay.steps / self.replays[0].steps for replay in some])[::-1]
+        logs = np.log([replay.price for replay in some])[::-1]
+        order = np.argsort(shares, kind="stable")
+        return float(np.exp(np.interp(np.log(share), shares[order], logs[order])))
+
+    def at(self, others: Prices) -> Prices:
+        """The same work and points, at the prices that others have for that work."""
+        exact = self.replays[0]
+        moved = [
+            Replay(others.price(replay.steps / exact.steps), replay.steps, replay.points)
+            for replay in self.replays[1:]
+            if replay.steps > 0
+        ]
+        return Prices((exact, *sorted(moved, key=lambda replay: replay.price)))
+
+    def recall(self, share: float) -> float:
+        """The recall that a share of the work gave."""
+        order = np.argsort(self.shares, kind="stable")
+        shares, recalls = (np.concatenate(([0.0], column[order])) for column in (self.shares, self.recalls))
+        return float(np.interp(share, shares, recalls))
+
+
+def learn_prices(
+    plan: Plan,
+    worth: Worth,
+    past: Sequence[EventBatch],
+    bind: Callable[[Matcher], None],
+    *,
+    known: Sequence[Replay] = (),
+    most: int = 14,
+) -> Prices:
+    """Run over the past at several prices.
+
+    Parameters
+    ----------
+    plan : Plan
+    worth : Worth
+        What runs are worth.
+    past : sequence of EventBatch
+        Events that ``worth`` was not learned from.
+    bind : callable
+        Binds a matcher to the columns of these events.
+    known : sequence of Replay
+        Runs that need not be done again: the exact one first.
+    most : int, default 14
+        Runs in all.
+
+    Complexity: so many runs, of which the dear ones do little.
+    """
+
+    def run(price: float) -> Replay:
+        counting = _Counting(worth, Allowance(price=price, reserve=-1.0))
+        matcher = Matcher(plan, output="points", merge=MERGE, shedding=counting)
+        bind(matcher)
+        for batch in past:
+            for _ in matcher.run(batch):
+                pass
+        return Replay(price, matcher.progress.steps + int(counting.on_passes), counting.points)
+
+    found = list(known) or [run(0.0)]
+    if found[0].steps:
+        if len(found) == 1:
+            found.append(run(_start(worth)))
+            _bracket(found, run, most * 2 // 3)
+        _fill(found, run, most)
+    return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
+
+
+def _start(worth: Worth) -> float:
+    """A price that sheds most, if all vertices were alike."""
+    return max(float(np.quantile(worth.gain / worth.cost, 0.9)), LEAST_PRICE)
+
+
+def _bracket(found: list[Replay], run: Callable[[float], Replay], most: int) -> None:
+    """Raise the price until hardly any work is left, and lower it until most is."""
+    exact, start = found[0], found[1].price
+    price = start
+    while len(found) < most - 2 and found[-1].steps > LEAST_SHARE * exact.steps:
+        price *= FACTOR
+        found.append(run(price))
+    price = start
+    while len(found) < most and max(replay.steps for replay in found[1:]) < exact.steps / 2:
+        price /= FACTOR
+        found.append(run(price))
+
+
+def _fill(found: list[Replay], run: Callable[[float], Replay], most: int) -> None:
+    """Halve the widest gap between shares until all are close."""
+    while len(found) < most:
+        some = sorted(found[1:], key=lambda replay: replay.price)
+        gaps = [
+            (np.log(max(low.steps, 1) / max(high.steps, 1)), (low.price * high.price) ** 0.5)
+            for low, high in pairwise(some)
+            if low.steps > LEAST_SHARE * found[0].steps
+        ]
+        gap, between = max(gaps, default=(0.0, 0.0))
+        if gap < np.log(CLOSE):
+            return
+        found.append(run(between))
+
+
+class _Counting(Shedding):
+    """Counts the events that complete a run."""
+
+    points = 0
+
+    def note_hits(self, events: RunEvents, hits: Hits) -> None:  # noqa: ARG002
+        """Count them; two runs of one event are one match point."""
+        self.points += len(np.unique(hits.event))

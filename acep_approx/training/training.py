@@ -1,0 +1,185 @@
+"""The steps of learning a history: try readings on the end of the past, count all of it, set prices.
+
+Here and on Spark they are the same functions; there, portions of the past are counted in different processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from acep_approx.errors import UsageError
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.planning.planner import Plan
+from acep_approx.training.choosing import Reading, choose
+from acep_approx.training.past import Past
+from acep_approx.training.policies import history as by_history
+from acep_approx.training.pricing import Prices, learn_prices
+from acep_approx.training.trace import Tracer
+from history.fitting import fit_scheme
+from history.graph import Graph
+from history.trace import Trace
+from history.vectors import Place, Scheme
+
+WITH_FEATURES, WITHOUT_FEATURES = READINGS = ("with features", "without features")
+"""Whether vertices tell apart what runs remember; the first wins a tie."""
+Progress = Callable[[str, float], None]
+"""Called with what is being done and how much of it, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What exact runs over some of the past found.
+
+    Attributes
+    ----------
+    graph : Graph
+    events, points, steps : int
+        Events, match points and run-steps.
+    """
+
+    graph: Graph
+    events: int = 0
+    points: int = 0
+    steps: int = 0
+
+    def joined(self, other: Counted) -> Counted:
+        """Both as one, in any order; they must be of different portions."""
+        return Counted(
+            self.graph.merge(other.graph),
+            self.events + other.events,
+            self.points + other.points,
+            self.steps + other.steps,
+        )
+
+
+def count_portion(plan: Plan, schema: pa.Schema, roles: Roles, blank: Graph, batches: Iterable[EventBatch]) -> Counted:
+    """Run over a portion of the past, and count what it holds.
+
+    Parameters
+    ----------
+    plan : Plan
+    schema : pyarrow.Schema
+    roles : Roles
+    blank : Graph
+        A history of nothing; not changed.
+    batches : iterable of EventBatch
+        The events of the portion, numbered from 0, each batch but the last of ``BATCH_ROWS``.
+
+    Complexity: one exact run with lineage.
+    """
+    tracer = Tracer(plan, schema, roles)
+    graph = Graph(blank.scheme, blank.gap, blank.most_bundles)
+    points, last = 0, -1
+    for trace in _traces(tracer, batches):
+        points += int((trace.point_row > last).sum())  # those near a border are in two traces
+        last = max(last, int(trace.point_row.max(initial=-1)))
+        graph.observe(trace)
+    return Counted(graph, tracer.progress.events, points, tracer.progress.steps)
+
+
+def count_past(plan: Plan, past: Past, blank: Graph, number: int) -> Counted:
+    """Run over a past, portion by portion.
+
+    Parameters
+    ----------
+    plan : Plan
+    past : Past
+    blank : Graph
+        What counts are added to; not changed.
+    number : int
+        Of portions.
+    """
+    found = Counted(blank)
+    for batches in past.portions(number):
+        found = found.joined(count_portion(plan, past.schema, past.roles, blank_of(blank), batches))
+    return found
+
+
+def blank_of(graph: Graph) -> Graph:
+    """A history of nothing, of the kind of another."""
+    return Graph(graph.scheme, graph.gap, graph.most_bundles)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What trying readings on the end of the past has shown.
+
+    Attributes
+    ----------
+    reading : Reading
+        The one that found most.
+    blank : Graph
+        A history of nothing, with its vertices.
+    held_out : list of EventBatch
+        What it was judged on.
+    """
+
+    reading: Reading
+    blank: Graph
+    held_out: list[EventBatch]
+
+    def prices(self, plan: Plan, graph: Graph, past: Past) -> Prices:
+        """What budgets cost once all of the past was learned from."""
+        assert plan.registers is not None
+        worth = by_history(plan.registers, graph, self.reading.overlap)
+        return self.reading.prices.at(learn_prices(plan, worth, self.held_out, past.bind))
+
+
+def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progress: Progress) -> Tried:
+    """Learn from a part of the past, and see which reading of it finds most of what comes next.
+
+    Parameters
+    ----------
+    plan : Plan
+    past : Past
+        Or its end.
+    gap, most_bundles : int
+        As for ``history.Graph``.
+    on_progress : callable
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U046``: no event begins a match.
+
+    Complexity: an exact run with lineage, then see ``choosing.choose``.
+    """
+    first, cut = past.cut()
+    held_out = list(past.batches(cut))
+    tracer = Tracer(plan, past.schema, past.roles)
+    graphs: dict[str, Graph] = {}
+    on_progress("learning", 0.0)
+    for trace in _traces(tracer, past.batches(first, cut or len(past))):
+        for name in READINGS:
+            if name not in graphs:
+                graphs[name] = Graph(_scheme(name, tracer, trace), gap, most_bundles)
+            graphs[name].observe(trace)
+    if not graphs:
+        raise UsageError(
+            "there is nothing to learn from: no event of the past begins a match",
+            code="ACEP-U046",
+            hint="give a past with events of the first variable's type, or a longer one",
+        )
+    found = choose(plan, graphs, held_out, past.bind, lambda done: on_progress("choosing", 0.2 + 0.5 * done))
+    on_progress("learning", 0.7)
+    tracer = Tracer(plan, past.schema, past.roles)
+    trace = next(_traces(tracer, past.batches(first)))  # what is held out helps to find the buckets in the end
+    return Tried(found, Graph(_scheme(found.name, tracer, trace), gap, most_bundles), held_out)
+
+
+def _scheme(name: str, tracer: Tracer, trace: Trace) -> Scheme:
+    """The vertices of a reading, its buckets learned from a trace."""
+    places, window = tracer.remembered.places, tracer.pipeline.window
+    if name == WITH_FEATURES:
+        return fit_scheme(places, window, trace)
+    return Scheme(tuple(Place(state, errors) for state, errors in places), window)
+
+
+def _traces(tracer: Tracer, batches: Iterable[EventBatch]) -> Iterator[Trace]:
+    for batch in batches:
+        yield from tracer.push(batch)
+    yield from tracer.finish()

@@ -1,0 +1,1 @@
+"""Which vertices cover most match bundles."""
