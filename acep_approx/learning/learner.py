@@ -16,8 +16,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.engines.runs.shedding import Worth
 from acep_approx.engines.runs.tables import RunTables
+from acep_approx.engines.runs.worth import Worth
 from acep_approx.events.keys import KeyCodes
 from acep_approx.learning.features import bare_scheme, telling_scheme
 from acep_approx.learning.sampling import Reader, Rows

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.budget.budget import Budget
-from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.results.budgeted import BudgetedMatches
-from acep_approx.shedding.shedder import Load
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
-from acep_approx.events.reading.widening import one_table
 from acep_approx.matching.matcher import Matcher
 from acep_approx.query.printer import to_text
+from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.shedding.shedder import Load
+from acep_approx.training.history_graph import HistoryGraph
 
 if TYPE_CHECKING:
     from acep_approx.api import Query

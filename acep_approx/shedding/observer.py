@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.engines.runs.shedding import Allowance
+from acep_approx.engines.runs.worth import Allowance
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.kernels.runs.scores import FACTOR
 from acep_approx.learning.learner import Brought, Seen
@@ -30,11 +30,11 @@ from history.files import read_json, replace_file
 from rl.records import Events
 
 if TYPE_CHECKING:
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.progress import Progress
     from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.engines.runs.runs import RunEvents
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.stream import EventBatch
-    from acep_approx.matching.pipeline import Progress
     from acep_approx.planning.planner import Plan
 
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from acep_approx.engines.runs.shedding import Worth
+from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import UsageError, expect
 from acep_approx.planning.planner import Plan
 from acep_approx.training.past import Past
