@@ -75,7 +75,7 @@ class Flow:
         return self._of_kind(outputs.LATE, packed).mapInArrow(unpacker(schema), columns)
 
     def books(self, packed: DataFrame | None = None) -> DataFrame:
-        """What happened, per shard and micro-batch: see ``shards.Books``; ``payload`` is for the learner."""
+        """What happened, per shard and micro-batch: see ``shards.Books``; ``payload`` is the training sample."""
         return self._of_kind(outputs.BOOKS, packed).drop("kind")
 
     def _of_kind(self, kind: str, packed: DataFrame | None) -> DataFrame:

@@ -41,4 +41,4 @@ def packed(number: int, taken: Taken) -> Iterator[dict[str, Any]]:
         for first in range(0, table.num_rows, ROWS_AT_ONCE):
             yield {"shard": number, "kind": kind, "payload": to_ipc(table.slice(first, ROWS_AT_ONCE)), **nothing}
     books = {**vars(taken.books), "shed": list(taken.books.shed)}
-    yield {"shard": number, "kind": BOOKS, "payload": taken.lessons, **books}
+    yield {"shard": number, "kind": BOOKS, "payload": taken.sample, **books}

@@ -22,7 +22,7 @@ from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import meaning
-from acep_approx.shedding.observer import Observer
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.blobs import join, split
 from acep_approx.spark.worker.books import Books, Numbers, Reading
 from acep_approx.spark.worker.job import Job
@@ -38,14 +38,14 @@ REASON = "reason"
 class Taken:
     """What came of some events.
 
-    ``results``; the events that were ``left_out``, with a column ``reason``; the ``books``; and ``lessons`` for a
-    learner, if there is one.
+    ``results``; the events that were ``left_out``, with a column ``reason``; the ``books``; and the training ``sample``
+    for a learner, if there is one.
     """
 
     results: pa.Table
     left_out: pa.Table
     books: Books
-    lessons: bytes = b""
+    sample: bytes = b""
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Shard:
             "waiting": self.waiting.num_rows,
             "seconds": time.perf_counter() - begun,
         }
-        return Taken(results, left_out, Books(**{**books, **counted}), self._lessons())
+        return Taken(results, left_out, Books(**{**books, **counted}), self._training_sample())
 
     def take_sorted(self, events: pa.Table) -> Taken:
         """Match events that come in order, and later than all before."""
@@ -151,10 +151,10 @@ class Shard:
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _lessons(self) -> bytes:
-        """What a learner can be shown."""
-        shedding = self.matcher.shedding
-        return shedding.observed() if isinstance(shedding, Observer) else b""
+    def _training_sample(self) -> bytes:
+        """What a learner can learn from."""
+        shedder = self.matcher.shedding
+        return shedder.training_sample() if isinstance(shedder, Shedder) else b""
 
     def _with_time(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Events that have a time, and those that have none; in the types that the job was planned with."""
