@@ -52,13 +52,14 @@ def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
 
 
 CACHED = """
-from acep_approx.matching import jit, kernel_lineage
+from acep_approx.kernels import jit
+from acep_approx.kernels.runs import lineage
 import numpy as np
 jit._sources.cache_clear()
 if {changed}:
     jit._sources = lambda: "other sources"
-kernel_lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
-stats = kernel_lineage.not_overlapping._compiled.stats
+lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
+stats = lineage.not_overlapping._compiled.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 

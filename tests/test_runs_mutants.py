@@ -24,7 +24,7 @@ from acep_approx.kernels.runs import advance as kernel_advance
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
 from acep_approx.kernels.runs import pools as kernel_pools
-from acep_approx.matching.outputs.of_cells import completed
+from acep_approx.matching.outputs import completed
 from acep_approx.query.parser import parse
 from tests.rich_worlds import Dice, RichWorld, rich_world, stream
 from tests.test_jit import python
