@@ -24,9 +24,10 @@ from acep_approx.shedding.shedder import Load, Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
+from tests.cases import examples
 from tests.naive import Binding
 from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
-from tests.test_runs_oracle import bindings, cases, compiled, holds_for
+from tests.test_runs_oracle import bindings, compiled, holds_for
 
 Ints = npt.NDArray[np.int64]
 
@@ -138,7 +139,7 @@ def learns_and_keeps(world: RichWorld, seed: int) -> bool:
     return bool(shedder.learner is not None and shedder.learner.refreshes and len(matches) < len(expected))
 
 
-@cases(50)
+@examples(50, shrink=False)
 @given(rich_worlds(), st.integers(0, 2**20))
 def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: RichWorld, seed: int) -> None:
     """Over the whole language, in any batches; errors may be more than the least, as that way may have been shed."""

@@ -8,17 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import QueryError, compile_query
 from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
+from tests.cases import examples
 from tests.naive_partial import Report, expected_partials
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.test_cli import acep, folder  # noqa: F401  (a fixture)
-from tests.test_runs_oracle import cases, compiled, holds_for, pushed
+from tests.test_runs_oracle import compiled, holds_for, pushed
 
 STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
 
@@ -180,7 +181,7 @@ def is_as_by_brute_force(world: RichWorld, table: pa.Table) -> None:
         assert table.num_rows == len(found)
 
 
-@cases(1500)
+@examples(1500, shrink=False)
 @given(rich_worlds())
 def test_as_by_brute_force(world: RichWorld) -> None:
     """All that a world holds, over all strategies; conditions on pairs of events are tested on matches only."""
@@ -196,7 +197,7 @@ def test_as_by_brute_force(world: RichWorld) -> None:
     holds_for(world, check)
 
 
-@cases(500)
+@examples(500, shrink=False)
 @given(rich_worlds(), st.randoms(use_true_random=True))
 def test_any_split_and_any_restart_give_the_same(world: RichWorld, random: Random) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing, nor does the order."""
@@ -216,7 +217,7 @@ def test_any_split_and_any_restart_give_the_same(world: RichWorld, random: Rando
     holds_for(world, check)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.randoms(use_true_random=True), st.sampled_from(STRATEGIES))
 def test_the_cells_hand_over_to_the_runs(random: Random, strategy: str) -> None:
     """A query that the cells engine runs gives the same partial matches as one that asks for the runs."""

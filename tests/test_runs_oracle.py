@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from acep_approx import Query, QueryError, compile_query
@@ -17,6 +17,7 @@ from acep_approx.errors import UnsupportedError
 from acep_approx.query.parser import parse
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
+from tests.cases import examples
 from tests.naive import Binding, match_points
 from tests.naive_order import in_order
 from tests.naive_overlap import reported_matches
@@ -26,11 +27,6 @@ from tests.worlds import World, worlds
 
 MERGES = ("equal,pareto,chain", "none", "equal", "equal,pareto", "equal,chain")
 
-
-def cases(number: int) -> settings:
-    """Settings for ``number`` rich worlds; ``holds_for`` shrinks them, hypothesis could only shrink their seeds."""
-    phases = (Phase.explicit, Phase.reuse, Phase.generate)
-    return settings(max_examples=number, deadline=None, phases=phases, suppress_health_check=list(HealthCheck))
 
 
 def holds_for(world: RichWorld, check: Callable[[RichWorld], None]) -> None:
@@ -123,14 +119,14 @@ def agrees(world: RichWorld) -> None:
     assert counted(matches.counts()) == per_point(expected)
 
 
-@cases(3000)
+@examples(3000, shrink=False)
 @given(rich_worlds())
 def test_listed_counted_and_detected_as_by_brute_force(world: RichWorld) -> None:
     """Matches with their least err, in order; counts by err; match points with their least err."""
     holds_for(world, agrees)
 
 
-@cases(600)
+@examples(600, shrink=False)
 @given(rich_worlds(), st.sampled_from(MERGES), st.randoms(use_true_random=True))
 def test_any_split_and_any_restart_give_the_same(world: RichWorld, merge: str, random: Random) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing, nor does the order."""
@@ -183,7 +179,7 @@ def pushed(query: Query, batches: list[pa.Table], output: Any, merge: str, dice:
     return pa.concat_tables([*parts, matcher.finish()])
 
 
-@cases(1000)
+@examples(1000, shrink=False)
 @given(rich_worlds())
 def test_missing_names_what_the_least_err_pays_for(world: RichWorld) -> None:
     """The weights of the missing variables add up to the errors of the match."""
@@ -197,7 +193,7 @@ def test_missing_names_what_the_least_err_pays_for(world: RichWorld) -> None:
         holds_for(world, check)
 
 
-@cases(600)
+@examples(600, shrink=False)
 @given(rich_worlds(non_overlap=True), st.sampled_from(MERGES))
 def test_non_overlapping_matches(world: RichWorld, merge: str) -> None:
     """Reported is what the order of report leaves, with its least err, in that order; however runs are merged."""
@@ -241,7 +237,7 @@ def test_matches_read_in_two_ways_wait_only_for_fewer_errors(pattern: str) -> No
         assert pushed(query, batches, "matches", merge, dice).to_pylist() == listed.to_pylist(), (text, world.rows)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(300)
 @given(worlds())
 def test_cells_and_runs_agree(world: World) -> None:
     """On what the cells engine can run: the same matches in the same order, counts and points, also their starts."""

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
@@ -18,6 +18,7 @@ from acep_approx.kernels.runs.sample import AT_ONCE, LEFT_OUT
 from acep_approx.learning.features import bare_scheme, telling_scheme
 from acep_approx.learning.sampling import Reader, Rows
 from acep_approx.matching.matcher import Matcher
+from tests.cases import examples
 from tests.rich_worlds import rich_worlds
 from tests.test_runs_oracle import compiled
 
@@ -56,7 +57,7 @@ def sampled(
     return reader, Rows.joined(found), matcher
 
 
-@settings(deadline=None)
+@examples(100)
 @given(world=rich_worlds())
 def test_all_tests_are_seen_when_all_are_asked_for(world):
     query = compiled(world)
@@ -114,7 +115,7 @@ def test_a_share_of_the_events_stands_for_all():
     assert len(reader.remembered.places) == 4
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 1000), pieces=st.integers(2, 9))
 def test_pieces_of_a_stream_give_the_same_sample(seed, pieces):
     query, table = compile_query(SUMS, engine="runs"), stream(120, seed)

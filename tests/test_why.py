@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import DataError, UsageError, compile_query
+from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.test_cli import acep, folder  # noqa: F401  (a fixture)
 from tests.test_partial import rows_of
-from tests.test_runs_oracle import cases, compiled, holds_for
+from tests.test_runs_oracle import compiled, holds_for
 
 LOST = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 1 h"
 
@@ -211,7 +212,7 @@ def test_of_several_events_at_the_time_the_last_one_counts_for_what_comes_after(
     assert not query.why(rows, around="1").matched
 
 
-@cases(300)
+@examples(300, shrink=False)
 @given(rich_worlds(), st.integers(0, 7))
 def test_a_match_is_there_where_brute_force_finds_one(world: RichWorld, which: int) -> None:
     """And every question gets an answer."""
