@@ -20,7 +20,8 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.renumber import row_columns
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 CELLS = (
     "PATTERN SEQ(A a, B b, C c) WITHIN 5 ERRORS 1",

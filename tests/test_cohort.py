@@ -29,7 +29,8 @@ from history.vectors import Feature, Place, Scheme
 from rl.records import Lineages
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 Ints = npt.NDArray[np.int64]
 

@@ -15,9 +15,11 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.tracing import compressing
 from acep_approx.matching.tracing.compressed import Compressed
 from tests.cases import examples
+from tests.corpus_cases import NAMED, events_of
+from tests.match_tables import bindings
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_corpus import NAMED, events_of
-from tests.test_runs_oracle import MERGES, bindings, compiled, holds_for
+from tests.runs_engine import MERGES, compiled
+from tests.smaller_worlds import holds_for
 
 KLEENE = "PATTERN SEQ(A+ a[], B b) WHERE b.x > a[1].x WITHIN 100"
 ROWS = [{"ts": i, "type": "AB"[i % 4 == 3], "x": i, "g": "pq"[i % 2]} for i in range(24)]

@@ -18,7 +18,7 @@ from acep_approx.query.parser import parse
 from acep_approx.query.syntax import Attribute, Binary, Constant
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import compiled
+from tests.runs_engine import compiled
 
 RISING = """PATTERN SEQ(A a, B+ b[], C c)
 WHERE [k] AND a.price < 5 AND b[i].price > b[i-1].price AND c.price > avg(b[].price) AND a.price < c.price

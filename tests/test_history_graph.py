@@ -15,6 +15,7 @@ from history.bundles import Bundles, chain
 from history.counting import Counts
 from history.values import greedy_order
 from tests.cases import examples
+from tests.counted_histories import assert_same, learned
 from tests.naive_history import SCHEME, WINDOW, naive_bundles, naive_counts, random_trace
 
 DENSE = ("visits", "reached", "led", "cost", "started", "completed")
@@ -33,23 +34,6 @@ def shown(counts: Counts) -> dict[str, object]:
     found["ends"] = dict(zip(ends, counts.ends.tolist(), strict=True))
     found["maps"] = {at: set(bits.search(bitarray("1"))) for at, bits in counts.maps.items()}
     return found
-
-
-def learned(traces: list[Trace], gap: int, most: int) -> Graph:
-    graph = Graph(SCHEME, gap, most)
-    for trace in traces:
-        graph.observe(trace)
-    return graph
-
-
-def assert_same(one: Counts, other: Counts) -> None:
-    """Equal in every bit."""
-    for column in fields(Counts):
-        if column.name not in ("bundles", "maps"):
-            np.testing.assert_array_equal(getattr(one, column.name), getattr(other, column.name), column.name)
-    for column in fields(Bundles):
-        np.testing.assert_array_equal(getattr(one.bundles, column.name), getattr(other.bundles, column.name))
-    assert list(one.maps.items()) == list(other.maps.items())
 
 
 # --- counts -------------------------------------------------------------------------------------------------

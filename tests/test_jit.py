@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.processes import python
 
 MATCH = """
 from acep_approx import compile_query
@@ -17,17 +14,11 @@ print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t
 RUNS = """
 from random import Random
 from tests.rich_worlds import rich_world
-from tests.test_runs_oracle import agrees
+from tests.runs_engine import agrees
 for seed in range(60):
     agrees(rich_world(Random(seed), non_overlap=False))
 print(seed + 1)
 """
-
-
-def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in the project's root."""
-    env = {**os.environ, **environment}
-    return subprocess.run([sys.executable, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def test_kernels_run_as_plain_python() -> None:

@@ -25,9 +25,11 @@ from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
 from tests.cases import examples
+from tests.match_tables import bindings
 from tests.naive import Binding
 from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
-from tests.test_runs_oracle import bindings, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 Ints = npt.NDArray[np.int64]
 

@@ -21,7 +21,8 @@ from acep_approx import DataError, Query, QueryError, compile_query
 from acep_approx.cli.main import app
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, Row, rich_worlds
-from tests.test_runs_oracle import MERGES, compiled, holds_for
+from tests.runs_engine import MERGES, compiled
+from tests.smaller_worlds import holds_for
 from tests.worlds import World, worlds
 
 OUTPUTS = ("matches", "points", "counts", "partial")

@@ -15,9 +15,10 @@ import pytest
 from acep_approx import Query, compile_query
 from acep_approx.errors import AcepError
 from acep_approx.query.printer import to_text
+from tests.match_tables import bindings, counted, least, per_point
 from tests.naive import match_points
 from tests.rich_worlds import Dice, pattern_query
-from tests.test_runs_oracle import MERGES, bindings, counted, least, per_point, pushed
+from tests.runs_engine import MERGES, pushed
 
 MOST = 20_000
 """Matches of a world; those that have more are left out."""

@@ -16,18 +16,14 @@ from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
 from tests.cases import examples
+from tests.command_line import acep
 from tests.naive_partial import Report, expected_partials
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_cli import acep, folder  # noqa: F401  (a fixture)
-from tests.test_runs_oracle import compiled, holds_for, pushed
+from tests.runs_engine import compiled, pushed
+from tests.smaller_worlds import holds_for
+from tests.streams import rows_of
 
 STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
-
-
-def rows_of(text: str) -> list[dict[str, Any]]:
-    """Events from a line like ``0 A 5, 1 B``: tick, type, and x."""
-    fields = [part.split() for part in text.split(",")]
-    return [{"ts": int(t), "type": kind, "x": int(x[0]) if x else None} for t, kind, *x in fields]
 
 
 def partials(query: str, text: str) -> list[tuple[Any, ...]]:
@@ -138,7 +134,7 @@ def test_links_that_leave_the_window_are_left_behind():
     assert parts.to_pylist() == found.to_pylist()
 
 
-def test_the_command_line_puts_them_out(folder):  # noqa: F811
+def test_the_command_line_puts_them_out(folder):
     query = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 1 h"
     result = acep("run", query, "events.csv", "--output", "partial", "--limit", "1")
     assert json.loads(result.stdout) == {

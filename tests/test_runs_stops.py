@@ -21,7 +21,8 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import unpack
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import MERGES, compiled, holds_for
+from tests.runs_engine import MERGES, compiled
+from tests.smaller_worlds import holds_for
 
 Stop = Callable[[Runs], float | None]
 """Sets the limit of an engine before it goes on; gives the deadline, or None."""

@@ -20,7 +20,7 @@ from acep_approx.learning.sampling import Reader, Rows
 from acep_approx.matching.matcher import Matcher
 from tests.cases import examples
 from tests.rich_worlds import rich_worlds
-from tests.test_runs_oracle import compiled
+from tests.runs_engine import compiled
 
 SUMS = "PATTERN SEQ(A a, B b, C c) WHERE a.id = b.id AND a.x + b.x < c.x WITHIN 60"
 

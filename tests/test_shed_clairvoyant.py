@@ -18,7 +18,7 @@ from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes, clairvoyant,
 from experiments.shed_future import SCORE, meets, paths, states
 from experiments.shed_metrics import Answer, exact, points
 from tests.cases import examples
-from tests.test_shed_experiments import LISTED, world
+from tests.shed_streams import LISTED, world
 
 SEEDS = st.integers(0, 10**6)
 

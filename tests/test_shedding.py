@@ -20,8 +20,10 @@ from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import MERGING
 from tests.cases import examples
+from tests.match_tables import bindings
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import bindings, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 ALL = ",".join(MERGING)
 EXPLODING = "PATTERN SEQ(A a, A b, A c, B d) WHERE b.x <> a.x AND c.x <> b.x AND d.x <> a.x AND d.x <> b.x WITHIN 60"

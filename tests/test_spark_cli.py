@@ -30,7 +30,7 @@ from acep_approx.cli.on_spark.batch import is_folder
 from acep_approx.cli.on_spark.words import Numbers, budget_lines
 from acep_approx.errors import UsageError
 from acep_approx.spark.worker.job import Spending
-from tests.test_spark_metrics import progress
+from tests.spark_reports import progress
 
 if TYPE_CHECKING:
     from click.testing import Result

@@ -30,8 +30,7 @@ from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.blobs import describe
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
-from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows
-from tests.test_spark_shards import waits_for_the_end
+from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
 
 pytestmark = pytest.mark.xdist_group("spark")
 

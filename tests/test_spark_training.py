@@ -31,7 +31,7 @@ from acep_approx.training.portions import portion_of, portions
 from acep_approx.training.training import Counted, blank_of, count_past, count_portion, try_readings
 from history.packed import pack, unpack
 from tests.cases import examples
-from tests.test_history_graph import assert_same
+from tests.counted_histories import assert_same
 
 spark_test = pytest.mark.xdist_group("spark")
 TEXT = "PATTERN SEQ(A a, B b, C c) WHERE [user] AND b.x > a.x AND c.x > b.x WITHIN 200"

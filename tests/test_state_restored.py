@@ -18,7 +18,7 @@ from acep_approx.kernels.runs import layout
 from acep_approx.matching.state import unpack
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import holds_for
+from tests.smaller_worlds import holds_for
 
 HELD = {
     layout.SLOT, layout.LINKS, layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.LIVE, layout.PEAK, layout.STAMP,

@@ -25,7 +25,8 @@ from history.trace import Trace
 from tests.cases import examples
 from tests.naive_trace import Futures, Seen, rows_of_ticks, spread
 from tests.rich_worlds import COLUMNS, RichWorld, rich_worlds
-from tests.test_runs_oracle import compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 MERGE = "equal,pareto,chain"
 PARTS = 8
