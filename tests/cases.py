@@ -10,7 +10,7 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 FULL = os.environ.get("ACEP_CASES") == "full"
-LEAST = 20
+LEAST = 10
 """Where a fifth would be fewer."""
 
 

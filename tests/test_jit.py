@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.cases import cases
 from tests.processes import python
 
 MATCH = """
@@ -15,7 +16,7 @@ RUNS = """
 from random import Random
 from tests.rich_worlds import rich_world
 from tests.runs_engine import agrees
-for seed in range(60):
+for seed in range({worlds}):
     agrees(rich_world(Random(seed), non_overlap=False))
 print(seed + 1)
 """
@@ -63,5 +64,7 @@ def test_compiled_code_is_taken_only_for_the_sources_it_was_made_of(tmp_path: Pa
 
 def test_the_runs_engine_as_plain_python() -> None:
     """Against brute force without numba, where an index out of range is an error and nothing wraps around."""
-    done = python("-W", "error", "-W", "ignore:no event has the type", "-c", RUNS, ACEP_JIT="0")
-    assert done.stdout.split() == ["60"], done.stderr
+    worlds = cases(60)
+    warnings = ("-W", "error", "-W", "ignore:no event has the type")
+    done = python(*warnings, "-c", RUNS.format(worlds=worlds), ACEP_JIT="0")
+    assert done.stdout.split() == [str(worlds)], done.stderr

@@ -24,7 +24,7 @@ from acep_approx.shedding.shedder import Load, Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.match_tables import bindings
 from tests.naive import Binding
 from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
@@ -154,7 +154,7 @@ def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: Rich
 
 def test_such_worlds_are_learned_from() -> None:
     """Or the test before would say nothing."""
-    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(40)) > 1
+    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(cases(40))) > 1
 
 
 @pytest.mark.parametrize("window", ["0", "3 events"])

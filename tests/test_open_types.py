@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from acep_approx import DataError, Query, QueryError, compile_query
 from acep_approx.cli.main import app
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.rich_worlds import RichWorld, Row, rich_worlds
 from tests.runs_engine import MERGES, compiled
 from tests.smaller_worlds import holds_for
@@ -166,7 +166,7 @@ def test_what_runs_hold_goes_on_with_wider_types(pattern: str, engine: str) -> N
     """One by one, and with saved states in between, as all at once."""
     condition, _, returned = pattern.partition(" RETURN ")
     found = 0
-    for seed in range(25):
+    for seed in range(cases(25)):
         dice = Random(seed)
         rows = events_of_all_kinds(dice)
         text = f"PATTERN {condition} WITHIN {dice.choice(('5', '9', '4 events'))}"

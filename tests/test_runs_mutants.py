@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from tests.processes import python
 from tests.runs_mutants import (
     MUTANTS,
@@ -29,7 +30,7 @@ def seed_that_notices(mutant: str, worlds: int) -> int:
 
 def test_the_engine_itself_is_right() -> None:
     """Without a change nothing is noticed, so what is noticed below is the mutant's."""
-    assert seed_that_notices("nothing", 100) == -1
+    assert seed_that_notices("nothing", cases(100)) == -1
 
 
 RARE = {

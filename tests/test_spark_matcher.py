@@ -30,11 +30,12 @@ from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.blobs import describe
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
+from tests.cases import FULL
 from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-CASES = int(os.environ.get("ACEP_SPARK_CASES", "3"))
+CASES = 200 if FULL else 3
 """Random ones, each in a batch and in a stream."""
 AT_ONCE = 3
 """Streams that run at the same time."""

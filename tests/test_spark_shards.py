@@ -25,6 +25,7 @@ from acep_approx.spark.worker.blobs import describe
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.order import in_order
 from acep_approx.spark.worker.shard import Shard
+from tests.cases import cases
 from tests.spark_cases import END, SparkCase, corpus, random_cases, rows, waits_for_the_end
 
 SHARD_COUNTS = (1, 2, 3, 5)
@@ -107,7 +108,8 @@ def test_the_corpus_is_the_same_in_batch_and_in_a_stream():
 @pytest.mark.parametrize("seed", range(4))
 def test_random_worlds_are_the_same_in_batch_and_in_a_stream(seed):
     """Four times fifty cases."""
-    assert agree(random_cases(50, seed), Random(seed)) > 50
+    number = cases(50)
+    assert agree(random_cases(number, seed), Random(seed)) > number
 
 
 # --- one shard ------------------------------------------------------------------------------------------------------
