@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +17,16 @@ from tests.command_line import csv_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).parent.parent
+
 settings.register_profile("ours", examples(100))
 settings.load_profile("ours")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the kernels before there are two processes that would both do it."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        subprocess.run([sys.executable, "-m", "tests.compile_kernels"], cwd=ROOT, check=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
