@@ -16,7 +16,8 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.kernels.runs.sample import AT_ONCE, LEFT_OUT
 from acep_approx.learning.features import bare_scheme, telling_scheme
-from acep_approx.learning.sampling import Reader, Rows
+from acep_approx.learning.rows import Rows
+from acep_approx.learning.sampling import Reader
 from acep_approx.matching.matcher import Matcher
 from tests.cases import examples
 from tests.rich_worlds import rich_worlds

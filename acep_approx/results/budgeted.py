@@ -32,7 +32,7 @@ from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
+    from acep_approx.planning.compiled import CompiledQuery
 
 SHOWN_PATHS = 6
 """Paths of the history that a report shows."""
@@ -132,12 +132,12 @@ class BudgetedMatches(Matches):
             return pa.table({})
         return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
 
-    def refreshed(self, query: Query) -> HistoryGraph | None:
+    def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
         """The history as it was learned by the last call that found matches, up to now.
 
         Parameters
         ----------
-        query : Query
+        query : CompiledQuery
             The query that is run.
 
         Returns
