@@ -37,6 +37,8 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 CASES = 200 if FULL else 3
 """Random ones, each in a batch and in a stream."""
+STREAMED = 1 if FULL else 2
+"""Of the cases every so many is also a stream: one costs Spark as much as a dozen batches."""
 AT_ONCE = 3
 """Streams that run at the same time."""
 TOO_SLOW = "failed to connect back"
@@ -161,7 +163,7 @@ def test_batch_is_local(spark):
 
 
 def test_streams_are_local(spark, tmp_path):
-    dice, matches, waiting = Random(2), 0, list(cases())
+    dice, matches, waiting = Random(2), 0, list(cases())[::STREAMED]
     while waiting:
         some, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
         names = [f"case_{len(waiting)}_{n}" for n in range(len(some))]
@@ -169,7 +171,7 @@ def test_streams_are_local(spark, tmp_path):
         run({name: flow.outputs() for name, flow in flows.items()})
         for case, (name, flow) in zip(some, flows.items(), strict=True):
             matches += check_stream(case, flow, spark.table(name))
-    assert matches > 80
+    assert matches > 40
 
 
 def expected_of(case: SparkCase) -> Counter[str]:
