@@ -27,8 +27,10 @@ from history.counting import vertices_of
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
 from rl.records import Lineages
+from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 Ints = npt.NDArray[np.int64]
 
@@ -159,7 +161,7 @@ def test_its_match_points_are_the_exact_ones_of_its_cells(text: str, look: int, 
         assert done.cohort.given_up == 0
 
 
-@cases(150)
+@examples(150, shrink=False)
 @given(rich_worlds(), st.sampled_from((1, 3, 100)))
 def test_where_all_cells_are_chosen_it_finds_all(world: RichWorld, size: int) -> None:
     """Over the whole language, but for what has no cohort: neighbours, and matches that are certain only later.

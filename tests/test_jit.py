@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.cases import cases
+from tests.processes import python
 
 MATCH = """
 from acep_approx import compile_query
@@ -17,17 +15,11 @@ print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t
 RUNS = """
 from random import Random
 from tests.rich_worlds import rich_world
-from tests.test_runs_oracle import agrees
-for seed in range(60):
+from tests.runs_engine import agrees
+for seed in range({worlds}):
     agrees(rich_world(Random(seed), non_overlap=False))
 print(seed + 1)
 """
-
-
-def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in the project's root."""
-    env = {**os.environ, **environment}
-    return subprocess.run([sys.executable, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def test_kernels_run_as_plain_python() -> None:
@@ -52,13 +44,14 @@ def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
 
 
 CACHED = """
-from acep_approx.matching import jit, kernel_lineage
+from acep_approx.kernels import jit
+from acep_approx.kernels.runs import lineage
 import numpy as np
 jit._sources.cache_clear()
 if {changed}:
     jit._sources = lambda: "other sources"
-kernel_lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
-stats = kernel_lineage.not_overlapping._compiled.stats
+lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
+stats = lineage.not_overlapping._compiled.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
@@ -71,5 +64,7 @@ def test_compiled_code_is_taken_only_for_the_sources_it_was_made_of(tmp_path: Pa
 
 def test_the_runs_engine_as_plain_python() -> None:
     """Against brute force without numba, where an index out of range is an error and nothing wraps around."""
-    done = python("-W", "error", "-W", "ignore:no event has the type", "-c", RUNS, ACEP_JIT="0")
-    assert done.stdout.split() == ["60"], done.stderr
+    worlds = cases(60)
+    warnings = ("-W", "error", "-W", "ignore:no event has the type")
+    done = python(*warnings, "-c", RUNS.format(worlds=worlds), ACEP_JIT="0")
+    assert done.stdout.split() == [str(worlds)], done.stderr

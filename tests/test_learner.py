@@ -26,9 +26,12 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
+from tests.cases import cases, examples
+from tests.match_tables import bindings
 from tests.naive import Binding
 from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
-from tests.test_runs_oracle import bindings, cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 Ints = npt.NDArray[np.int64]
 
@@ -141,7 +144,7 @@ def learns_and_keeps(world: RichWorld, seed: int) -> bool:
     return bool(shedder.online is not None and shedder.online.learner.refreshes and len(matches) < len(expected))
 
 
-@cases(50)
+@examples(50, shrink=False)
 @given(rich_worlds(), st.integers(0, 2**20))
 def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: RichWorld, seed: int) -> None:
     """Over the whole language, in any batches; errors may be more than the least, as that way may have been shed."""
@@ -154,7 +157,7 @@ def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: Rich
 
 def test_such_worlds_are_learned_from() -> None:
     """Or the test before would say nothing."""
-    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(40)) > 1
+    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(cases(40))) > 1
 
 
 @pytest.mark.parametrize("window", ["0", "3 events"])

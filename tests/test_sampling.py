@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
@@ -20,8 +20,9 @@ from acep_approx.learning.features import bare_scheme, telling_scheme
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.matcher import Matcher
+from tests.cases import examples
 from tests.rich_worlds import rich_worlds
-from tests.test_runs_oracle import compiled
+from tests.runs_engine import compiled
 
 SUMS = "PATTERN SEQ(A a, B b, C c) WHERE a.id = b.id AND a.x + b.x < c.x WITHIN 60"
 
@@ -58,7 +59,7 @@ def sampled(
     return reader, SampledTests.joined(found), matcher
 
 
-@settings(deadline=None)
+@examples(100)
 @given(world=rich_worlds())
 def test_all_tests_are_seen_when_all_are_asked_for(world):
     query = compiled(world)
@@ -116,7 +117,7 @@ def test_a_share_of_the_events_stands_for_all():
     assert len(reader.remembered.places) == 4
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 1000), pieces=st.integers(2, 9))
 def test_pieces_of_a_stream_give_the_same_sample(seed, pieces):
     query, table = compile_query(SUMS, engine="runs"), stream(120, seed)

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
@@ -22,6 +22,7 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
+from tests.cases import examples
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 150"
 ONE_PART = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x <> a.x WITHIN 120"
@@ -96,7 +97,7 @@ def ran(
 CUTS = st.lists(st.integers(1, EVENTS - 1), max_size=6, unique=True).map(sorted)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.sampled_from((KEYED, ONE_PART)), st.sampled_from(BUDGETS), CUTS, st.sampled_from((0.0, 0.5)))
 def test_saved_and_taken_up_a_run_sheds_and_finds_the_same(
     text: str, budget: str, cuts: list[int], audit: float
@@ -132,7 +133,7 @@ def test_one_partition_may_be_cut_anywhere(budget: str) -> None:
     assert others == numbers
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(CUTS, st.lists(st.sampled_from(BUDGETS[:3]), min_size=2, max_size=3), st.booleans())
 def test_another_history_and_another_amount_may_take_over(cuts: list[int], budgets: list[str], is_new: bool) -> None:
     loads = [load(KEYED, budget, seed=1 + is_new * (n % 2)) for n, budget in enumerate(budgets)]

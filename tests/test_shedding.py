@@ -20,8 +20,11 @@ from acep_approx.engines.runs.worth import Allowance, Feature, Worth
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import MERGING
+from tests.cases import examples
+from tests.match_tables import bindings
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import bindings, cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 ALL = ",".join(MERGING)
 EXPLODING = "PATTERN SEQ(A a, A b, A c, B d) WHERE b.x <> a.x AND c.x <> b.x AND d.x <> a.x AND d.x <> b.x WITHIN 60"
@@ -86,7 +89,7 @@ def random_allowance(random: Random) -> Allowance:
     )
 
 
-@cases(150)
+@examples(150, shrink=False)
 @given(rich_worlds(), st.integers(0, 2**20), st.sampled_from((ALL, "none", "equal,chain")))
 def test_whatever_is_shed_every_match_is_true_and_the_bound_holds_at_every_event(
     world: RichWorld, seed: int, merge: str
@@ -125,7 +128,7 @@ def holds_bound(matcher: Matcher, shedding: Shedding) -> None:
     assert shedding.counts.sum() == engine.control[19]  # SHED
 
 
-@cases(100)
+@examples(100, shrink=False)
 @given(rich_worlds(), st.sampled_from((ALL, "none")))
 def test_a_budget_that_suffices_changes_nothing(world: RichWorld, merge: str) -> None:
     """Without a price nothing is weighed; with one, but a bound that is far away, in the end nothing is shed either."""

@@ -234,7 +234,7 @@ def test_workers_find_this_tree_and_have_the_matcher_loaded(spark):
         yield pa.record_batch({"file": [acep_approx.__file__], "loaded": [loaded]})
 
     rows = spark.range(1).mapInArrow(look, "file string, loaded boolean").collect()
-    root = Path(module.__file__).parents[1]
+    root = Path(module.__file__).parents[2]
     assert {(Path(row.file), row.loaded) for row in rows} == {(root / "__init__.py", True)}
 
 
