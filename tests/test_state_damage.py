@@ -116,10 +116,10 @@ def test_what_a_driver_has_learned(tmp_path: Path) -> None:
     run(job, control, events)
     refresher = refresher_of(job, control)
     whole = (control / LEARNER).read_bytes()
-    refresher.go_on(whole)
+    refresher.restore(whole)
     for learned in harmed(whole):
         with pytest.raises(ValueError, match=r"those that were written|no digest"):
-            refresher.go_on(learned)
+            refresher.restore(learned)
 
 
 def refresher_of(job: Job, control: Path) -> Any:

@@ -26,7 +26,7 @@ from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_cells import Counts, Listing, Points
+from acep_approx.matching.outputs.of_cells import Counting, Listing, Points
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.output import Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -136,7 +136,7 @@ class Pipeline:
             self._output = Points(self.engine, self._stamps)
         elif output == "counts":
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
-            self._output = Counts(self.engine, self._stamps)
+            self._output = Counting(self.engine, self._stamps)
         else:
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
             self._output = self._listing(self.engine)

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.budget.learning_ledger import Learning
-from acep_approx.budget.ledger import Bundle, RunRecord, Step
-from acep_approx.budget.ledger import Path as HistoryPath
+from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, RunRecord
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
@@ -28,8 +27,8 @@ from acep_approx.results.expand import expanded
 from acep_approx.results.matches import Matches
 from acep_approx.shedding.learning_summary import learning_table, summary
 from acep_approx.shedding.load import Load, full_work_unknown
-from acep_approx.shedding.metrics import Metrics, shed_by_state
-from acep_approx.shedding.shed_log import shed_table
+from acep_approx.shedding.metrics import Metrics
+from acep_approx.shedding.shed_runs import shed_by_state, shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
@@ -120,7 +119,7 @@ class BudgetedMatches(Matches):
         return tick_unit(schema.field(roles.time).type, roles.unit) is not None
 
     def shed(self) -> pa.Table:
-        """The runs shed by the last call that found matches: one row each; see ``shed_log.shed_table``.
+        """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
 
         Raises
         ------
@@ -255,7 +254,7 @@ def _paths(known: HistoryGraph) -> list[HistoryPath]:
     """The strongest paths of a history, in words."""
     scheme = known.graph_.scheme
     return [
-        HistoryPath([Step.of(scheme.describe(v), scheme.window) for v in path.vertices], path.count, path.share)
+        HistoryPath([PathStep.of(scheme.describe(v), scheme.window) for v in path.vertices], path.count, path.share)
         for path in known.graph_.strongest_paths(SHOWN_PATHS)
     ]
 

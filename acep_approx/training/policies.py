@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.engines.runs.worth import Feature, Worth
+from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
 from acep_approx.training.trace import AHEAD, PACE_NAME, register_names
 from history.trace import KEY
 from history.values import fit_values
-from history.vectors import Feature as Known
+from history.vectors import Feature
 
 if TYPE_CHECKING:
     from history.graph import Graph
@@ -158,17 +158,17 @@ def covering(automaton: RegisterAutomaton) -> list[list[int]]:
     return found
 
 
-def _feature(known: Known, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> Feature:
+def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> RunFeature:
     """A feature as the kernel looks it up."""
     rest = known.buckets, known.edges, known.groups
     if known.name == KEY:
-        return Feature("key", -1, *rest)
+        return RunFeature("key", -1, *rest)
     if known.name == PACE_NAME:
-        return Feature("pace", -1, *rest)
+        return RunFeature("pace", -1, *rest)
     if known.name.endswith(AHEAD):
         column = columns[known.name.removesuffix(AHEAD)]
-        return Feature("ahead", column, *rest, of=automaton.live[state][column].of)
-    return Feature(known.kind, columns[known.name], *rest)
+        return RunFeature("ahead", column, *rest, of=automaton.live[state][column].of)
+    return RunFeature(known.kind, columns[known.name], *rest)
 
 
 def measured_overlaps(graph: Graph) -> Floats:

@@ -23,7 +23,7 @@ from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, sequence_of, walk
 from acep_approx.query.syntax import Absent, Choice, Pattern, QuerySyntax, Repeat, Sequence
-from acep_approx.why.place import Place, find_place, tick_text
+from acep_approx.why.place import Vicinity, find_place, tick_text
 from acep_approx.why.result import Why, text_of
 from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
 
@@ -76,7 +76,7 @@ class _Found:
 
 
 class _Answer:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Vicinity) -> None:
         self.place = place
         self.query = replace(place.plan.query, outputs=(), non_overlap=False)
         self.clock = place.clock

@@ -16,7 +16,7 @@ from acep_approx.query.evaluate import evaluate
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
-from acep_approx.why.place import Place
+from acep_approx.why.place import Vicinity
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 Binding = Mapping[str, Sequence[int]]
@@ -42,7 +42,7 @@ class _Unit:
 class Tester:
     """Tests conditions on the events of a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Vicinity) -> None:
         self._place = place
 
     def miss(self, condition: Condition, binding: Binding, only: str | None = None) -> Miss | None:

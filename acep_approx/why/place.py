@@ -34,7 +34,7 @@ SAMPLE = 1000
 
 
 @dataclass(frozen=True)
-class Place:
+class Vicinity:
     """The events around a time.
 
     ``rows`` are their numbers in the input; ``is_part``: whether they are of the partition in question (only strict
@@ -95,7 +95,7 @@ class Place:
 
 def find_place(
     plan: Plan, source: Source, around: Any, key: Any, options: Mapping[str, Any], *, sort: bool = False
-) -> Place:
+) -> Vicinity:
     """Read the events of a key within two windows on both sides of a time.
 
     Parameters
@@ -143,7 +143,9 @@ def find_place(
     table, rows, found_ticks, is_part = reader.result(pipeline.schema, columns, is_time=is_time)
     key_values = {name: value.as_py() for name, value in wanted.items()}
     rows = source.late.original(rows)
-    return Place(plan, roles, at, pipeline.window, is_time, key_values, table, rows, found_ticks, is_part, reader.last)
+    return Vicinity(
+        plan, roles, at, pipeline.window, is_time, key_values, table, rows, found_ticks, is_part, reader.last
+    )
 
 
 class _Reader:

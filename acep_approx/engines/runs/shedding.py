@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, Feature, Worth
+from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel_sample
@@ -82,7 +82,7 @@ class Shedding:
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
         self.tables: RunTables
-        self._tables: list[tuple[int, Feature]] = []  # features with a table, and where their words are
+        self._tables: list[tuple[int, RunFeature]] = []  # features with a table, and where their words are
         self._known = (-1, -1)
 
     # --- setting up -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ WITHOUT_END = 1e18
 
 
 @dataclass(frozen=True)
-class Feature:
+class RunFeature:
     """One number of a run that its group depends on.
 
     ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
@@ -50,7 +50,7 @@ class Worth:
     nothing else counts.
     """
 
-    features: Sequence[Sequence[Feature]]
+    features: Sequence[Sequence[RunFeature]]
     remaining: int
     since: tuple[int, ...]
     gain: Floats

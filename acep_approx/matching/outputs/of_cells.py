@@ -58,7 +58,7 @@ class Points:
         return next(self.run(NO_EVENTS, NO_BATCH, np.zeros(1, np.int64)))
 
 
-class Counts:
+class Counting:
     """How many matches each match point completes, by number of errors; nothing is listed."""
 
     def __init__(self, engine: ArcLogs, stamps: Stamps) -> None:

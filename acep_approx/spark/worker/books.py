@@ -47,7 +47,7 @@ class Books:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Counters:
     """Where the counters of a matcher stand: two of them tell what happened in between.
 
     ``granted`` run-steps, those ``left`` of a batch, after which they are gone (of other budgets 0), and those
@@ -86,7 +86,7 @@ class Reading:
             shedder.version,
         )
 
-    def since(self, before: Reading) -> Numbers:
+    def since(self, before: Counters) -> Numbers:
         """What happened since another reading, as ``Books`` has it."""
         now, then = self.progress, before.progress
         steps = now.steps - then.steps + round(self.on_passes - before.on_passes)

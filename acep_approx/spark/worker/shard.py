@@ -24,7 +24,7 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import meaning
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.blobs import join, split
-from acep_approx.spark.worker.books import Books, Numbers, Reading
+from acep_approx.spark.worker.books import Books, Counters, Numbers
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.order import in_order
 
@@ -222,7 +222,7 @@ class Shard:
             self.weight = self.job.weight(self.number, ready.num_rows)
             self._matcher, self.state = self.job.matcher(self.number, self.weight, self.state), None
         matcher = self._matcher
-        before = Reading.of(matcher)
+        before = Counters.of(matcher)
         tables = [self.job.results.empty_table()]
         if ready.num_rows:
             tables += self._run(matcher, ready)
@@ -231,7 +231,7 @@ class Shard:
         if at_end:
             tables.append(matcher.finish())
         results = pa.concat_tables([table.cast(self.job.results) for table in tables if table.num_rows] or tables[:1])
-        books = Reading.of(matcher).since(before)
+        books = Counters.of(matcher).since(before)
         return results, {**books, "matches": results.num_rows, "weight": self.weight}
 
 
