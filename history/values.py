@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from history.counting import Counts
-from history.coverage.selection import lazy_greedy
 from history.graph import Graph
 from history.trace import Ints
 
@@ -107,30 +106,6 @@ def fit_values(
 def fit_chances(graph: Graph) -> Floats:
     """The chance that a run leads to a match point at all; shape (vertices,), shrunk as in ``fit_values``."""
     return _shrunk(graph, graph.counts.led.astype(np.float64)).reshape(-1)
-
-
-def greedy_order(graph: Graph, place: int) -> list[int]:
-    """The vertices of a place in the order of greedy coverage: each adds most bundles to those before it.
-
-    Parameters
-    ----------
-    graph : Graph
-        The history.
-    place : int
-        Number of the place.
-
-    Returns
-    -------
-    list of int
-        Vertices that add a bundle; the others add nothing to them.
-
-    Complexity: as ``selection.lazy_greedy``, of which the guarantees are too.
-    """
-    low = int(graph.scheme.first[place])
-    high = low + graph.scheme.places[place].groups * graph.scheme.cells
-    vertices = [vertex for vertex in graph.counts.maps if low <= vertex < high]
-    chosen = lazy_greedy([graph.counts.maps[vertex] for vertex in vertices])
-    return [vertices[item] for item in chosen.items]
 
 
 def _shrunk(graph: Graph, total: Floats) -> Floats:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from history import Graph, HistoryError, Place, Scheme, Trace, fit_values
 from history.bundles import Bundles, chain
 from history.counting import Counts
-from history.values import greedy_order
+from history.coverage.vertices import greedy_order
 from tests.cases import examples
 from tests.counted_histories import assert_same, learned
 from tests.naive_history import SCHEME, WINDOW, naive_bundles, naive_counts, random_trace

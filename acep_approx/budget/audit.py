@@ -246,7 +246,7 @@ class AuditSample:
 
         Notes
         -----
-        Match points of one cell share their fate, so they count for less than as many independent ones. The design
+        Match points of one cell share their outcome, so they count for less than as many independent ones. The design
         effect says how much less. It is never taken below 1, and where all points are found, or none, it cannot be
         seen: then each cell counts as one point.
         """

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
-from acep_approx.training.trace import AHEAD, PACE_NAME, register_names
+from acep_approx.training.remembered import AHEAD, PACE_NAME, register_names
 from history.trace import KEY
 from history.values import fit_values
 from history.vectors import Feature
@@ -31,7 +31,7 @@ LEAST_GAIN, NO_GAIN = 1e-3, 1e-6
 """Gain at least, as a share of the mean one and in match points."""
 FEW = 20
 """Match points that the mean of all places counts for where one place has seen few."""
-BY_LOT = 1e-3
+RANDOM_SPREAD = 1e-3
 """Spread of the coin where it alone decides: scores lie between this and 1."""
 
 
@@ -57,13 +57,13 @@ def scores(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) ->
 
 
 def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
-    """By lot: a coin per run, tossed once."""
-    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT, coin_per_run=True)
+    """At random: a coin per run, tossed once."""
+    return replace(random_lineages(automaton), coin_per_run=True)
 
 
-def lots(automaton: RegisterAutomaton) -> Worth:
-    """By lot, one for all runs that began with one event: whole lineages stay or go, so that some get to their end."""
-    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT)
+def random_lineages(automaton: RegisterAutomaton) -> Worth:
+    """At random, one coin for all runs that began with one event: whole lineages stay or go, some get to their end."""
+    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), RANDOM_SPREAD)
 
 
 def oldest(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
