@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.budget.learning_ledger import Learning
@@ -32,10 +33,12 @@ from acep_approx.shedding.shed_runs import shed_by_state, shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
+from history.bundles import Bundles, chain
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
 
+Ints = npt.NDArray[np.int64]
 SHOWN_PATHS = 6
 """Paths of the history that a report shows."""
 
@@ -259,10 +262,10 @@ def _paths(known: HistoryGraph) -> list[HistoryPath]:
     ]
 
 
-def _bundles(ticks: np.ndarray[Any, np.dtype[np.int64]], window: int) -> list[Bundle]:
+def _bundles(ticks: Ints, window: int) -> list[Bundle]:
     """Chains of match points at most a window apart (of all keys together, for a picture)."""
-    if not len(ticks):
-        return []
-    first = np.flatnonzero(np.diff(ticks, prepend=ticks[0] - window - 1) > window)
-    ends = np.append(first[1:], len(ticks))
-    return [Bundle(int(ticks[a]), int(ticks[b - 1]), int(b - a)) for a, b in zip(first, ends, strict=True)]
+    number = len(ticks)
+    single = Bundles(ticks, ticks, np.zeros(number, np.str_), np.arange(number), np.ones(number, np.int64))
+    chained, _ = chain(single, window, number)
+    columns = (chained.first.tolist(), chained.last.tolist(), chained.points.tolist())
+    return [Bundle(*row) for row in zip(*columns, strict=True)]

@@ -24,8 +24,7 @@ from acep_approx.training.training import Counted, OnProgress, Tried, count_past
 from history import store
 from history.checking import check_column, require
 from history.graph import MOST_BUNDLES
-from history.values import fit_chances, fit_values
-from rl.values import Values
+from history.values import Values, fit_values
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
@@ -199,8 +198,7 @@ class HistoryGraph:
         """What the runs of each vertex are worth; shape (vertices,)."""
         if self.learned_ is not None:
             return self.learned_
-        found = fit_values(self.graph_, coverage=False)
-        return Values(found.gain, found.cost, fit_chances(self.graph_))
+        return fit_values(self.graph_)
 
     def worth(self, policy: str = "history") -> Worth:
         """What runs are worth by a policy, for the engine."""

@@ -41,7 +41,7 @@ def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -
     ``overlap`` as in ``worth_of``; ``MEASURED``: each place has that of its runs in the past.
     """
     known = _known(graph)
-    values = fit_values(known, coverage=False)
+    values = fit_values(known)
     worth = worth_of(automaton, known.scheme, raised(values.gain), values.cost, abs(overlap))
     return replace(worth, overlap=measured_overlaps(known)) if overlap == MEASURED else worth
 
