@@ -9,7 +9,7 @@ from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from acep_approx.cli.write import Results
-    from acep_approx.matching.pipeline import Progress
+    from acep_approx.engines.progress import Progress
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.results.matches import Matches
 
