@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acep_approx.cli.options.choices import RunOutput
+from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 MANY = 100_000
 """Events from which on a speed means something: below, starting up takes longer than matching."""
 SINGULAR = {
-    RunOutput.MATCHES: "match",
-    RunOutput.POINTS: "point",
-    RunOutput.BUNDLES: "bundle",
-    RunOutput.PARTIAL: "partial match",
-    RunOutput.COMPRESSED: "hit",
+    ResultKind.MATCHES: "match",
+    ResultKind.POINTS: "point",
+    ResultKind.BUNDLES: "bundle",
+    ResultKind.PARTIAL: "partial match",
+    ResultKind.COMPRESSED: "hit",
 }
 
 
-def say_summary(matches: Matches, results: Results, output: RunOutput, seconds: float) -> None:
+def say_summary(matches: Matches, results: Results, output: ResultKind, seconds: float) -> None:
     """Say what was read and what was found."""
     seen = matches.progress
     say(events_read(seen.events, seen.relevant, seconds))
     if seen.made:  # by the runs engine
         say(work_done(seen))
-    if output is not RunOutput.COUNT:
+    if output is not ResultKind.COUNT:
         say_found(results, SINGULAR[output])
     if seen.without_key:
         names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)

@@ -14,7 +14,7 @@ import typer
 from acep_approx.cli.learning import Saving
 from acep_approx.cli.on_spark import batch
 from acep_approx.cli.options.budget import Asked, ExpandedBudgetOptions, LearningOptions, ReportOptions
-from acep_approx.cli.options.choices import Format, RunOutput
+from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, QueryText, RunInputOptions
 from acep_approx.cli.options.matching import EngineOptions
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 WIDE = 2**63
 """Counts from here on do not fit 64 bits; they are written as decimals."""
-TITLES = {RunOutput.COUNT: "matches", RunOutput.PARTIAL: "partial matches"}
+TITLES = {ResultKind.COUNT: "matches", ResultKind.PARTIAL: "partial matches"}
 
 
 @dataclass(frozen=True)
-class Job:
+class LocalRun:
     """What a run here is to do, after all checks."""
 
     query: Query
@@ -80,7 +80,7 @@ def run(
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
     if not spark.spark:
-        _run_here(Job(compiled, inputs, source, matching.merge, output, form, asked, quiet))
+        _run_here(LocalRun(compiled, inputs, source, matching.merge, output, form, asked, quiet))
         return
     more = {"bind": output.bound, "id": spark.id, "shards": spark.shards, "watermark": stream.watermark}
     more |= {"output": OUTPUTS[output.output]} | asked.on_spark()
@@ -98,7 +98,7 @@ def _is_folder(output: OutputOptions, spark: RunSparkOptions, stream: StreamOpti
     return output.file is not None and spark.spark and (stream.stream or batch.is_folder(output.file))
 
 
-def _run_here(job: Job) -> None:
+def _run_here(job: LocalRun) -> None:
     asked = job.asked
     saving = Saving(job.query, asked.home, asked.learned.save_every)
     if asked.learned.save is not None:
@@ -124,7 +124,7 @@ def _run_here(job: Job) -> None:
         _conclude(matches, job, saving)
 
 
-def _matches(job: Job, **more: Any) -> Any:
+def _matches(job: LocalRun, **more: Any) -> Any:
     """The matches: all, or those that a budget can buy."""
     more |= job.source.roles | job.source.reading
     more |= {"sort": job.source.sort, "bind": job.output.bound, "merge": job.merge}
@@ -133,12 +133,12 @@ def _matches(job: Job, **more: Any) -> Any:
     return job.query.match_within(job.inputs, job.asked.spent.budget, **job.asked.options(), **more)
 
 
-def _put_out(matches: Any, job: Job) -> tuple[Results, list[pa.Table]]:
+def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:
     """Write the results, or gather them for a table on the terminal."""
     from acep_approx.cli.write import Results, write, write_compressed
 
     file = job.output.file
-    if job.output.output is RunOutput.COMPRESSED and file is not None:
+    if job.output.output is ResultKind.COMPRESSED and file is not None:
         return write_compressed(matches.compressed(), file), []
     with closing(_tables(matches, job.output.output, is_expanded=job.asked.spent.expand)) as tables:
         results = Results(tables, job.output.most_rows(job.form))
@@ -148,17 +148,17 @@ def _put_out(matches: Any, job: Job) -> tuple[Results, list[pa.Table]]:
     return results, []
 
 
-def _tables(matches: Any, output: RunOutput, *, is_expanded: bool) -> Generator[pa.Table]:
+def _tables(matches: Any, output: ResultKind, *, is_expanded: bool) -> Generator[pa.Table]:
     """The results as a stream of tables."""
     if is_expanded:
         yield matches.expanded()
-    elif output is RunOutput.MATCHES:
+    elif output is ResultKind.MATCHES:
         yield from matches.tables()
-    elif output is RunOutput.POINTS:
+    elif output is ResultKind.POINTS:
         yield from matches.point_tables()
-    elif output is RunOutput.BUNDLES:
+    elif output is ResultKind.BUNDLES:
         yield matches.bundles()
-    elif output is RunOutput.PARTIAL:
+    elif output is ResultKind.PARTIAL:
         yield from matches.partial_tables()
     else:
         import pyarrow as pa
@@ -168,7 +168,7 @@ def _tables(matches: Any, output: RunOutput, *, is_expanded: bool) -> Generator[
         yield pa.table({"errors": list(counts), "matches": pa.array(list(counts.values()), wide)})
 
 
-def _conclude(matches: Any, job: Job, saving: Saving) -> None:
+def _conclude(matches: Any, job: LocalRun, saving: Saving) -> None:
     """Say what the budget was spent on; write what is to be written about it, and save what was learned."""
     from acep_approx.cli.write import write
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.options.choices import Format, RunOutput
+from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
@@ -102,7 +102,7 @@ def folder_form(output: OutputOptions, *, is_new: bool) -> Format:
             code="ACEP-S073",
             hint=f"name a new folder, or a single file: -o {folder / 'found.parquet'}",
         )
-    if is_new and output.output is RunOutput.COUNT:
+    if is_new and output.output is ResultKind.COUNT:
         raise UsageError(
             "counts are a few lines, and no folder", code="ACEP-S073", hint=f"name a file: -o {folder}.jsonl"
         )
@@ -159,17 +159,17 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     if results is None:
         written = amount(numbers.counts["matches"], THINGS[kind])
         say(f"{written} written to {file}" if limit is None else f"at most {amount(limit, 'row')} written to {file}")
-    elif kind is not RunOutput.COUNT:
+    elif kind is not ResultKind.COUNT:
         say_found(results, THINGS[kind], "FOLDER")
     if asked.matcher.spending is not None:
         say_budget(numbers, asked.matcher.spending)
 
 
-def _collect(found: DataFrame, output: RunOutput, limit: int | None, most_errors: int) -> Results:
+def _collect(found: DataFrame, output: ResultKind, limit: int | None, most_errors: int) -> Results:
     """The results in this process."""
     from acep_approx.cli.write import Results
 
-    if output is RunOutput.COUNT:
+    if output is ResultKind.COUNT:
         return Results([_count(found, most_errors)], None)
     table = (found if limit is None else found.limit(limit + 1)).toArrow()  # one more tells that there are more
     return Results([_in_order(table)], limit)
@@ -199,13 +199,13 @@ def _in_order(table: pa.Table) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in names]) if names else table
 
 
-def _write(results: Results, output: RunOutput, file: Path | None, form: Format) -> None:
+def _write(results: Results, output: ResultKind, file: Path | None, form: Format) -> None:
     import sys
 
     from acep_approx.cli.write import print_table, write
 
     if form is Format.TABLE:
-        print_table(list(results), "matches" if output is RunOutput.COUNT else output.value)
+        print_table(list(results), "matches" if output is ResultKind.COUNT else output.value)
     else:
         write(results, form, file)
     sys.stdout.flush()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from acep_approx.cli.options.choices import RunOutput
+from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.summary import events_read
 from acep_approx.cli.terminal import amount, say
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from acep_approx.spark.streaming.metrics import Totals
     from acep_approx.spark.worker.job import Spending
 
-THINGS = {RunOutput.MATCHES: "match", RunOutput.POINTS: "point"}
+THINGS = {ResultKind.MATCHES: "match", ResultKind.POINTS: "point"}
 
 
 @dataclass(frozen=True)

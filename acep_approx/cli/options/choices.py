@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class RunOutput(StrEnum):
+class ResultKind(StrEnum):
     """What ``acep run`` puts out."""
 
     MATCHES = "matches"

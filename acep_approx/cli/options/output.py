@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from acep_approx.cli.options.choices import Format, RunOutput
+from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.errors import UsageError
 
 GENERAL = "General"
@@ -45,13 +45,13 @@ class OutputOptions:
         typer.Option("-o", metavar="FILE", help="Write to a file, not to stdout; to a folder if compressed."),
     ] = None
     output: Annotated[
-        RunOutput,
+        ResultKind,
         typer.Option(
             metavar="KIND",
             help="matches; points, the events that complete a match; bundles, chains of points; count, of the matches; "
             "partial, what nearly matched; compressed, all matches by what they share.",
         ),
-    ] = RunOutput.MATCHES
+    ] = ResultKind.MATCHES
     format: Annotated[
         Format | None,
         typer.Option(
@@ -79,7 +79,7 @@ class OutputOptions:
         """The files of the results."""
         if self.file is None:
             return []
-        if self.output is RunOutput.COMPRESSED:
+        if self.output is ResultKind.COMPRESSED:
             return [self.file / name for name in COMPRESSED_FILES]
         return [self.file]
 
@@ -91,7 +91,7 @@ class OutputOptions:
         UsageError
             ``ACEP-U018``: the name of the file does not say; ``ACEP-U019``: compressed output has no folder.
         """
-        if self.output is RunOutput.COMPRESSED:
+        if self.output is ResultKind.COMPRESSED:
             if self.file is None or self.format not in (None, Format.PARQUET):
                 raise UsageError(
                     "compressed output is two Parquet files in a folder",
@@ -130,9 +130,9 @@ class OutputOptions:
                 hint="use --format jsonl, csv or parquet with -o",
             )
         kind = self.output
-        if kind in (RunOutput.COUNT, RunOutput.COMPRESSED) and self.limit is not None:
+        if kind in (ResultKind.COUNT, ResultKind.COMPRESSED) and self.limit is not None:
             raise UsageError(f"--limit means nothing for --output {kind.value}", code="ACEP-U015", hint="leave it out")
-        if is_expanded and kind is not RunOutput.MATCHES:
+        if is_expanded and kind is not ResultKind.MATCHES:
             raise UsageError(
                 f"--expand lists matches, not {kind.value}", code="ACEP-U054", hint="leave one of them out"
             )

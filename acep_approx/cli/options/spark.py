@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from acep_approx.cli.options.choices import RunOutput
+from acep_approx.cli.options.choices import ResultKind
 from acep_approx.errors import UsageError
 
-OUTPUTS = {RunOutput.MATCHES: "matches", RunOutput.POINTS: "points", RunOutput.COUNT: "counts"}
+OUTPUTS = {ResultKind.MATCHES: "matches", ResultKind.POINTS: "points", ResultKind.COUNT: "counts"}
 """What a run on Spark can put out, in the words of ``Query.spark``."""
 
 
@@ -118,14 +118,14 @@ HERE_ONLY = {
 """Options of a run here that have no meaning on Spark, and what to do."""
 
 
-def check_options(context: typer.Context, output: RunOutput, *, spark: bool, stream: bool) -> None:
+def check_options(context: typer.Context, output: ResultKind, *, spark: bool, stream: bool) -> None:
     """Refuse options of ``acep run`` that do not go together.
 
     Parameters
     ----------
     context : typer.Context
         Of the command; knows which options were given.
-    output : RunOutput
+    output : ResultKind
     spark, stream : bool
 
     Raises
@@ -147,7 +147,7 @@ def check_options(context: typer.Context, output: RunOutput, *, spark: bool, str
             code="ACEP-S072",
             hint=f"choose {', '.join(OUTPUTS)}, or leave out --spark",
         )
-    if stream and output is RunOutput.COUNT:
+    if stream and output is ResultKind.COUNT:
         raise UsageError(
             "--output count does not go with --stream",
             code="ACEP-S072",
