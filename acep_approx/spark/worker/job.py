@@ -57,7 +57,14 @@ class Spending:
 
     def load(self, budget: Budget, history: HistoryGraph | None, shard: int = 0) -> Load:
         """The load of a part of the job that has this budget; ``shard`` moves the seed."""
-        return Load(budget, history, self.policy, self.audit, self.seed + shard, full_work=self.full_work)
+        return Load(
+            budget,
+            history,
+            policy=self.policy,
+            audit=self.audit,
+            seed=self.seed + shard,
+            full_work=self.full_work,
+        )
 
 
 @dataclass(frozen=True)
