@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from acep_approx import AcepError, DataError, UsageError, compile_query
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.plan.matcher import SparkMatcher
-from acep_approx.spark.session.failures import clear_errors
+from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.blobs import describe
 from acep_approx.training.history_graph import HistoryGraph

@@ -123,7 +123,7 @@ def conclude(matches: BudgetedMatches, asked: Asked, source: str, saving: Saving
         Only write.
     """
     from acep_approx.cli.write import write
-    from acep_approx.report.summary import summary
+    from acep_approx.report.lines import summary
 
     record = matches.record(source)
     if not quiet and matches.plan.registers is None:

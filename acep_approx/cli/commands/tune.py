@@ -116,8 +116,8 @@ def tune(
 
 
 def _on_spark(master: str | None) -> Elsewhere:
+    from acep_approx.spark import session
     from acep_approx.spark.past.tuning import on_spark
-    from acep_approx.spark.session.session import session
 
     return on_spark(session(master))
 
