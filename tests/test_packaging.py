@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import email
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -248,6 +249,13 @@ def test_imports_run_one_way(path):
     assert part in FLOOR, f"{part} is new: give it a place in FROM_THE_TOP and in CONTRIBUTING.md"
     inner = {name.split(".")[1] for name in imported(path) if name.startswith("acep_approx.")} - {"__version__", part}
     assert {name for name in inner if FLOOR[name] <= FLOOR[part]} == set()
+
+
+def test_contributing_shows_these_floors():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(cli .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    floors = [line.split("  ")[0].split(", ") for line in shown.splitlines()]
+    assert [set(floor) for floor in floors] == list(FROM_THE_TOP)
 
 
 @pytest.mark.parametrize("path", modules("history", "rl"), ids=lambda path: path.relative_to(ROOT).as_posix())
