@@ -40,6 +40,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROSE = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 SOURCES = sorted(path for package in ("acep_approx", "history", "rl") for path in (ROOT / package).rglob("*.py"))
+OURS = ("acep_approx", "docs", "experiments", "history", "rl", "tests")
 CODE = re.compile(r"ACEP-[A-Z]\d+")
 RULES = {"acep_approx/query/assemble.py": "Assembler."}
 """Methods that are named after rules of grammar.lark, which says what they are."""
@@ -201,6 +202,22 @@ def test_every_page_can_be_found_from_the_index(path):
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)#\s]+)", index.read_text("utf-8"))}
     assert path == index or path in linked
+
+
+def places() -> set[str]:
+    """All files and folders of ours, from the root or from any folder on the way."""
+    parts = [path.relative_to(ROOT).parts for folder in OURS for path in (ROOT / folder).rglob("*")]
+    return {*OURS} | {"/".join(path[start:]) for path in parts for start in range(len(path))}
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_files_that_prose_names_are_there(path):
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`([^`\n]*)`", prose)
+    named = {name for span in spans for name in re.findall(r"(?<![\w*/])[\w/]+\.(?:py|lark)\b", span)}
+    whose = "acep_approx/" if path in PAGES else ""  # pages also name folders of their examples
+    named |= {span.rstrip("/") for span in spans if re.fullmatch(whose + r"[\w/]+/", span)}
+    assert named <= places()
 
 
 # --- the source -----------------------------------------------------------------------------------------------

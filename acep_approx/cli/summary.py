@@ -111,7 +111,7 @@ def say_budget(matches: BudgetedMatches, source: str) -> None:
     source : str
         Name of the input.
     """
-    from acep_approx.report.summary import summary
+    from acep_approx.report import summary
 
     record = matches.record(source)
     if matches.plan.registers is None:

@@ -123,9 +123,9 @@ def _on_spark(
     spark: OrderedSparkOptions,
     bar: Callable[[str, float], None],
 ) -> HistoryGraph:
+    from acep_approx.spark import session
     from acep_approx.spark.past.training import train_history
-    from acep_approx.spark.session.failures import clear_errors
-    from acep_approx.spark.session.session import session
+    from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_files
 
     bar("starting Spark", 0.0)

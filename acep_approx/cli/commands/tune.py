@@ -148,8 +148,8 @@ def _try_all(
 
 
 def _on_spark(master: str | None) -> Elsewhere:
+    from acep_approx.spark import session
     from acep_approx.spark.past.tuning import on_spark
-    from acep_approx.spark.session.session import session
 
     return on_spark(session(master))
 

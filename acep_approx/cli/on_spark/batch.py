@@ -56,7 +56,7 @@ class OnSpark:
 
     def session(self, *, streaming: bool = False) -> SparkSession:
         """Spark, started."""
-        from acep_approx.spark.session.session import check_spark, session
+        from acep_approx.spark.setup.session import check_spark, session
 
         check_spark(streaming=streaming)
         return session(self.master)
@@ -134,7 +134,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
 
     from acep_approx.cli.on_spark.words import THINGS, Numbers, say_budget, say_read
     from acep_approx.cli.summary import say_found
-    from acep_approx.spark.session.failures import clear_errors
+    from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_files
     from acep_approx.spark.streaming.metrics import NAME, observed
 

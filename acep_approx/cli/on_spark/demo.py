@@ -90,8 +90,8 @@ def demo_on_spark(master: str | None, *, quiet: bool) -> str:
     import pyarrow.compute as pc
 
     from acep_approx.events.demo import flights
-    from acep_approx.spark.session.failures import clear_errors
-    from acep_approx.spark.session.session import check_spark, session
+    from acep_approx.spark.setup.failures import clear_errors
+    from acep_approx.spark.setup.session import check_spark, session
 
     check_spark(streaming=True)
     events = flights()

@@ -94,11 +94,11 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions) -> None:
     Raises
     ------
     AcepError
-        As ``spark.stream.start``; what goes wrong in a worker too.
+        As ``acep_approx.spark.start``; what goes wrong in a worker too.
     typer.Exit
         130: it was stopped by Ctrl-C.
     """
-    from acep_approx.spark.session.failures import clear_errors
+    from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.growing import read_growing
     from acep_approx.spark.streaming.stream import start
 

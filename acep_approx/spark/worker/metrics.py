@@ -1,4 +1,4 @@
-"""The books of a shard: what happened in a micro-batch, in numbers that can be added up over shards."""
+"""The metrics of a shard: what happened in a micro-batch, in numbers that can be added up over shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Numbers = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Books:
+class ShardMetrics:
     """What happened in a shard during one micro-batch.
 
     ``events`` matched, of them ``relevant`` to a letter and ``without_key``; ``late`` and ``malformed`` (no time) ones
@@ -47,7 +47,7 @@ class Books:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Counters:
     """Where the counters of a matcher stand: two of them tell what happened in between.
 
     ``granted`` run-steps, those ``left`` of a batch, after which they are gone (of other budgets 0), and those
@@ -86,8 +86,8 @@ class Reading:
             history.version_ if history is not None else 0,
         )
 
-    def since(self, before: Reading) -> Numbers:
-        """What happened since another reading, as ``Books`` has it."""
+    def since(self, before: Counters) -> Numbers:
+        """What happened since another reading, as ``ShardMetrics`` has it."""
         now, then = self.progress, before.progress
         steps = now.steps - then.steps + round(self.on_passes - before.on_passes)
         return {
