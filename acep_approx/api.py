@@ -214,7 +214,7 @@ class Query(CompiledQuery):
         """
         from acep_approx.budget.budget import Budget
         from acep_approx.results.budgeted import BudgetedMatches
-        from acep_approx.shedding.shedder import Load
+        from acep_approx.shedding.load import Load
         from acep_approx.training.history_graph import HistoryGraph
 
         given = Budget.parse(budget)

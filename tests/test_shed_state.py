@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from acep_approx import Query, compile_query
 from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.pace import Calibration
+from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.matcher import Matcher
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from tests.cases import examples
 
@@ -62,7 +63,7 @@ def is_within(matcher: Matcher, shedder: Shedder) -> bool:
     engine = engine_of(matcher)
     if shedder.load.budget.unit == "runs":
         return bool(engine.work()[4] <= shedder.load.budget.amount)
-    return bool(engine.work()[0] + shedder.on_passes <= shedder.granted + 1e-6)
+    return bool(engine.work()[0] + shedder.arena.on_passes <= shedder.arena.granted + 1e-6)
 
 
 def ran(
@@ -87,8 +88,9 @@ def ran(
         assert is_within(matcher, shedder)
     tables.append(matcher.finish())
     seen = shedder.audited()
-    numbers = [*engine_of(matcher).work(), *shedder.counts.ravel().tolist(), shedder.broken, shedder.untested]
-    numbers += [round(shedder.granted), round(1e6 * shedder.left)]
+    arena = shedder.arena
+    numbers = [*engine_of(matcher).work(), *arena.counts.ravel().tolist(), arena.broken, arena.untested]
+    numbers += [round(arena.granted), round(1e6 * arena.left)]
     return pa.concat_tables(tables), numbers, sample.combine(seen) if seen is not None else sample
 
 
@@ -149,7 +151,7 @@ def test_what_is_granted_for_events_of_no_interest_is_granted_once() -> None:
         matcher.push(table.slice(first, 50))
         shedder = Shedder(plan, of)
         matcher = Matcher.from_state(plan, matcher.state_bytes(), shedder)
-        assert shedder.granted == pytest.approx(3 * min(first + 50, EVENTS))
+        assert shedder.arena.granted == pytest.approx(3 * min(first + 50, EVENTS))
 
 
 def test_saving_a_run_does_not_change_it() -> None:
@@ -175,8 +177,8 @@ def test_what_the_clock_said_goes_on(budget: str) -> None:
     matcher.push(table.slice(0, 700))
     again = Shedder(plan, of)
     later = Matcher.from_state(plan, matcher.state_bytes(), again)
-    assert again.calibration.header() == shedder.calibration.header()
-    assert again.calibration.header() != Calibration().header()
+    assert again.clock.snapshot() == shedder.clock.snapshot()
+    assert again.clock.snapshot() != StepClock().snapshot()
     later.push(table.slice(700))
     assert is_within(later, again)
 

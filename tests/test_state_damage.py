@@ -18,7 +18,8 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.sealed import DIGEST, MAGIC, UNSEALED, sealed, unsealed
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import LEARNER
 from acep_approx.spark.worker.blobs import describe
 from acep_approx.spark.worker.job import Job, Spending
