@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -238,7 +239,18 @@ LearnLog = Annotated[
         "foretold came true, and drift alarms, to FILE (.jsonl, .csv, .parquet).",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something is wrong.")]
+
+
+def _silence(quiet: bool) -> bool:
+    """Kernels are compiled wherever they are first called: what says so is a log."""
+    logging.getLogger("acep_approx.kernels").setLevel(logging.ERROR if quiet else logging.NOTSET)
+    return quiet
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", callback=_silence, help="Say nothing on stderr unless something is wrong."),
+]
 
 Errors = Annotated[
     int | None,

@@ -202,8 +202,7 @@ def run(
         saving.check()
     begun = clock.perf_counter()
     is_seen = form is not Format.TABLE and file is None and sys.stdout.isatty()  # rows and a bar would mix
-    label = "matching" if compiled.plan.engine == "cells" else "matching (the first run compiles the engine)"
-    with progress_bar(label, enabled=not (quiet or is_seen)) as progress:
+    with progress_bar("matching", enabled=not (quiet or is_seen)) as progress:
         matches = _matches(
             compiled,
             asked,
