@@ -9,22 +9,18 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.automaton.draw import draw
 from acep_approx.errors import expect
 from acep_approx.events.source import open_source
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.explain import explain_text
-from acep_approx.planning.planner import MERGING, Plan, merging, plan
+from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.planning.planner import MERGING, merging, plan
 from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.parser import parse, parse_window
-from acep_approx.query.printer import to_text
-from acep_approx.query.syntax import QuerySyntax
 from acep_approx.results.matches import Matches
 
 if TYPE_CHECKING:
-    from acep_approx.automaton.automaton import Automaton
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.spark.plan.matcher import SparkMatcher
@@ -80,21 +76,8 @@ def compile_query(
     return Query(plan(syntax, engine))
 
 
-class Query:
+class Query(CompiledQuery):
     """A compiled query; made by ``compile_query``."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-
-    @property
-    def syntax(self) -> QuerySyntax:
-        """The tree of the query."""
-        return self.plan.query
-
-    @property
-    def automaton(self) -> Automaton:
-        """What the query is compiled to."""
-        return self.plan.automaton
 
     def match(
         self,
@@ -424,28 +407,3 @@ class Query:
         """
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         return Matcher.from_state(self.plan, state)
-
-    def explain(self, format: str = "text") -> str:  # noqa: A002  (as on the command line)
-        """The plan as text, or the automaton as a diagram.
-
-        Parameters
-        ----------
-        format : {"text", "mermaid", "dot", "json"}, default "text"
-        """
-        expect("format", format, str, "text, mermaid, dot or json")
-        return draw(self.plan.registers or self.plan.automaton, format) if format != "text" else explain_text(self.plan)
-
-    def __str__(self) -> str:
-        return to_text(self.plan.query)
-
-    def __repr__(self) -> str:
-        return f"Query({str(self)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Query) and other.syntax == self.syntax
-
-    def __hash__(self) -> int:
-        return hash(self.syntax)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": self.explain(), "text/vnd.mermaid": self.explain("mermaid")}

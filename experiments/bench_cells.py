@@ -24,7 +24,8 @@ from rich.table import Table
 
 from acep_approx import compile_query
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.engines.cells.arclogs import ArcLogs, Grouped
+from acep_approx.engines.batches import Grouped
+from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from experiments.plain_cells import PlainCells
 

@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import Query, compile_query
-from acep_approx.engines.runs.shedding import Allowance, Shedding, Worth
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import Plan
 from acep_approx.shedding.shedder import RESERVE_EVENTS, RESERVE_SHARE

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.engines.cells.arclogs import ArcLogs, Grouped
+from acep_approx.engines.batches import Grouped
+from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from tests.naive import Binding
 

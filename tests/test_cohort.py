@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from acep_approx import Query, compile_query
 from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.audit import Cohort as Cells
-from acep_approx.engines.runs.shedding import Allowance, Shedding
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance
 from acep_approx.learning import exact_sample
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.matching import pipeline

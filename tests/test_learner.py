@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from acep_approx import Budget, Query, compile_query
 from acep_approx.learning import learner
-from acep_approx.learning.sampling import Reader, Rows
+from acep_approx.learning.rows import Rows
+from acep_approx.learning.sampling import Reader
 from acep_approx.matching.matcher import Matcher
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.shedding.shedder import Load, Shedder

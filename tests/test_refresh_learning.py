@@ -16,7 +16,7 @@ from acep_approx import compile_query
 from acep_approx.api import Query
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.splitting import shard_budget
-from acep_approx.learning.sampling import Rows
+from acep_approx.learning.rows import Rows
 from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding import observer, refresher
 from acep_approx.shedding.observer import MOST_TESTS, Observation, Observer, Shares

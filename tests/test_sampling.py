@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.shedding import Allowance, Shedding, Worth
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.kernels.runs.sample import AT_ONCE, LEFT_OUT
 from acep_approx.learning.features import bare_scheme, telling_scheme
-from acep_approx.learning.sampling import Reader, Rows
+from acep_approx.learning.rows import Rows
+from acep_approx.learning.sampling import Reader
 from acep_approx.matching.matcher import Matcher
 from tests.rich_worlds import rich_worlds
 from tests.test_runs_oracle import compiled

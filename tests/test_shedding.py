@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.shedding import Allowance, Feature, Shedding, Worth
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance, Feature, Worth
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import MERGING

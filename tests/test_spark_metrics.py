@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from acep_approx.cli.on_spark.live import line, live, table
-from acep_approx.engines.runs.shedding import REASONS
+from acep_approx.engines.runs.worth import REASONS
 from acep_approx.errors import UsageError
 from acep_approx.spark.plan.outputs import NUMBERS, PACKED, SCHEMA
 from acep_approx.spark.streaming.metrics import COUNTS, Listener, Progress, Totals, observed

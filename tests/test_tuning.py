@@ -12,7 +12,7 @@ import pytest
 
 from acep_approx import DataError, UsageError, compile_query
 from acep_approx.budget.budget import Budget
-from acep_approx.engines.runs.shedding import REASONS
+from acep_approx.engines.runs.worth import REASONS
 from acep_approx.events.source import open_source
 from acep_approx.report.curves import Curve, curves_page, growth_curves, recall_curves
 from acep_approx.results import tuning as module

@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.engines.runs.shedding import seed_word
+from acep_approx.kernels.runs.pools import seed_word
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

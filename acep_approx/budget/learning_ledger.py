@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from acep_approx.report.words import mean_score, place_words
-
 
 @dataclass(frozen=True)
 class Revaluation:
@@ -181,3 +179,26 @@ class Learning:
             return None
         share = sum(tenth.reached * tenth.cases for tenth in self.tenths) / self.cases
         return share * (1 - share)
+
+
+def mean_score(scores: Sequence[Score]) -> float | None:
+    """The Brier score of several points of the curve together; None without any.
+
+    Examples
+    --------
+    >>> mean_score([Score(5, 0.1, 30), Score(9, 0.2, 10)]), mean_score([])
+    (0.125, None)
+    """
+    cases = sum(score.cases for score in scores)
+    return sum(score.brier * score.cases for score in scores) / cases if cases else None
+
+
+def place_words(state: str, errors: int) -> str:
+    """A state with a number of errors, for people.
+
+    Examples
+    --------
+    >>> place_words("a b", 0), place_words("a", 1), place_words("a", 2)
+    ('a b', 'a, 1 error', 'a, 2 errors')
+    """
+    return state + (f", {errors} error{'' if errors == 1 else 's'}" if errors else "")

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.kernels.runs.sample import LEFT_OUT
-from acep_approx.learning.sampling import SPARE_PACE, Reader, Rows
+from acep_approx.learning.rows import Rows
+from acep_approx.learning.sampling import SPARE_PACE, Reader
 from acep_approx.training.policies import depths
 from acep_approx.training.trace import AHEAD, PACE_NAME
 from history.fitting import MOST_FEATURES, fit_features

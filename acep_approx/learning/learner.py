@@ -16,11 +16,12 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.engines.runs.shedding import Worth
 from acep_approx.engines.runs.tables import RunTables
+from acep_approx.engines.runs.worth import Worth
 from acep_approx.events.keys import KeyCodes
 from acep_approx.learning.features import bare_scheme, telling_scheme
-from acep_approx.learning.sampling import Reader, Rows
+from acep_approx.learning.rows import Rows
+from acep_approx.learning.sampling import Reader
 from acep_approx.training.policies import OVERLAP, raised, worth_of
 from history.bundles import of_trace
 from history.trace import Trace

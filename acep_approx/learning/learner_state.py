@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.learning.learner import Learner, Looking, Moment, Seen
-from acep_approx.learning.sampling import Rows
+from acep_approx.learning.rows import Rows, rows_of, rows_to_bytes
 from acep_approx.matching.sealed import sealed, unsealed
-from acep_approx.shedding.observer import rows_of, rows_to_bytes
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.exploration import CohortCounts

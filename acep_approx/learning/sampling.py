@@ -6,8 +6,7 @@ Rows keep what runs remembered, so that they can be read again when it is found 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Self
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
+from acep_approx.learning.rows import Rows
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
 from acep_approx.training.trace import Remembered
 from history.trace import KEY
@@ -28,53 +28,6 @@ Ints = npt.NDArray[np.int64]
 SPARE_PACE = 0.5
 """How many events of a key are taken for seen before the first one; the event at hand is not one of them."""
 
-
-@dataclass(frozen=True)
-class Rows:
-    """Tests as they were written down, with what runs and their children remembered: parallel columns.
-
-    Attributes
-    ----------
-    step, source, outcome : int64 arrays
-        Step of the chart, its place, and what came of the test (``kernel_sample``).
-    seen, passed : float64 arrays
-        One by the chance that the run was looked at when an event came, and that it was when it passed; or 0.
-    start, last, tick : int64 arrays
-        Of the run's first and last event, and of the event at hand.
-    cover : int64 array
-        Start of the latest run that would have covered a child.
-    rate : float64 array
-        Events of the key per tick, of late.
-    key : int64 array
-        Position of the key in ``texts``; -1 where there is one partition.
-    values, children : float64 arrays, shape (columns, rows)
-        What the run remembers, and the child where there is one: as in ``Trace``, texts by position in ``texts``.
-    """
-
-    step: Ints
-    source: Ints
-    outcome: Ints
-    seen: Floats
-    passed: Floats
-    start: Ints
-    last: Ints
-    tick: Ints
-    cover: Ints
-    rate: Floats
-    key: Ints
-    values: Floats
-    children: Floats
-
-    def __len__(self) -> int:
-        return len(self.step)
-
-    def __getitem__(self, chosen: Ints | slice | npt.NDArray[np.bool_]) -> Self:
-        return type(self)(*(getattr(self, column.name)[..., chosen] for column in fields(self)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Several as one."""
-        return cls(*(np.concatenate([getattr(p, c.name) for p in parts], axis=-1) for c in fields(cls)))
 
 
 class Reader:

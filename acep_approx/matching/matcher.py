@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
+from acep_approx.engines.progress import Progress
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
@@ -19,7 +20,7 @@ from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.outputs.tables import joined
-from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
+from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.state import pack, restore, unpack
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import MERGING, Plan, merging

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.outputs.of_cells import NO_BATCH, Stamps
+from acep_approx.matching.outputs.output import NO_BATCH, Stamps
 
 Ints = npt.NDArray[np.int64]
 UNKNOWN = 2**62

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from acep_approx.automaton.conditions import leaves, negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.progress import Progress
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
@@ -26,8 +26,9 @@ from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_cells import Counts, Listing, Output, Points, Stamps
+from acep_approx.matching.outputs.of_cells import Counts, Listing, Points
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
+from acep_approx.matching.outputs.output import Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import BindingColumns
@@ -52,30 +53,6 @@ LINKS_AT_ONCE = 1 << 20
 SWEEP = 4096
 """Keys beyond which silent ones are looked for."""
 
-
-@dataclass
-class Progress:
-    """What has been seen and done so far.
-
-    ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), and the ``keys``
-    that have state. Of the runs engine: ``steps`` (a run tested against an event), runs ``made``, of these ``merged``
-    with others, the most that lived at once (``peak``), those that ``live`` now, and those ``shed``.
-    """
-
-    events: int = 0
-    relevant: int = 0
-    without_key: int = 0
-    keys: int = 0
-    steps: int = 0
-    made: int = 0
-    merged: int = 0
-    peak: int = 0
-    live: int = 0
-    shed: int = 0
-
-    def take(self, work: tuple[int, ...]) -> None:
-        """Take over the numbers of ``Runs.work``."""
-        self.steps, self.made, self.merged, self.peak, self.live, self.shed = work
 
 
 class Pipeline:

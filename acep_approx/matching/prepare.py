@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import extended
 from acep_approx.automaton.letters import LetterReader
-from acep_approx.engines.cells.arclogs import Grouped
+from acep_approx.engines.batches import Grouped
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch

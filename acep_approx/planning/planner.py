@@ -11,8 +11,8 @@ from typing import Literal
 from acep_approx.automaton.automaton import START, Automaton, Letter
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
-from acep_approx.engines.cells.cells import MAX_ERRORS
 from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError, expect
+from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
 from acep_approx.query.checks import check
 from acep_approx.query.predicates import is_static

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
+from acep_approx.budget.learning_ledger import place_words
 from acep_approx.report.drawing import cut, moment, percent, table
 from acep_approx.report.learning_charts import learning_curve, reliability
 from acep_approx.report.summary import learning_facts
 from acep_approx.report.times import thinned
-from acep_approx.report.words import place_words
 
 if TYPE_CHECKING:
     from acep_approx.budget.learning_ledger import Learning, Told

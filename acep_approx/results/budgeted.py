@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.results.expand import expanded
-from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.budget.ledger import Bundle, RunRecord, Step
 from acep_approx.budget.ledger import Path as HistoryPath
-from acep_approx.shedding.learning_summary import lessons, lessons_table
-from acep_approx.training.policies import LEARNED, no_history
-from acep_approx.learning.refresh import refresh
-from acep_approx.shedding.shed_log import shed_table
-from acep_approx.shedding.shedder import Load, Shedder, full_work_unknown, shedder
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
+from acep_approx.learning.refresh import refresh
 from acep_approx.matching.matcher import Matcher
-from acep_approx.results.matches import Matches
 from acep_approx.matching.pipeline import OutputKind, Pipeline
-from acep_approx.planning.planner import Plan
 from acep_approx.matching.renumber import renumbered
-from acep_approx.engines.runs.runs import Runs
+from acep_approx.planning.planner import Plan
+from acep_approx.results.expand import expanded
+from acep_approx.results.matches import Matches
+from acep_approx.shedding.learning_summary import lessons, lessons_table
+from acep_approx.shedding.shed_log import shed_table
+from acep_approx.shedding.shedder import Load, Shedder, full_work_unknown, shedder
+from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.policies import LEARNED, no_history
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
+    from acep_approx.planning.compiled import CompiledQuery
 
 SHOWN_PATHS = 6
 """Paths of the history that a report shows."""
@@ -132,12 +132,12 @@ class BudgetedMatches(Matches):
             return pa.table({})
         return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
 
-    def refreshed(self, query: Query) -> HistoryGraph | None:
+    def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
         """The history as it was learned by the last call that found matches, up to now.
 
         Parameters
         ----------
-        query : Query
+        query : CompiledQuery
             The query that is run.
 
         Returns

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.outputs.tables import joined
+from acep_approx.matching.renumber import renumbered, row_columns
 from history.coverage.proxy import regions
 
 Ints = npt.NDArray[np.int64]

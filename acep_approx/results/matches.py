@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.engines.progress import Progress
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
-from acep_approx.results.bundles import bundles
-from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.pipeline import OutputKind, Pipeline, Progress
-from acep_approx.planning.planner import Plan
+from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
+from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.matching.tracing.compressing import compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
+from acep_approx.planning.planner import Plan
+from acep_approx.results.bundles import bundles
 
 if TYPE_CHECKING:
     import pandas as pd

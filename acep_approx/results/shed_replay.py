@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.budget.ledger import Step
-from acep_approx.engines.runs.shedding import REASONS
+from acep_approx.engines.runs.worth import REASONS
 
 if TYPE_CHECKING:
     from acep_approx.results.budgeted import BudgetedMatches

@@ -10,20 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.budget.budget import Budget
-from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.results.budgeted import BudgetedMatches
-from acep_approx.shedding.shedder import Load
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
-from acep_approx.events.reading.widening import one_table
 from acep_approx.matching.matcher import Matcher
 from acep_approx.query.printer import to_text
+from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.results.matches import Matches
+from acep_approx.shedding.shedder import Load
+from acep_approx.training.history_graph import HistoryGraph
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
+    from acep_approx.planning.compiled import CompiledQuery
     from acep_approx.planning.planner import Plan
 
 TRAINED = 0.7
@@ -35,9 +36,9 @@ PIECE = 512
 MOST_MATCHES = 10_000_000
 """Matches in the last part beyond which a choice is too much."""
 
-Compile = Callable[[int | None, str | None], "Query"]
+Compile = Callable[[int | None, str | None], "CompiledQuery"]
 """Compiles the query for the runs engine with other ERRORS and another WITHIN; None: as they are."""
-Elsewhere = Callable[[Sequence["Query"], "PastTable", "HowTried"], Sequence["Trial"]]
+Elsewhere = Callable[[Sequence["CompiledQuery"], "PastTable", "HowTried"], Sequence["Trial"]]
 """Tries all choices at once, each as ``tried`` does."""
 
 
@@ -209,7 +210,7 @@ def refuse_clock(budget: Budget) -> None:
         )
 
 
-def _asked(query: Query) -> Trial:
+def _asked(query: CompiledQuery) -> Trial:
     """A choice of which nothing is known yet."""
     return Trial(query.plan.automaton.errors, to_text(query.plan.query.window))
 
@@ -233,7 +234,7 @@ class HowTried:
     seed: int
 
 
-def tried(query: Query, past: PastTable, how: HowTried) -> Trial:
+def tried(query: CompiledQuery, past: PastTable, how: HowTried) -> Trial:
     """Learn and measure one choice: a function of its arguments alone, so it can be called anywhere."""
     asked = _asked(query)
     all_rows = past.first.num_rows + past.last.num_rows
@@ -251,7 +252,9 @@ def tried(query: Query, past: PastTable, how: HowTried) -> Trial:
     known = HistoryGraph(query).fit(past.first, **past.named)
     work, recalls = [], []
     for budget in how.budgets:
-        some = BudgetedMatches.of(query.match(past.last, **past.named), Load(budget, known, seed=how.seed))
+        some = BudgetedMatches.of(
+            Matches(query.plan, open_source(past.last), past.named), Load(budget, known, seed=how.seed)
+        )
         found = _points(some.counts() if how.output == "counts" else some.points())
         recalls.append(found / points if points else 0.0)
         work.append(some.record().work / max(exact.progress.steps, 1))

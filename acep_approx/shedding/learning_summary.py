@@ -8,10 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.budget.learning_ledger import Drift, Learning, Revaluation, Score, Tenth, Told
+from acep_approx.budget.learning_ledger import Drift, Learning, Revaluation, Score, Tenth, Told, mean_score
 from acep_approx.events.time import to_datetime
 from acep_approx.learning.learner import Learner
-from acep_approx.report.words import mean_score
 from acep_approx.shedding.shedder import Shedder
 from history.vectors import Scheme
 from rl.drift import Alarm

@@ -11,30 +11,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from acep_approx.engines.runs.shedding import Allowance
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs.scores import FACTOR
 from acep_approx.learning.learner import Brought, Seen
-from acep_approx.learning.sampling import Reader, Rows
+from acep_approx.learning.rows import Rows, rows_of, rows_to_bytes
+from acep_approx.learning.sampling import Reader
 from acep_approx.shedding.shedder import Load, Shedder, _first_price
 from acep_approx.training.policies import lots
 from history.files import read_json, replace_file
 from rl.records import Events
 
 if TYPE_CHECKING:
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.progress import Progress
     from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.engines.runs.runs import RunEvents
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.stream import EventBatch
-    from acep_approx.matching.pipeline import Progress
     from acep_approx.planning.planner import Plan
 
 Floats = npt.NDArray[np.float64]
@@ -43,9 +42,6 @@ MOST_TESTS = 5_000
 UNKNOWN_STEPS = 100.0
 """Run-steps that an event is taken to bring where neither budget nor history say."""
 FILE = "shares.json"
-KEY = b"acep"
-NARROW = {"step": pa.int32(), "source": pa.int16(), "outcome": pa.int8(), "key": pa.int32()}
-"""Columns that need no 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -118,34 +114,6 @@ class Observation:
         brought = Brought(len(rows), int(records.total), header["tests"], passes)
         return cls(Seen(rows, records, header["size"]), header["texts"], brought, header["points"])
 
-
-def rows_to_bytes(rows: Rows, header: dict[str, Any]) -> bytes:
-    """Rows as an Arrow stream, zstd inside; the header is its metadata."""
-    columns: dict[str, pa.Array] = {}
-    for column in fields(Rows):
-        values = getattr(rows, column.name)
-        if values.ndim == 1:
-            columns[column.name] = pa.array(values).cast(NARROW.get(column.name, pa.array(values[:0]).type))
-        else:
-            columns |= {f"{column.name}.{number}": pa.array(each) for number, each in enumerate(values)}
-    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(header)})
-    return to_ipc(table, compression="zstd")
-
-
-def rows_of(raw: bytes) -> tuple[Rows, dict[str, Any]]:
-    """What ``rows_to_bytes`` wrote."""
-    table = from_ipc(raw)
-    header: dict[str, Any] = json.loads(table.schema.metadata[KEY])
-    found: dict[str, npt.NDArray[Any]] = {}
-    for column in fields(Rows):
-        if column.name in table.column_names:
-            values = table.column(column.name).to_numpy()
-            found[column.name] = values.astype(np.int64) if values.dtype.kind == "i" else values.copy()
-        else:
-            parts = [name for name in table.column_names if name.startswith(f"{column.name}.")]
-            empty = np.zeros((0, len(table)))
-            found[column.name] = np.array([table.column(name).to_numpy() for name in parts]) if parts else empty
-    return Rows(**found), header
 
 
 class Observer(Shedder):

@@ -16,7 +16,7 @@ import numpy as np
 from acep_approx.learning.learner import Brought, Learner, Seen
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.refresh import refresh
-from acep_approx.learning.sampling import Rows
+from acep_approx.learning.rows import Rows
 from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding.observer import MOST_TESTS, Observation, Shares
 from acep_approx.shedding.shedder import Load, Shedder
@@ -27,8 +27,8 @@ from rl.records import Events, Lineages
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.api import Query
     from acep_approx.events.roles import Roles
+    from acep_approx.planning.compiled import CompiledQuery
 
 EVERY = 4
 """A version is made after so many batches and windows in any case: a change may go unnoticed."""
@@ -49,7 +49,7 @@ class Refresher:
 
     Parameters
     ----------
-    query : Query
+    query : CompiledQuery
     schema : pyarrow.Schema
         Of the events.
     roles : Roles
@@ -77,7 +77,7 @@ class Refresher:
     """
 
     def __init__(
-        self, query: Query, schema: pa.Schema, roles: Roles, load: Load, *, most_tests: int = MOST_TESTS
+        self, query: CompiledQuery, schema: pa.Schema, roles: Roles, load: Load, *, most_tests: int = MOST_TESTS
     ) -> None:
         self.query = query
         self.load = load

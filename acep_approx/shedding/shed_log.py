@@ -12,9 +12,11 @@ from acep_approx.automaton.words import register_text, state_names
 from acep_approx.budget.audit import mixed
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.shedding import REASONS, Feature, Shedding, seed_word
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import REASONS, Feature
 from acep_approx.events.time import tick_unit, to_datetime
 from acep_approx.kernels.runs import scores as kernel
+from acep_approx.kernels.runs.pools import seed_word
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
 

@@ -20,7 +20,8 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.learning_ledger import Revaluation
 from acep_approx.budget.ledger import Piece, Shed
 from acep_approx.budget.pace import Calibration
-from acep_approx.engines.runs.shedding import REASONS, WITHOUT_END, Allowance, Shedding, Worth, type_too_late
+from acep_approx.engines.runs.shedding import Shedding, type_too_late
+from acep_approx.engines.runs.worth import REASONS, WITHOUT_END, Allowance, Worth
 from acep_approx.errors import UsageError, expect
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.learner import LEAST_PRICE, Learner
@@ -30,12 +31,12 @@ from rl.records import Lineages
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.progress import Progress
     from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.engines.runs.runs import RunEvents
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
-    from acep_approx.matching.pipeline import Progress
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
     from history.trace import Trace

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from acep_approx.engines.runs.shedding import Worth
+from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import UsageError, expect
 from acep_approx.planning.planner import Plan
 from acep_approx.training.past import Past
@@ -28,7 +28,7 @@ from history.values import fit_chances, fit_values
 from rl.values import Values
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
+    from acep_approx.planning.compiled import CompiledQuery
 
 
 class HistoryGraph:
@@ -36,7 +36,7 @@ class HistoryGraph:
 
     Parameters
     ----------
-    query : Query
+    query : CompiledQuery
         A compiled query. For one that the cells engine answers, compile it with ``engine="runs"``; without a need to
         shed there is nothing to learn.
     gap : int or "window", default -1
@@ -72,7 +72,7 @@ class HistoryGraph:
     (300, True, True)
     """
 
-    def __init__(self, query: Query, *, gap: int | str = -1, most_bundles: int = MOST_BUNDLES) -> None:
+    def __init__(self, query: CompiledQuery, *, gap: int | str = -1, most_bundles: int = MOST_BUNDLES) -> None:
         if not isinstance(getattr(query, "plan", None), Plan):
             expect("the query", query, (), "a compiled one: compile_query(text)")
         if query.plan.registers is None:
@@ -286,14 +286,14 @@ class HistoryGraph:
         )  # fmt: skip
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], query: Query, *, version: int | None = None) -> Self:
+    def load(cls, path: str | os.PathLike[str], query: CompiledQuery, *, version: int | None = None) -> Self:
         """Read the history of a query.
 
         Parameters
         ----------
         path : path
             Where ``save`` wrote it.
-        query : Query
+        query : CompiledQuery
         version : int, optional
             Default: the latest.
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.engines.runs.shedding import Feature, Worth
+from acep_approx.engines.runs.worth import Feature, Worth
 from acep_approx.errors import UsageError
 from acep_approx.training.trace import AHEAD, PACE_NAME, register_names
 from history.trace import KEY

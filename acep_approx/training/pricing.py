@@ -12,9 +12,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.runs import RunEvents
-from acep_approx.engines.runs.shedding import Allowance, Shedding, Worth
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import Plan

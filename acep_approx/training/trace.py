@@ -18,6 +18,7 @@ from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.automaton.registers import ROW, RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.words import register_text, state_names
+from acep_approx.engines.progress import Progress
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.tables import RunTables
@@ -25,7 +26,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.pipeline import Pipeline, Progress
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, SLOT, START, TICK, Hindsight
 from acep_approx.planning.planner import MERGING, Plan, merging
 from history.trace import Trace

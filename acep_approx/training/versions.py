@@ -17,7 +17,7 @@ from history.errors import HistoryError
 from history.versions import pointed, versions, written
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
+    from acep_approx.planning.compiled import CompiledQuery
 
 log = logging.getLogger("acep_approx.history")
 OTHER_QUERY = "ACEP-H002"
@@ -37,14 +37,14 @@ _held: dict[tuple[Path, str], _Held] = {}
 _lock = Lock()
 
 
-def newest(path: str | os.PathLike[str], query: Query) -> HistoryGraph:
+def newest(path: str | os.PathLike[str], query: CompiledQuery) -> HistoryGraph:
     """The version of a history that holds, loaded once in each process.
 
     Parameters
     ----------
     path : path
         Directory of the history.
-    query : Query
+    query : CompiledQuery
         That it is wanted for.
 
     Returns
@@ -70,7 +70,7 @@ def newest(path: str | os.PathLike[str], query: Query) -> HistoryGraph:
         return _newest(home, query, held)
 
 
-def _newest(home: Path, query: Query, held: _Held) -> HistoryGraph:
+def _newest(home: Path, query: CompiledQuery, held: _Held) -> HistoryGraph:
     wanted = 0
     try:
         wanted = pointed(home)
@@ -87,14 +87,14 @@ def _newest(home: Path, query: Query, held: _Held) -> HistoryGraph:
     return held.history
 
 
-def _load(home: Path, query: Query, version: int, held: _Held) -> None:
+def _load(home: Path, query: CompiledQuery, version: int, held: _Held) -> None:
     """Read a version and hold it."""
     when = written(home, version)
     held.history = HistoryGraph.load(home, query, version=version)
     held.version, held.written = version, when
 
 
-def _load_older(home: Path, query: Query, wanted: int, held: _Held, reason: Exception) -> None:
+def _load_older(home: Path, query: CompiledQuery, wanted: int, held: _Held, reason: Exception) -> None:
     """Hold the newest version before ``wanted`` that can be read; before any where it is 0."""
     if not home.is_dir() or not versions(home):
         HistoryGraph.load(home, query)  # refuses, and says why

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from acep_approx.api import Query
     from acep_approx.cli.write import Results
-    from acep_approx.matching.pipeline import Progress
+    from acep_approx.engines.progress import Progress
     from acep_approx.results.matches import Matches
 
 SHOWN = 20

@@ -14,46 +14,19 @@ import numpy.typing as npt
 from acep_approx.arrays import extended, places
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
+from acep_approx.engines.batches import Grouped, Listed
+from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.cells import arclog as kernel_arclog
 from acep_approx.kernels.cells import count as kernel_count
 from acep_approx.kernels.cells import enumerate as kernel_enumerate
 from acep_approx.kernels.cells.arclog import LOG, NOT_MADE
 from acep_approx.kernels.cells.detect import NEVER
-from acep_approx.matching.outputs.order import Sorter, groups
 
 Ints = npt.NDArray[np.int64]
 
 PATIENCE = 1 << 14
 """Steps of walking for one completing event after which its matches are counted by states instead."""
 
-
-@dataclass(frozen=True)
-class Grouped:
-    """Events of a batch, grouped by key slot: parallel int64 columns.
-
-    ``place``: number of the event within its slot, where it is asked for.
-    """
-
-    slot: Ints
-    tick: Ints
-    cls: Ints
-    row: Ints
-    place: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-
-@dataclass(frozen=True)
-class Listed:
-    """Matches as columns.
-
-    ``hit`` (index into the hits), ``start`` (tick of the first event) and ``offset`` are per match; match ``m`` binds
-    the events ``offset[m] .. offset[m+1]`` of ``row`` and ``label``, earliest first.
-    """
-
-    hit: Ints
-    start: Ints
-    offset: Ints
-    row: Ints
-    label: Ints
 
 
 @dataclass

@@ -10,13 +10,11 @@ import numpy.typing as npt
 from acep_approx.arrays import extended
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.errors import LimitError
-from acep_approx.kernels.cells.detect import FEW_LANES, MANY_LANES, NEVER, detect_few, detect_many
+from acep_approx.kernels.cells.detect import FEW_LANES, MANY_LANES, MAX_ERRORS, NEVER, detect_few, detect_many
 
 Ints = npt.NDArray[np.int64]
 Node = tuple[int, frozenset[int]]
 NO_GUARD: frozenset[int] = frozenset()
-
-MAX_ERRORS = MANY_LANES - 1
 
 
 class Cells:

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.arrays import Ragged, extended
+from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
-from acep_approx.matching.outputs.order import Sorter, groups
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,21 @@ import numpy.typing as npt
 from acep_approx.arrays import extended
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
+from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.resume import make_room, take_up
-from acep_approx.engines.runs.shedding import Allowance, Shedding
+from acep_approx.engines.runs.rewording import Rewording
+from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
+from acep_approx.engines.runs.worth import Allowance
 from acep_approx.errors import DataError
 from acep_approx.kernels.runs import advance as kernel
 from acep_approx.kernels.runs import layout, saved
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.vm import BLOCK, NULL
-from acep_approx.matching.rewording import Rewording
 
 Ints = npt.NDArray[np.int64]
 FIRST_ROOM = 64
@@ -41,17 +42,6 @@ OF_BATCH = (
 SLICE = 1 << 14
 """Run-steps between two looks at the clock: about 50 us."""
 
-
-@dataclass(frozen=True)
-class RunEvents:
-    """Events of a batch, grouped by key: parallel int64 columns; ``columns`` has shape (columns, events)."""
-
-    slot: Ints
-    tick: Ints
-    cls: Ints
-    row: Ints
-    rank: Ints
-    columns: Ints
 
 
 class Runs:

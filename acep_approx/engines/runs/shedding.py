@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acep_approx.engines.runs.tables import RunTables
+from acep_approx.engines.runs.worth import Allowance, Feature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
-from acep_approx.kernels.runs.pools import NEVER, hash_word
-from acep_approx.query.syntax import Expression
+from acep_approx.kernels.runs.pools import NEVER, hash_word, seed_word
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.progress import Progress
     from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.engines.runs.runs import RunEvents
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
-    from acep_approx.matching.pipeline import Progress
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead"]
 KINDS = {
     "int": kernel.WHOLE,
     "float": kernel.REAL,
@@ -38,95 +36,13 @@ KINDS = {
     "pace": kernel.PACE,
     "ahead": kernel.AHEAD_WHOLE,
 }
-REASONS = (
-    "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
-)  # fmt: skip
 PATH = 4
 """Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
 """Words of the arena that go on, beside the latest starts and the counts."""
-WITHOUT_END = 1e18
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
 
-
-@dataclass(frozen=True)
-class Feature:
-    """One number of a run that its group depends on.
-
-    ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
-    that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
-    how many of its events came of late; "ahead" by how much the register is above what it is taken ``of`` in the event
-    at hand.
-    """
-
-    kind: FeatureKind
-    column: int
-    buckets: int
-    edges: tuple[float, ...] = ()
-    groups: dict[str, int] = field(default_factory=dict)
-    of: Expression | None = None
-
-
-@dataclass(frozen=True)
-class Worth:
-    """What runs are worth, by vertex.
-
-    ``features`` per pool (the first is that of the start); ``remaining`` equal parts of the window; ``since`` the
-    longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
-    time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
-    later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per lineage, or per
-    run, that takes away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and
-    nothing else counts.
-    """
-
-    features: Sequence[Sequence[Feature]]
-    remaining: int
-    since: tuple[int, ...]
-    gain: Floats
-    cost: Floats
-    overlap: Floats
-    covers: Sequence[Sequence[int]]
-    spread: float = 10.0
-    coin_per_run: bool = False
-    paths: Ints | None = None
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """How much may be done.
-
-    Parameters
-    ----------
-    rate : float
-        Run-steps granted per event.
-    most : float
-        Run-steps that can be saved up.
-    runs : int
-        Most live runs; -1: any number.
-    price : float
-        Least score of a run that is kept while the budget is used as it should be; 0: nothing is ever shed.
-    reserve, reserve_share : float
-        Run-steps that should be left: so many, and this share of what was granted so far. The price rises above
-        ``price`` when fewer are. Below 0: it stays as it is.
-    audit, audit_share : float
-        Share of (key, epoch) whose runs are protected, and of the budget that is for those that would have been shed.
-    epoch : int
-        Ticks.
-    seed : int
-        Of all coins.
-    """
-
-    rate: float = WITHOUT_END
-    most: float = WITHOUT_END
-    runs: int = -1
-    price: float = 0.0
-    reserve: float = 1.0
-    reserve_share: float = 0.0
-    audit: float = 0.0
-    audit_share: float = 0.0
-    epoch: int = 1
-    seed: int = 0
 
 
 def type_too_late(what: str) -> DataError:
@@ -468,10 +384,6 @@ class Shedding:
         self._newest[:] = arena[first : first + pools]
         self.counts[:] = np.array(arena[first + pools :]).reshape(self.counts.shape)
 
-
-def seed_word(seed: int) -> int:
-    """What the hashes of all coins begin with: 31 bits."""
-    return (seed * 2654435761 + 0x3C6EF372) & 0x7FFFFFFF
 
 
 def _path_words(words: Ints) -> int:

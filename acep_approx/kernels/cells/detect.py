@@ -136,6 +136,7 @@ def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, i
 
 FEW_LANES = 4
 MANY_LANES = 16
+MAX_ERRORS = MANY_LANES - 1
 
 detect_few = _detect(FEW_LANES)
 """For k <= 3."""

@@ -71,6 +71,11 @@ SMALL = 0x7FFFFFFF
 MIX = 1640531527
 
 
+def seed_word(seed: int) -> int:
+    """What the hashes of all coins begin with: 31 bits."""
+    return (seed * 2654435761 + 0x3C6EF372) & 0x7FFFFFFF
+
+
 @inline
 def hash_word(h: int, word: int) -> int:
     """One more word of a hash, 31 bits; no step leaves 63 bits, so plain Python computes the same."""

@@ -3,64 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.engines.cells.arclogs import ArcLogs, Grouped, Listed
+from acep_approx.engines.batches import Grouped, Listed
+from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.events.stream import EventBatch
-from acep_approx.events.time import to_datetime
 from acep_approx.kernels.cells.count import MOST
-from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
-from acep_approx.matching.prepare import Preparer
 
 Ints = npt.NDArray[np.int64]
 CHUNK = 1 << 20
 """Bound events per table of listed matches."""
 
-
-class Output(Protocol):
-    """An engine with its way of putting results into columns."""
-
-    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
-        """Run grouped events and give their results, in order of the rows that complete them."""
-
-    def nothing(self) -> pa.Table:
-        """An empty table with the columns of the results."""
-
-
-NO_EVENTS = Grouped(*(np.zeros(0, np.int64) for _ in range(4)))
-NO_BATCH = EventBatch(0, np.zeros(0, np.int64), pa.RecordBatch.from_pylist([], schema=pa.schema([])))
-
-
-class Stamps:
-    """Puts ticks into columns as what they are: times or integers; key slots as their values; and events."""
-
-    def __init__(self, preparer: Preparer, schema: pa.Schema, events: BoundEvents, *, is_time: bool) -> None:
-        self.preparer = preparer
-        self.events = events
-        self.is_time = is_time
-        self.know(schema)
-
-    def know(self, schema: pa.Schema) -> None:
-        """Take over the schema of the events."""
-        empty = schema.empty_table()
-        self._empty = {name: empty.column(name).combine_chunks() for name in self.preparer.key_columns}
-
-    def time(self, ticks: Ints) -> pa.Array:
-        """Ticks as timestamps (UTC, microseconds) where they are times."""
-        return to_datetime(ticks) if self.is_time else pa.array(ticks)
-
-    def keys(self, slots: Ints) -> dict[str, pa.Array]:
-        """One column per equivalence attribute."""
-        if not self._empty or not len(slots):
-            return self._empty
-        return dict(zip(self._empty, self.preparer.keys.values(slots), strict=True))
 
 
 class Points:

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.engines.cells.arclogs import Grouped, Listed
+from acep_approx.engines.batches import Grouped, Listed, RunEvents
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.runs import RunEvents, Runs
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import Finder, Found
-from acep_approx.matching.outputs.of_cells import Stamps
+from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.engines.cells.arclogs import Listed
+from acep_approx.engines.batches import Listed
 from acep_approx.kernels.columns import spread
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.recent import Recent

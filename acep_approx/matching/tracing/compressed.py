@@ -23,12 +23,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.engines.cells.arclogs import Listed
+from acep_approx.engines.batches import Listed
 from acep_approx.engines.runs.lineage import Bound, Hits, first_of_equal, listed
 from acep_approx.errors import UsageError
 from acep_approx.kernels.runs import shared as kernel_shared
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
-from acep_approx.matching.outputs.of_cells import Stamps
+from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.renumber import Numbers, renumbered

@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import extended
-from acep_approx.engines.cells.arclogs import Grouped
+from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
 from acep_approx.kernels.runs import shared as kernel_shared
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_cells import Stamps
 from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.tracing.compressed import NONE, Compressed, Links, Spelling

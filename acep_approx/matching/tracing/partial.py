@@ -20,7 +20,7 @@ import pyarrow as pa
 from acep_approx.arrays import extended
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.letters import unbound
-from acep_approx.engines.cells.arclogs import Grouped, Listed
+from acep_approx.engines.batches import Grouped, Listed
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError
@@ -29,8 +29,8 @@ from acep_approx.kernels.runs import partial as kernel_partial
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_cells import NO_BATCH, Stamps
 from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.output import NO_BATCH, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.planning.planner import Plan, plan

@@ -14,20 +14,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import extended
-from acep_approx.engines.cells.arclogs import Grouped
+from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.shedding import Allowance, Shedding
+from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
+from acep_approx.engines.runs.worth import Allowance
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.kernels.runs import trace as kernel_trace
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.outputs.completed import Finder, Found
-from acep_approx.matching.outputs.of_cells import Stamps
 from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.planning.planner import Plan, plan
 

@@ -51,7 +51,7 @@ from history.graph import MOST_BUNDLES, Graph
 from history.packed import pack, unpack
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
+    from acep_approx.planning.compiled import CompiledQuery
 
 log = logging.getLogger("acep_approx.spark")
 TICK, PORTION_OF = "_acep_tick", "_acep_portion"
@@ -65,7 +65,7 @@ Batches = Iterator[pa.RecordBatch]
 
 def train_history(
     events: DataFrame,
-    query: Query,
+    query: CompiledQuery,
     *,
     time: str | None = None,
     key: str | None = None,
@@ -84,7 +84,7 @@ def train_history(
     ----------
     events : DataFrame
         Of a batch, in any order. It is read four times; cache it if it is dear to make.
-    query : Query
+    query : CompiledQuery
         As for ``HistoryGraph``.
     time, key, type, unit : str, optional
         As for ``Query.match``.

@@ -18,8 +18,8 @@ from acep_approx.spark.session.failures import clear_errors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from acep_approx.api import Query
     from acep_approx.events.roles import Roles
+    from acep_approx.planning.compiled import CompiledQuery
 
 PARTS = ("first", "last")
 
@@ -43,7 +43,7 @@ def on_spark(spark: SparkSession) -> Elsewhere:
         By the callable: what went wrong in a task.
     """
 
-    def try_all(queries: Sequence[Query], past: PastTable, how: HowTried) -> Sequence[Trial]:
+    def try_all(queries: Sequence[CompiledQuery], past: PastTable, how: HowTried) -> Sequence[Trial]:
         with tempfile.TemporaryDirectory() as folder, clear_errors():
             sent = _Sent(f"acep-past-{uuid4().hex}", past.roles)
             for part in PARTS:
@@ -76,7 +76,7 @@ class _Sent:
 
 
 def _task(
-    queries: Sequence[Query], sent: _Sent, how: HowTried
+    queries: Sequence[CompiledQuery], sent: _Sent, how: HowTried
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For ``mapInArrow``: numbers in, the choice of each with what it found out."""
 

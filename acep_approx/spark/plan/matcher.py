@@ -19,8 +19,8 @@ from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.worker.job import Job, Spending
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
     from acep_approx.events.roles import Roles
+    from acep_approx.planning.compiled import CompiledQuery
 
 log = logging.getLogger("acep_approx.spark")
 
@@ -33,7 +33,7 @@ class SparkMatcher:
 
     Parameters
     ----------
-    query : Query
+    query : CompiledQuery
     roles : dict of str to str
         ``time``, ``key``, ``type`` and ``unit``, as far as they were given.
     id : str, optional
@@ -54,7 +54,7 @@ class SparkMatcher:
     do not depend on how Spark moves rows.
     """
 
-    query: Query
+    query: CompiledQuery
     roles: dict[str, str | None]
     id: str | None = None
     bind: str | tuple[str, ...] | None = None
@@ -185,7 +185,7 @@ def _order(schema: pa.Schema, carried: tuple[str, ...], time: str, id_: str | No
     return tuple(dict.fromkeys([time, *((id_,) if id_ else ()), *plain]))
 
 
-def _why_together(query: Query) -> str:
+def _why_together(query: CompiledQuery) -> str:
     if query.plan.query.equivalences:
         return "with strict_contiguity the neighbours of an event may be of any key"
     return "the query has no equivalence, such as [user], to match keys apart by"

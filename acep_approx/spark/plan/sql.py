@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.functions import udtf
@@ -19,10 +19,9 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, SelectedColumn
 
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError, UsageError
-from acep_approx.planning.planner import Plan, plan
+from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.planning.planner import plan
 from acep_approx.query.parser import parse
-from acep_approx.query.printer import to_text
-from acep_approx.query.syntax import QuerySyntax
 from acep_approx.spark.plan.columns import arrow_schema, quoted
 from acep_approx.spark.plan.matcher import SparkMatcher
 from acep_approx.spark.worker.job import Job, Spending
@@ -31,7 +30,6 @@ from acep_approx.spark.worker.shard import Shard
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-    from acep_approx.api import Query
 
 OPTIONS = ("time", "key", "type", "unit", "id", "budget", "history")
 ROWS_AT_ONCE = 1 << 14
@@ -129,26 +127,12 @@ class MatchTable:
         yield from _rows(found)
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A query as a worker needs it."""
-
-    plan: Plan
-
-    @property
-    def syntax(self) -> QuerySyntax:
-        return self.plan.query
-
-    def __str__(self) -> str:
-        return to_text(self.plan.query)
-
-
 def _job(text: str, schema: StructType, values: dict[str, str | None]) -> Job:
     budget, history = values["budget"], values["history"]
     if history is not None and budget is None:
         raise _wrong("there is a history and no budget")
     matcher = SparkMatcher(
-        cast("Query", _Planned(plan(parse(text)))),
+        CompiledQuery(plan(parse(text))),
         {name: values[name] for name in ("time", "key", "type", "unit")},
         id=values["id"],
         spending=Spending(Budget.parse(budget), history) if budget is not None else None,

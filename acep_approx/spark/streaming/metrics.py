@@ -17,7 +17,7 @@ import numpy as np
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from acep_approx.budget.audit import AuditSample, RecallEstimate
-from acep_approx.engines.runs.shedding import REASONS
+from acep_approx.engines.runs.worth import REASONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation

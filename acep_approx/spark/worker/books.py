@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from acep_approx.engines.runs.shedding import REASONS
+from acep_approx.engines.progress import Progress
+from acep_approx.engines.runs.worth import REASONS
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.pipeline import Progress
 from acep_approx.shedding.shedder import Shedder
 
 Numbers = dict[str, Any]

@@ -20,7 +20,7 @@ from acep_approx.training.versions import newest
 from history.store import is_history
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query
+    from acep_approx.planning.compiled import CompiledQuery
     from acep_approx.training.history_graph import HistoryGraph
 
 
@@ -66,7 +66,7 @@ class Job:
 
     Parameters
     ----------
-    query : Query
+    query : CompiledQuery
     schema : pyarrow.Schema
         Of the columns that are carried through Spark, in their order there.
     roles : Roles
@@ -80,7 +80,7 @@ class Job:
         Default: no budget, every match is found.
     """
 
-    query: Query
+    query: CompiledQuery
     schema: pa.Schema
     roles: Roles
     order: tuple[str, ...]

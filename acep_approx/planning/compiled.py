@@ -1,0 +1,62 @@
+"""A compiled query as everything below the Python interface knows it: its plan, its text, its drawings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from acep_approx.automaton.draw import draw
+from acep_approx.errors import expect
+from acep_approx.planning.explain import explain_text
+from acep_approx.planning.planner import Plan
+from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import QuerySyntax
+
+if TYPE_CHECKING:
+    from acep_approx.automaton.automaton import Automaton
+
+
+class CompiledQuery:
+    """A compiled query, without the verbs that ``Query`` adds: match, train, tune and Spark work on this.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @property
+    def syntax(self) -> QuerySyntax:
+        """The tree of the query."""
+        return self.plan.query
+
+    @property
+    def automaton(self) -> Automaton:
+        """What the query is compiled to."""
+        return self.plan.automaton
+
+    def explain(self, format: str = "text") -> str:  # noqa: A002  (as on the command line)
+        """The plan as text, or the automaton as a diagram.
+
+        Parameters
+        ----------
+        format : {"text", "mermaid", "dot", "json"}, default "text"
+        """
+        expect("format", format, str, "text, mermaid, dot or json")
+        return draw(self.plan.registers or self.plan.automaton, format) if format != "text" else explain_text(self.plan)
+
+    def __str__(self) -> str:
+        return to_text(self.plan.query)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompiledQuery) and other.syntax == self.syntax
+
+    def __hash__(self) -> int:
+        return hash(self.syntax)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": self.explain(), "text/vnd.mermaid": self.explain("mermaid")}
