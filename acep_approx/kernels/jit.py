@@ -188,9 +188,12 @@ class _Helper:
 
     @cached_property
     def compiled(self) -> Any:
-        """What numba made of it."""
+        """What numba made of it; a constant argument does not make it another function, to be compiled once more."""
         function = self.__wrapped__  # type: ignore[attr-defined]
-        return _dispatcher(function, INLINED, no_cpython_wrapper=True, **self._options)
+        made = _dispatcher(function, INLINED, no_cpython_wrapper=True, **self._options)
+        template = made.get_call_template
+        made.get_call_template = lambda args, kws: template([numba.types.unliteral(one) for one in args], kws)
+        return made
 
     @property
     def _numba_type_(self) -> Any:
