@@ -111,7 +111,7 @@ def demo(
 
 def _demo_here(output: Path, *, quiet: bool) -> None:
     if not quiet:
-        say("reading the flights, and compiling the kernels if this is the first run (a few seconds) ...")
+        say("reading the flights ...")
 
     from acep_approx.events.demo import flights
 

@@ -106,8 +106,7 @@ def _run_here(job: LocalRun) -> None:
     begun = clock.perf_counter()
     is_table = job.form is Format.TABLE
     is_seen = not is_table and job.output.file is None and sys.stdout.isatty()  # rows and a bar would mix
-    label = "matching" if job.query.plan.engine == "cells" else "matching (the first run compiles the engine)"
-    with progress_bar(label, enabled=not (job.quiet or is_seen)) as progress:
+    with progress_bar("matching", enabled=not (job.quiet or is_seen)) as progress:
         matches = _matches(job, on_progress=saving.after(progress.done))
         if asked.learned.learn:
             saving.matches = matches

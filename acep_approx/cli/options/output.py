@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,23 @@ from acep_approx.errors import UsageError
 
 GENERAL = "General"
 """The panel of what most commands have."""
+
+
+def _silence(quiet: bool) -> bool:
+    """Kernels are compiled wherever they are first called: what says so is a log."""
+    logging.getLogger("acep_approx.kernels").setLevel(logging.ERROR if quiet else logging.NOTSET)
+    return quiet
+
+
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Say nothing on stderr unless something is wrong.", rich_help_panel=GENERAL),
+    typer.Option(
+        "--quiet",
+        "-q",
+        callback=_silence,
+        help="Say nothing on stderr unless something is wrong.",
+        rich_help_panel=GENERAL,
+    ),
 ]
 COMPRESSED_FILES = ("hits.parquet", "links.parquet")
 """What compressed output is written to, in its folder."""
