@@ -223,8 +223,8 @@ class Query(CompiledQuery):
             history, policy = None, None
         known = HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
         load = Load(
-            given,
-            known,
+            budget=given,
+            history=known,
             policy=policy,
             audit=audit,
             seed=seed,

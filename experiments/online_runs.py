@@ -15,15 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx import Budget, Query
+from acep_approx import Budget, HistoryGraph, Matcher, Query
 from acep_approx.engines.progress import Progress
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.events.stream import EventBatch
+from acep_approx.events import EventBatch
 from acep_approx.kernels.runs.scores import ON_PASSES
-from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.training.history_graph import HistoryGraph
 from experiments import shed_metrics
 
 Bools = npt.NDArray[np.bool_]

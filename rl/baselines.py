@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from history.values import Values
 from history.vectors import Scheme
 from rl.chart import Chart
 from rl.exploration import CohortCounts
 from rl.model import PRIOR_PASS, fit_model
 from rl.records import Events, Lineages, Tests
 from rl.statistics import Statistics
-from rl.values import Values, solve
+from rl.values import solve
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from history.values import Values
 from rl.calibration import Calibration
 from rl.chart import Chart, Ints
 from rl.drift import Alarm, Detectors, What, excess
@@ -22,7 +23,7 @@ from rl.model import Model, fit_model
 from rl.records import Events, Floats, Lineages, Tests
 from rl.residual import corrected
 from rl.statistics import Statistics
-from rl.values import Hazards, Values, solve
+from rl.values import Hazards, solve
 
 HALF_LIFE = 8
 """Windows after which what was seen counts half."""
@@ -66,8 +67,8 @@ class Updater:
 
     Examples
     --------
-    >>> from history.vectors import Place, Scheme
-    >>> from rl.records import Events, Lineages, Tests
+    >>> from history import Place, Scheme
+    >>> from rl import Events, Lineages, Tests
     >>> scheme = Scheme((Place("start", 0), Place("a", 0), Place("a b", 0)), window=80)
     >>> chart = Chart(scheme, np.array([1]), np.array([2]), np.array([0]), np.array([False]),
     ...     np.array([False, False, True]), np.array([True, True, False]), ("B",))

@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def spark() -> Iterator[SparkSession]:
     """A Spark session of two cores. A test that uses it must be marked ``xdist_group("spark")``, so that one
     process runs them all: a session takes 20 seconds to start."""
-    from acep_approx.spark.session.session import session
+    from acep_approx.spark.setup.session import session
 
     running = session("local[2]", **{"spark.driver.memory": "1g"})
     yield running

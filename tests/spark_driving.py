@@ -43,27 +43,28 @@ def job_of(events: pa.Table, control: Path, **spending: object) -> Job:
 
 
 def micro_batches(job: Job, events: pa.Table, states: dict[int, bytes]) -> Iterator[list[SimpleNamespace]]:
-    """Match a stream as Spark would: gives the books of each micro-batch, which the driver takes before the next."""
+    """Match a stream as Spark would: gives the metrics of each micro-batch, which the driver takes before the next."""
     shard_of = np.array([crc32(key.encode()) % SHARDS for key in events["k"].to_pylist()])
     for at in range(0, len(events), BATCH):
         piece = np.arange(at, min(at + BATCH, len(events)))
         last = int(events["ts"][int(piece[-1])].as_py())
-        books = []
+        metrics = []
         for number in range(SHARDS):
             shard = Shard(job, number, states.get(number))
-            shard.take(events.take(piece[shard_of[piece] == number]), None)
-            taken = shard.take(events.slice(0, 0), last)
+            shard.process(events.take(piece[shard_of[piece] == number]), None)
+            processed = shard.process(events.slice(0, 0), last)
             states[number] = shard.to_bytes()
-            books += [SimpleNamespace(**row) for row in outputs.packed(number, taken) if row["kind"] == outputs.BOOKS]
-        yield books
+            rows = outputs.packed(number, processed)
+            metrics += [SimpleNamespace(**row) for row in rows if row["kind"] == outputs.METRICS]
+        yield metrics
 
 
 def run(job: Job, control: Path, events: pa.Table, *, restart_at: int = -1) -> list[int]:
     """Match a stream; the driver may be another one from some micro-batch on. Returns the match points of each."""
     driver, states, found = Driver(job, control), {}, []
-    for number, books in enumerate(micro_batches(job, events, states)):
+    for number, metrics in enumerate(micro_batches(job, events, states)):
         if number == restart_at:
             driver = Driver(job, control)
-        driver.take(books, number)
-        found.append(sum(row.points for row in books))
+        driver.process(metrics, number)
+        found.append(sum(row.points for row in metrics))
     return found

@@ -12,9 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.main import get_command
 
 from acep_approx import compile_query
-from acep_approx.cli.commands import run as run_command
+from acep_approx.cli.main import app
+from acep_approx.cli.options.output import SHOWN
 from tests.command_line import NAMES, ROWS, acep, csv_text
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -302,7 +304,7 @@ def test_a_table_shows_few_rows():
     rows = [(i, "AB"[i % 2]) for i in range(200)]
     Path("e.csv").write_text(csv_text(rows, ("ts", "type")), encoding="utf-8")
     result = acep("run", AB, "e.csv", "--format", "table", "--output", "points")
-    assert sum(line.startswith("│") for line in result.stdout.splitlines()) == run_command.SHOWN
+    assert sum(line.startswith("│") for line in result.stdout.splitlines()) == SHOWN
     assert "stopped after 20 points" in result.stderr
     longer = acep("run", AB, "e.csv", "--format", "table", "--output", "points", "--limit", "1000").stdout
     assert sum(line.startswith("│") for line in longer.splitlines()) == 100
@@ -492,6 +494,21 @@ def test_version_and_help():
     for command in ("run", "check", "explain", "demo"):
         assert command in acep("--help").stdout
         assert "Usage: acep" in acep(command, "-h").stdout
+
+
+PANELS = [
+    "Question", "Matching", "Output", "Input", "Budget", "Learning", "Reports", "Spark", "Streams on Spark", "General",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", get_command(app).commands)
+def test_options_are_in_panels_that_come_in_the_same_order_everywhere(name):
+    shown = re.findall(r"^╭─ (.+?) ─", acep(name, "--help").stdout, re.MULTILINE)
+    assert [panel for panel in shown if panel != "Arguments"] == [panel for panel in PANELS if panel in shown]
+
+
+def test_help_shows_square_brackets():
+    assert "[attribute]" in acep("why", "--help").stdout
 
 
 def test_counts_beyond_64_bits_are_written_whole():

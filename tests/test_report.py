@@ -18,9 +18,9 @@ from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunR
 from acep_approx.report.charts import by_state, shed_bars
 from acep_approx.report.drawing import percent, short, steps
 from acep_approx.report.flow import MOST_STEPS, flow
+from acep_approx.report.lines import summary
 from acep_approx.report.load import load
 from acep_approx.report.page import report_html, write_report
-from acep_approx.report.summary import summary
 from acep_approx.report.times import MOST_PIECES, thinned
 from tests.cases import examples
 

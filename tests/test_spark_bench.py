@@ -50,7 +50,7 @@ def test_a_step_outside_of_spark_finds_what_a_local_run_finds():
     found = 0
     for number in range(bench.CORES):
         shard = Shard(job, number, shop.states[number])
-        taken = shard.take(job.schema.empty_table(), 10**12)
+        taken = shard.process(job.schema.empty_table(), 10**12)
         found += sum(len(from_ipc(row["payload"])) for row in packed(number, taken) if row["kind"] == MATCHES)
     assert found == len(query.match(bench.events(0, 40_000, 1), time="ts", key="k")) > 100
 

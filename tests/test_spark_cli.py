@@ -138,12 +138,12 @@ def test_a_folder_is_told_by_its_name(tmp_path):
 
 def test_a_stream_does_not_write_to_a_file():
     with pytest.raises(UsageError, match="is a file"):
-        stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None, None, True, None)
+        stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None)
 
 
 def test_numbers_are_told_once():
     told: list[int] = []
-    sink = stream.Told([lambda now: told.append(now.batch)])
+    sink = stream.Tally([lambda now: told.append(now.batch)])
     for batch in (0, 1, 1, 0, 3):
         sink(progress(batch=batch, events=10, waiting=batch))
     assert told == [0, 1, 3]

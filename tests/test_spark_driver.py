@@ -45,10 +45,10 @@ def test_the_bound_holds_for_all_shards_together(control):
     job = job_of(events, control, policy="oldest")
     driver, states = Driver(job, control), {}
     steps = bound = 0
-    for number, books in enumerate(micro_batches(job, events, states)):
-        driver.take(books, number)
-        steps += sum(row.steps for row in books)
-        bound += sum(row.events for row in books) * 0.2 * 2.0
+    for number, metrics in enumerate(micro_batches(job, events, states)):
+        driver.process(metrics, number)
+        steps += sum(row.steps for row in metrics)
+        bound += sum(row.events for row in metrics) * 0.2 * 2.0
         assert steps <= bound + 1e-6
     assert steps > bound / 2
     weights = [job.weight(number, 1000) for number in range(SHARDS)]
@@ -63,11 +63,11 @@ def test_a_budget_of_time_is_granted_once_for_each_micro_batch(control, monkeypa
     begin_batch = Shedder.begin_batch
     monkeypatch.setattr(Shedder, "begin_batch", lambda self, n: (granted.append(n), begin_batch(self, n))[1])
     shard = Shard(job)
-    shard.take(events, None)
-    books = [shard.take(events.slice(0, 0), int(events["ts"][at].as_py())).books for at in (-5000, -1)]
-    assert granted == [one.events for one in books]
+    shard.process(events, None)
+    metrics = [shard.process(events.slice(0, 0), int(events["ts"][at].as_py())).metrics for at in (-5000, -1)]
+    assert granted == [one.events for one in metrics]
     assert granted[0] > 131_072
-    assert all(0 < one.steps <= one.bound for one in books)
+    assert all(0 < one.steps <= one.bound for one in metrics)
 
 
 def test_a_restarted_driver_goes_on_where_the_last_one_was(tmp_path, control):
@@ -84,11 +84,11 @@ def test_a_micro_batch_that_is_done_twice_is_learned_from_once(tmp_path, control
     events = stream(4)
     job = job_of(events, control, learns=True, history=str(tmp_path / "history"))
     driver = Driver(job, control)
-    for number, books in enumerate(micro_batches(job, events, {})):
-        driver.take(books, number)
+    for number, metrics in enumerate(micro_batches(job, events, {})):
+        driver.process(metrics, number)
         learned, weights = (control / LEARNER).read_bytes(), (control / "weights.json").read_bytes()
-        driver.take(books, number)
-        Driver(job, control).take(books, number)
+        driver.process(metrics, number)
+        Driver(job, control).process(metrics, number)
         assert ((control / LEARNER).read_bytes(), (control / "weights.json").read_bytes()) == (learned, weights)
 
 
@@ -98,8 +98,8 @@ def test_a_history_that_cannot_be_written_does_not_stop_the_job(tmp_path, contro
     job = job_of(events, control, learns=True, history=str(home))
     driver = Driver(job, control)
     with caplog.at_level(logging.WARNING):
-        for number, books in enumerate(micro_batches(job, events, {})):
-            driver.take(books, number)
+        for number, metrics in enumerate(micro_batches(job, events, {})):
+            driver.process(metrics, number)
             if home.exists():
                 (home / "LATEST").write_text("torn")
     assert "the history could not be refreshed: ACEP-H004" in caplog.text
@@ -159,6 +159,6 @@ def test_without_a_budget_there_is_nothing_to_do(tmp_path, control):
     events = stream(1)
     job = replace(job_of(events, control), spending=None)
     driver = Driver(job, control)
-    for books in micro_batches(job, events, {}):
-        driver.take(books, 0)
+    for metrics in micro_batches(job, events, {}):
+        driver.process(metrics, 0)
     assert list(control.iterdir()) == []

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from acep_approx import AcepError, DataError, UsageError, compile_query
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.plan.matcher import SparkMatcher
-from acep_approx.spark.session.failures import clear_errors
+from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.blobs import describe
 from acep_approx.training.history_graph import HistoryGraph
@@ -194,11 +194,11 @@ def streaming(spark, case: SparkCase, dice: Random, folder: Path) -> Flow:
 def check_stream(case: SparkCase, flow: Flow, packed: DataFrame) -> int:
     """Assert that a stream found what a local run finds, and counted right; returns the number of matches."""
     found, expected = rows(flow.matches(packed).toArrow()), expected_of(case)
-    books = flow.books(packed).collect()
+    metrics = flow.metrics(packed).collect()
     assert not found - expected if waits_for_the_end(case) else found == expected, case
-    assert sum(row.events for row in books) == len(case.events), case
-    assert sum(row.matches for row in books) == found.total()
-    assert not sum(row.late + row.malformed for row in books), case
+    assert sum(row.events for row in metrics) == len(case.events), case
+    assert sum(row.matches for row in metrics) == found.total()
+    assert not sum(row.late + row.malformed for row in metrics), case
     return found.total()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.terminal import amount, say
 
@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.shedding.online import OnlineLearning
+
+
+def learned_query(text: str, **replaced: Any) -> Query:
+    """A query for the engine that sheds, which is the only one that learns."""
+    from acep_approx.api import compile_query
+
+    return compile_query(text, **replaced, engine="runs")
 
 
 class Saving:

@@ -24,12 +24,12 @@ from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.training.policies import OVERLAP, raised, worth_of
 from history.bundles import of_trace
 from history.trace import Trace
+from history.values import Values
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.exploration import CohortCounts
 from rl.records import Events, Lineages
 from rl.updater import Updater
-from rl.values import Values
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -18,12 +18,12 @@ from acep_approx.learning.learner import Learner, Moment
 from acep_approx.learning.sample_size import SampleSize
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.sealed import sealed, unsealed
+from history.values import Values
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.exploration import CohortCounts
 from rl.records import Events
 from rl.updater import Updater
-from rl.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

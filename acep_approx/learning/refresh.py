@@ -18,8 +18,8 @@ from history.graph import Graph
 if TYPE_CHECKING:
     from acep_approx.learning.learner import Learner
     from acep_approx.training.history_graph import HistoryGraph
+    from history.values import Values
     from rl.exploration import CohortCounts
-    from rl.values import Values
 
 PRICES = 24
 """Prices at which it is said what would be kept."""

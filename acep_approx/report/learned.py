@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from acep_approx.budget.learning_ledger import place_words
 from acep_approx.report.drawing import cut, moment, percent, table
 from acep_approx.report.learning_charts import learning_curve, reliability
-from acep_approx.report.summary import learning_facts
+from acep_approx.report.lines import learning_facts
 from acep_approx.report.times import thinned
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The books of a shard: what happened in a micro-batch, in numbers that can be added up over shards."""
+"""The metrics of a shard: what happened in a micro-batch, in numbers that can be added up over shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Numbers = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Books:
+class ShardMetrics:
     """What happened in a shard during one micro-batch.
 
     ``events`` matched, of them ``relevant`` to a letter and ``without_key``; ``late`` and ``malformed`` (no time) ones
@@ -87,7 +87,7 @@ class Counters:
         )
 
     def since(self, before: Counters) -> Numbers:
-        """What happened since another reading, as ``Books`` has it."""
+        """What happened since another reading, as ``ShardMetrics`` has it."""
         now, then = self.progress, before.progress
         steps = now.steps - then.steps + round(self.on_passes - before.on_passes)
         return {
