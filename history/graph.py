@@ -43,7 +43,7 @@ class Graph:
 
     Examples
     --------
-    >>> from history.vectors import Place
+    >>> from history import Place
     >>> graph = Graph(Scheme((Place("a", 0),), window=80))
     >>> int(graph.counts.visits.sum()), len(graph.counts.bundles)
     (0, 0)

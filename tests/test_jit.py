@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from acep_approx.kernels import cache
-from acep_approx.spark.session.package import write_package
-
-ROOT = Path(__file__).parent.parent
+from acep_approx.spark.setup.package import write_package
+from tests.cases import cases
+from tests.processes import ROOT, python
 
 MATCH = """
 from acep_approx import compile_query
@@ -23,17 +21,11 @@ print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t
 RUNS = """
 from random import Random
 from tests.rich_worlds import rich_world
-from tests.test_runs_oracle import agrees
-for seed in range(60):
+from tests.runs_engine import agrees
+for seed in range({worlds}):
     agrees(rich_world(Random(seed), non_overlap=False))
 print(seed + 1)
 """
-
-
-def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in the project's root."""
-    env = {**os.environ, **environment}
-    return subprocess.run([sys.executable, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def test_kernels_run_as_plain_python() -> None:
@@ -198,5 +190,7 @@ def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
 
 def test_the_runs_engine_as_plain_python() -> None:
     """Against brute force without numba, where an index out of range is an error and nothing wraps around."""
-    done = python("-W", "error", "-W", "ignore:no event has the type", "-c", RUNS, ACEP_JIT="0")
-    assert done.stdout.split() == ["60"], done.stderr
+    worlds = cases(60)
+    warnings = ("-W", "error", "-W", "ignore:no event has the type")
+    done = python(*warnings, "-c", RUNS.format(worlds=worlds), ACEP_JIT="0")
+    assert done.stdout.split() == [str(worlds)], done.stderr

@@ -46,7 +46,7 @@ def compile_automaton(query: QuerySyntax) -> Automaton:
 
     Examples
     --------
-    >>> from acep_approx.query.parser import parse
+    >>> from acep_approx.query import parse
     >>> automaton = compile_automaton(parse("PATTERN SEQ(A a, B b) WITHIN 5 ERRORS 1"))
     >>> automaton.size, len(automaton.arcs), [f.cost for f in automaton.finals]
     (3, 3, [1, 0])

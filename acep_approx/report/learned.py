@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from acep_approx.budget.learning_ledger import place_words
 from acep_approx.report.drawing import cut, moment, percent, table
 from acep_approx.report.learning_charts import learning_curve, reliability
-from acep_approx.report.summary import learning_facts
+from acep_approx.report.lines import learning_facts
 from acep_approx.report.times import thinned
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning_ledger import Learning, Told
+    from acep_approx.budget.learning_ledger import Learning, SelectedFeature
     from acep_approx.budget.ledger import RunRecord
 
 MOST_ROWS, MOST_TEXT = 40, 160
@@ -96,5 +96,5 @@ def _told(known: Learning) -> Iterator[str]:
     yield table(["state", "by", "in ranges"], rows, caption=caption, texts=3)
 
 
-def _ranges(told: Told) -> str:
+def _ranges(told: SelectedFeature) -> str:
     return cut("; ".join(told.ranges), MOST_TEXT)

@@ -14,9 +14,9 @@ from acep_approx.report.charts import bundle_bars, by_state, recall_bar, shed_ba
 from acep_approx.report.drawing import moment, percent, table
 from acep_approx.report.flow import MOST_PATHS, flow, words
 from acep_approx.report.learned import learned
+from acep_approx.report.lines import recall_words
 from acep_approx.report.load import load
 from acep_approx.report.style import STYLE
-from acep_approx.report.summary import recall_words
 from acep_approx.report.times import thinned
 from acep_approx.timeline.picture import BINS, svg
 from acep_approx.timeline.scale import bin_edges

@@ -27,8 +27,7 @@ def summary(record: RunRecord) -> list[str]:
 
     Examples
     --------
-    >>> from acep_approx.budget.audit import RecallEstimate
-    >>> from acep_approx.budget.ledger import Piece, RunRecord, Shed
+    >>> from acep_approx.budget import Piece, RecallEstimate, RunRecord, Shed
     >>> record = RunRecord(
     ...     "SEQ(A a, B b) WITHIN 5", "x.csv", "20%", "at most 9 run-steps per event", "history",
     ...     pieces=[Piece(tick=99, events=100, work=850, bound=900, live=7, price=0.1, shed=30, points=12)],
