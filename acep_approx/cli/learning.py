@@ -86,7 +86,7 @@ class Saving:
 
     @property
     def _times(self) -> int:
-        """How often runs were revalued so far."""
+        """How often runs were rescored so far."""
         done = self.matches.shedder if self.matches is not None else None
         return len(done.revalued) if done is not None else 0
 
@@ -106,4 +106,4 @@ class Saving:
             return "there was nothing to learn: where nothing is shed, no partial match needs a value"
         tests = amount(done.learner.looking.rows, "test")
         saved = "" if self.home is None else ", and nothing saved"
-        return f"nothing was learned{saved}: {tests} seen, and runs were never revalued"
+        return f"nothing was learned{saved}: {tests} seen, and runs were never rescored"

@@ -267,13 +267,13 @@ class Pipeline:
         assert isinstance(self._output, RunTrace), "another output was asked for"
         return self._output.take()
 
-    def header(self) -> dict[str, int]:
-        """What ``go_on`` needs: when silent keys were looked for, and how many events are run at a time."""
+    def counters(self) -> dict[str, int]:
+        """What ``restore_counters`` needs: when silent keys were looked for, and how many events are run at a time."""
         return {"swept": self._swept, "piece": self._piece}
 
-    def go_on(self, header: dict[str, int]) -> None:
-        """Take over what ``header`` gave."""
-        self._swept, self._piece = header["swept"], header["piece"]
+    def restore_counters(self, counters: dict[str, int]) -> None:
+        """Take over what ``counters`` gave."""
+        self._swept, self._piece = counters["swept"], counters["piece"]
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""

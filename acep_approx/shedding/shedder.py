@@ -17,7 +17,7 @@ from acep_approx.automaton.words import state_names
 from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.budget.audit import Cohort as Cells
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.learning_ledger import Revaluation
+from acep_approx.budget.learning_ledger import Revaluation, place_words
 from acep_approx.budget.ledger import Piece, Shed
 from acep_approx.budget.pace import Calibration
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
@@ -125,7 +125,7 @@ class Load:
         """The policy, for people."""
         if not self.learns:
             return self.policy_name
-        return ("history" if self.history is not None else "by lot") + ", then what was learned"
+        return ("history" if self.history is not None else "random") + ", then what was learned"
 
 
 @dataclass
@@ -446,7 +446,7 @@ class Shedder(Shedding):
         tables = self.tables
         found, states = [], state_names(tables.automaton)
         for pool, row in zip(tables.pools, self.counts.tolist(), strict=True):
-            name = states[pool.state] + (f", {pool.errors} missing" if pool.errors else "")
+            name = place_words(states[pool.state], pool.errors)
             found += [Shed(name, reason, runs) for reason, runs in zip(REASONS, row, strict=True) if runs]
         return found
 
