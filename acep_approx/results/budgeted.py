@@ -1,4 +1,4 @@
-"""Matches found inside a load budget, with the books of the run: work against the bound, what was shed, recall."""
+"""Matches found inside a load budget, with the metrics of the run: work against the bound, what was shed, recall."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class BudgetedMatches(Matches):
         return expanded(matcher, batches, ticks, pipeline.window, self.source.late.original)
 
     def record(self, source: str = "") -> RunRecord:
-        """The books of the last call that found matches.
+        """The record of the last call that found matches.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class BudgetedMatches(Matches):
         )
 
     def report(self, path: str | Path, source: str = "") -> None:
-        """Write the books as one self-contained HTML page."""
+        """Write the record as one self-contained HTML page."""
         from acep_approx.report.page import write_report
 
         write_report(self.record(source), path)
