@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import HistoryGraph, Matcher, Query, compile_query
+from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.planning.planner import Plan
@@ -122,7 +123,8 @@ def measure(workload: Workload, policies: Sequence[str], seeds: Sequence[int]) -
                 )
                 shedding = Shedding(worth, allowance)
                 begun = time.perf_counter()
-                found = shed_metrics.exact(Matcher(plan, unit=workload.unit, shedding=shedding), workload.test)
+                matcher = Matcher(plan, unit=workload.unit, shedding=FixedLoad(shedding))
+                found = shed_metrics.exact(matcher, workload.test)
                 seconds = time.perf_counter() - begun
                 work = (found.steps + shedding.on_passes) / exact.steps
                 assert work <= budget + 1e-9, "the bound was passed"

@@ -34,6 +34,7 @@ import pytest
 import acep_approx
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
+from tests import forked
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -143,20 +144,39 @@ def run_console(text: str, where: str) -> str:
         first, *rest = part.splitlines(keepends=True)
         more = list(takewhile(lambda line: line.startswith("> "), rest))
         command, shown = first + "".join(line[2:] for line in more), "".join(rest[len(more) :])
-        done = subprocess.run(
-            ["bash", "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
+        words = plain_acep(command)
+        code, printed = run_bash(command) if words is None else forked.acep(words)
         if shown.strip():
-            assert fits(shown, done.stdout), f"{where}: `{command.strip()}` really prints\n{done.stdout}"
+            assert fits(shown, printed), f"{where}: `{command.strip()}` really prints\n{printed}"
         else:
-            assert done.returncode == 0, f"{where}: `{command.strip()}` fails\n{done.stdout}"
-    return done.stdout
+            assert code == 0, f"{where}: `{command.strip()}` fails\n{printed}"
+    return printed
+
+
+def run_bash(command: str) -> tuple[int, str]:
+    """Run a command of the shell; returns its exit code, and what it prints."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    return done.returncode, done.stdout
+
+
+def plain_acep(command: str) -> list[str] | None:
+    """The words that follow ``acep``, where a command is nothing else: no pipe, nothing that the shell expands."""
+    special = re.search(r"""[|&;<>()$`"\\*?\[~#!{]""", re.sub("'[^']*'", "", command))
+    return shlex.split(command)[1:] if command.startswith("acep ") and not special else None
+
+
+def test_what_the_shell_has_to_do_is_left_to_it():
+    assert plain_acep("acep run 'a(b|c)*d > $x' --errors 1\n") == ["run", "a(b|c)*d > $x", "--errors", "1"]
+    for command in ("acep run - | head", "acep run x; echo $?", "acep check $x", "cat x", "acep run *.csv", "acep < x"):
+        assert plain_acep(command) is None
 
 
 def test_the_picture_is_what_its_script_draws():

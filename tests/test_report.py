@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
@@ -23,6 +23,7 @@ from acep_approx.report.lines import summary
 from acep_approx.report.load import load
 from acep_approx.report.page import report_html, write_report
 from acep_approx.report.times import MOST_PIECES, thinned
+from tests.cases import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "</pre><script>alert('x')</script> a < b & c \"d\""
@@ -117,7 +118,7 @@ def test_nothing_that_users_write_breaks_it():
 
 
 @given(st.text(max_size=30), st.integers(1, 4))
-@settings(max_examples=30)
+@examples(30)
 def test_any_text_makes_a_whole_page(text, n):
     Page(report_html(record(n, text.replace("\r", ""))))
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep_approx.budget.learning_ledger import Drift, Learning, Revaluation, Score, Tenth, Told, mean_score
+from acep_approx.budget.learning_ledger import Drift, Learning, Rescoring, Score, SelectedFeature, Tenth, mean_score
 from acep_approx.budget.ledger import Piece, RunRecord
 from acep_approx.report.learning_charts import learning_curve, piece_scores, reliability
 from acep_approx.report.lines import summary
 from acep_approx.report.page import report_html
-from acep_approx.shedding.learning_summary import lessons_table, news
+from acep_approx.shedding.learning_summary import learning_table, news
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "</dd><script>alert('x')</script> a < b & c \"d\""
@@ -31,11 +31,11 @@ def pieces(n: int) -> list[Piece]:
 def learning(text: str = "b") -> Learning:
     return Learning(
         tests=1234,
-        revalued=[Revaluation(40, 400, 8, 900, 280, 12, 0), Revaluation(100, 1000, 20, 1234, 700, 35, 2)],
+        revalued=[Rescoring(40, 400, 8, 900, 280, 12, 0), Rescoring(100, 1000, 20, 1234, 700, 35, 2)],
         alarms=[Drift(61, text, 0, "whether tests pass"), Drift(75, text, 2, "whether runs lead to a match point")],
         tenths=[Tenth(0.05, 0.1, 400), Tenth(0.55, 0.5, 100)],
         scores=[Score(30, 0.3, 100), Score(95, 0.1, 300), Score(120, 0.2, 100)],
-        told=[Told(text, 0, f"price of {text}", ["below 3", "3 or more", "NULL"])],
+        told=[SelectedFeature(text, 0, f"price of {text}", ["below 3", "3 or more", "NULL"])],
         explored=35,
         given_up=1,
         explores=0.05,
@@ -74,13 +74,13 @@ def test_each_score_belongs_to_the_piece_in_which_it_was_known(scores, steps):
 def test_what_was_new_is_told_once():
     known = learning()
     assert list(news(known)) == [(known.scores[:1], []), (known.scores[1:2], known.alarms)]
-    rows = lessons_table(known, is_time=False).to_pylist()
+    rows = learning_table(known, is_time=False).to_pylist()
     assert [row["brier"] for row in rows] == [0.3, 0.1]
     assert [row["cases"] for row in rows] == [100, 300]
     assert rows[0]["alarms"] == []
     assert rows[1]["alarms"] == ["b: whether tests pass", "b, 2 errors: whether runs lead to a match point"]
-    assert lessons_table(None, is_time=True).num_rows == 0
-    assert lessons_table(None, is_time=True).column_names == lessons_table(known, is_time=False).column_names
+    assert learning_table(None, is_time=True).num_rows == 0
+    assert learning_table(None, is_time=True).column_names == learning_table(known, is_time=False).column_names
 
 
 # --- words ------------------------------------------------------------------------------------------------
@@ -129,10 +129,10 @@ def test_the_size_of_the_page_is_bounded():
     many = 5000
     known = replace(
         learning(),
-        revalued=[Revaluation(i, i, i, i, i, i, i) for i in range(many)],
+        revalued=[Rescoring(i, i, i, i, i, i, i) for i in range(many)],
         alarms=[Drift(i, "b", 0, "tests") for i in range(many)],
         scores=[Score(i, 0.5, 1) for i in range(many)],
-        told=[Told("b", 0, f"x{i}", ["a range of texts"] * 64) for i in range(many)],
+        told=[SelectedFeature("b", 0, f"x{i}", ["a range of texts"] * 64) for i in range(many)],
     )
     html = report_html(record(known, many))
     assert len(html) < 400_000

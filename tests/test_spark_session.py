@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import acep_approx
 from acep_approx.errors import AcepError, DataError, QueryError, UsageError
 from acep_approx.spark.setup import session as module
 from acep_approx.spark.setup.failures import clear_errors, explained
@@ -235,7 +234,7 @@ def test_workers_find_this_tree_and_have_the_matcher_loaded(spark):
         yield pa.record_batch({"file": [acep_approx.__file__], "loaded": [loaded]})
 
     rows = spark.range(1).mapInArrow(look, "file string, loaded boolean").collect()
-    root = Path(acep_approx.__file__).parent
+    root = Path(module.__file__).parents[2]
     assert {(Path(row.file), row.loaded) for row in rows} == {(root / "__init__.py", True)}
 
 

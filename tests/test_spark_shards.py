@@ -25,7 +25,8 @@ from acep_approx.spark.worker.blobs import describe
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.order import in_order
 from acep_approx.spark.worker.shard import Shard
-from tests.spark_cases import END, SparkCase, corpus, random_cases, rows
+from tests.cases import cases
+from tests.spark_cases import END, SparkCase, corpus, random_cases, rows, waits_for_the_end
 
 SHARD_COUNTS = (1, 2, 3, 5)
 
@@ -100,12 +101,6 @@ def agree(cases: Iterator[SparkCase], dice: Random) -> int:
     return matches
 
 
-def waits_for_the_end(case: SparkCase) -> bool:
-    """Whether matches wait for a window of events to close: no time closes it, and a stream has no end."""
-    registers = case.query.plan.registers
-    return case.query.plan.is_count_window and registers is not None and registers.has_late_ends
-
-
 def test_the_corpus_is_the_same_in_batch_and_in_a_stream():
     assert agree(corpus(), Random(1)) > 200
 
@@ -113,7 +108,8 @@ def test_the_corpus_is_the_same_in_batch_and_in_a_stream():
 @pytest.mark.parametrize("seed", range(4))
 def test_random_worlds_are_the_same_in_batch_and_in_a_stream(seed):
     """Four times fifty cases."""
-    assert agree(random_cases(50, seed), Random(seed)) > 50
+    number = cases(50)
+    assert agree(random_cases(number, seed), Random(seed)) > number
 
 
 # --- one shard ------------------------------------------------------------------------------------------------------
@@ -259,8 +255,6 @@ def test_results_of_many_rows_are_cut_into_several(monkeypatch):
     payloads = [row["payload"] for row in outputs.packed(0, found) if row["kind"] == outputs.MATCHES]
     assert len(payloads) == -(-found.results.num_rows // 3) > 1
     assert rows(pa.concat_tables(map(from_ipc, payloads))) == rows(found.results)
-
-
 
 
 def test_events_of_other_types_are_refused():

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.shedding.online import OnlineLearning
+
+
+def learned_query(text: str, **replaced: Any) -> Query:
+    """A query for the engine that sheds, which is the only one that learns."""
+    from acep_approx.api import compile_query
+
+    return compile_query(text, **replaced, engine="runs")
 
 
 class Saving:
@@ -37,7 +45,7 @@ class Saving:
         self.query, self.home, self.every = query, home, every
         self.matches: BudgetedMatches | None = None
         self.folder: Path | None = None
-        self._batches = self._saved = self._revalued = 0
+        self._batches = self._saved = self._rescored = 0
 
     def check(self) -> None:
         """Refuse a place that cannot be written to, before anything is learned.
@@ -65,7 +73,7 @@ class Saving:
             show(events)
             self._batches += 1
             is_time = self.every is not None and self._batches % self.every == 0
-            if is_time and self._times > self._revalued:  # else there is nothing new
+            if is_time and self._times > self._rescored:  # else there is nothing new
                 self._save()
 
         return done
@@ -85,10 +93,15 @@ class Saving:
             say(text)
 
     @property
+    def _online(self) -> OnlineLearning | None:
+        shedder = self.matches.shedder if self.matches is not None else None
+        return shedder.online if shedder is not None else None
+
+    @property
     def _times(self) -> int:
         """How often runs were rescored so far."""
-        done = self.matches.shedder if self.matches is not None else None
-        return len(done.revalued) if done is not None else 0
+        online = self._online
+        return len(online.rescored) if online is not None else 0
 
     def _save(self) -> None:
         """Write a new version."""
@@ -97,13 +110,13 @@ class Saving:
         known = self.matches.refreshed(self.query)
         assert known is not None
         self.folder = known.save(self.home, new_version=True)
-        self._saved, self._revalued = self._saved + 1, self._times
+        self._saved, self._rescored = self._saved + 1, self._times
 
     def _nothing(self) -> str:
         """Why nothing was learned."""
-        done = self.matches.shedder if self.matches is not None else None
-        if done is None or done.learner is None:
+        online = self._online
+        if online is None:
             return "there was nothing to learn: where nothing is shed, no partial match needs a value"
-        tests = amount(done.learner.looking.rows, "test")
+        tests = amount(online.learner.sample_size.rows, "test")
         saved = "" if self.home is None else ", and nothing saved"
         return f"nothing was learned{saved}: {tests} seen, and runs were never rescored"

@@ -16,8 +16,8 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.progress import Progress
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.roles import Roles
@@ -70,7 +70,7 @@ class Pipeline:
         Most determinised states for listing and counting.
     merging : frozenset of str
         Which lossless mergings the runs engine uses.
-    shedding : Shedding, optional
+    shedding : LoadShedder, optional
         How the runs engine stays inside a load budget.
     bind : tuple of str
         Columns of the events that stand for them in the results; none for row numbers.
@@ -98,7 +98,7 @@ class Pipeline:
         roles: Roles,
         state_cap: int,
         merging: frozenset[str] = frozenset(MERGING),
-        shedding: Shedding | None = None,
+        shedding: LoadShedder | None = None,
         bind: tuple[str, ...] = (),
     ) -> None:
         if output == "partial":
@@ -188,7 +188,7 @@ class Pipeline:
         if output == "partial":
             merging = frozenset()
         if shedding is not None:
-            shedding.keys_now = lambda: self.preparer.keys
+            shedding.arena.keys_now = lambda: self.preparer.keys
             shedding.begin_stream(self.schema, self.roles)
         kind = {"partial": TracedRuns, "compressed": SharedRuns, "trace": Traced}.get(output, Runs)
         engine = kind(
@@ -303,13 +303,13 @@ class Pipeline:
             yield from self._run(batch, progress)
             return
         first = 0
-        self.engine.shedding.begin_batch(len(batch))
+        self.engine.load_shedder.begin_batch(len(batch))
         while first < len(batch):
-            most = min(self._piece, self.engine.shedding.most_events)
+            most = min(self._piece, self.engine.load_shedder.most_events)
             piece, made, begun = batch.slice(first, most), progress.made, time.perf_counter()
             yield from self._run(piece, progress)
             first += len(piece)
-            self.engine.shedding.end_piece(piece, progress, time.perf_counter() - begun)
+            self.engine.load_shedder.end_piece(piece, progress, time.perf_counter() - begun)
             per_event = max((progress.made - made) / len(piece), 1.0)
             self._piece = int(min(PIECE, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
 

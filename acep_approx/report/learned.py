@@ -13,7 +13,7 @@ from acep_approx.report.lines import learning_facts
 from acep_approx.report.times import thinned
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning_ledger import Learning, Told
+    from acep_approx.budget.learning_ledger import Learning, SelectedFeature
     from acep_approx.budget.ledger import RunRecord
 
 MOST_ROWS, MOST_TEXT = 40, 160
@@ -96,5 +96,5 @@ def _told(known: Learning) -> Iterator[str]:
     yield table(["state", "by", "in ranges"], rows, caption=caption, texts=3)
 
 
-def _ranges(told: Told) -> str:
+def _ranges(told: SelectedFeature) -> str:
     return cut("; ".join(told.ranges), MOST_TEXT)

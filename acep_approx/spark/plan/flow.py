@@ -75,7 +75,7 @@ class Flow:
         return self._of_kind(outputs.LATE, packed).mapInArrow(unpacker(schema), columns)
 
     def metrics(self, packed: DataFrame | None = None) -> DataFrame:
-        """What happened, per shard and micro-batch: see ``ShardMetrics``; ``payload`` is for the learner."""
+        """What happened, per shard and micro-batch: see ``ShardMetrics``; ``payload`` is the training sample."""
         return self._of_kind(outputs.METRICS, packed).drop("kind")
 
     def _of_kind(self, kind: str, packed: DataFrame | None) -> DataFrame:

@@ -41,4 +41,4 @@ def packed(number: int, processed: Processed) -> Iterator[dict[str, Any]]:
         for first in range(0, table.num_rows, ROWS_AT_ONCE):
             yield {"shard": number, "kind": kind, "payload": to_ipc(table.slice(first, ROWS_AT_ONCE)), **nothing}
     metrics = {**vars(processed.metrics), "shed": list(processed.metrics.shed)}
-    yield {"shard": number, "kind": METRICS, "payload": processed.samples, **metrics}
+    yield {"shard": number, "kind": METRICS, "payload": processed.sample, **metrics}

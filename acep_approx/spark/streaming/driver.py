@@ -55,7 +55,7 @@ class Driver:
         saved = self.control / LEARNER
         if saved.exists():
             try:
-                self.refresher.go_on(saved.read_bytes())
+                self.refresher.restore(saved.read_bytes())
             except ValueError:
                 log.warning("%s cannot be read: what runs are worth is learned anew", saved)
 
@@ -79,7 +79,7 @@ class Driver:
         split(Split.load(self.control, job.shards), needs, batch, by_events=by_events).save(self.control)
 
     def _refresh(self, refresher: Refresher, samples: list[bytes], batch: int) -> None:
-        refresher.take(batch, samples)
+        refresher.process(batch, samples)
         if refresher.is_due():
             self._save(refresher.refreshed(), batch)
         if refresher.shares is not None:

@@ -69,21 +69,21 @@ class Counters:
     @classmethod
     def of(cls, matcher: Matcher) -> Self:
         """How they stand now."""
-        progress, shedding = Progress(**vars(matcher.progress)), matcher.shedding
-        if not isinstance(shedding, Shedder):
+        progress, shedder = Progress(**vars(matcher.progress)), matcher.shedding
+        if not isinstance(shedder, Shedder):
             return cls(progress)
-        sample, history = shedding.audited(), shedding.load.history
+        sample, arena = shedder.audited(), shedder.arena
         return cls(
             progress,
-            tuple(shedding.counts.sum(axis=0).tolist()),
-            shedding.on_passes,
-            shedding.granted,
-            max(shedding.left, 0.0) if shedding.load.budget.unit == "ms/batch" else 0.0,
-            len(shedding.points.joined("row")),
+            tuple(arena.counts.sum(axis=0).tolist()),
+            arena.on_passes,
+            arena.granted,
+            max(arena.left, 0.0) if shedder.load.budget.unit == "ms/batch" else 0.0,
+            len(shedder.metrics.points),
             int(sample.points.sum()) if sample else 0,
             int(sample.found.sum()) if sample else 0,
-            shedding.price,
-            history.version_ if history is not None else 0,
+            arena.price,
+            shedder.version,
         )
 
     def since(self, before: Counters) -> Numbers:

@@ -22,7 +22,7 @@ from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import meaning
-from acep_approx.shedding.observer import Observer
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.blobs import join, split
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
@@ -38,14 +38,14 @@ REASON = "reason"
 class Processed:
     """What came of some events.
 
-    ``results``; the events that were ``left_out``, with a column ``reason``; the ``metrics``; and for a learner,
-    if there is one, ``samples`` of tests.
+    ``results``; the events that were ``left_out``, with a column ``reason``; the ``metrics``; and the training
+    ``sample`` for a learner, if there is one.
     """
 
     results: pa.Table
     left_out: pa.Table
     metrics: ShardMetrics
-    samples: bytes = b""
+    sample: bytes = b""
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Shard:
             "waiting": self.waiting.num_rows,
             "seconds": time.perf_counter() - begun,
         }
-        return Processed(results, left_out, ShardMetrics(**{**metrics, **counted}), self._samples())
+        return Processed(results, left_out, ShardMetrics(**{**metrics, **counted}), self._training_sample())
 
     def process_sorted(self, events: pa.Table) -> Processed:
         """Match events that come in order, and later than all before."""
@@ -151,10 +151,10 @@ class Shard:
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _samples(self) -> bytes:
-        """The training sample of the events."""
-        shedding = self.matcher.shedding
-        return shedding.observed() if isinstance(shedding, Observer) else b""
+    def _training_sample(self) -> bytes:
+        """What a learner can learn from."""
+        shedder = self.matcher.shedding
+        return shedder.training_sample() if isinstance(shedder, Shedder) else b""
 
     def _with_time(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Events that have a time, and those that have none; in the types that the job was planned with."""
