@@ -112,7 +112,7 @@ class AuditCells:
 
 
 def mixed(hashed: Ints | np.int64, words: Ints) -> Ints:
-    """One more word of a hash of 31 bits, elementwise: what ``matching.kernel_pools.hash_word`` does in the kernel."""
+    """One more word of a hash of 31 bits, elementwise: what ``kernels.runs.pools.hash_word`` does in the kernel."""
     hashed = ((hashed ^ (words & _SMALL)) * _MIX) & _SMALL
     hashed = ((hashed ^ (hashed >> 15) ^ ((words >> 31) & _SMALL)) * _MIX) & _SMALL
     return np.asarray(hashed, np.int64)
