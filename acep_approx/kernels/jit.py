@@ -1,4 +1,4 @@
-"""The only module that imports numba: compiles kernels, on first call, from disk where it can.
+"""The only module that imports numba, but for ``helpers``: compiles kernels, on first call, from disk where it can.
 
 Without numba, or with ``ACEP_JIT=0`` in the environment, kernels are plain Python functions: slow, for debugging and
 for line coverage.
@@ -24,6 +24,8 @@ try:
     import numba
     from numba.core import config as _config
     from numba.core.caching import FunctionCache as _FunctionCache
+
+    from acep_approx.kernels.helpers import helper
 except ImportError:
     numba = None
     _FunctionCache = object
@@ -108,7 +110,7 @@ def inline(function: Function) -> Function:
     """A helper that kernels call, compiled into each place where it is called: arrays cost a call up to 40 ns."""
     if numba is None:
         return function
-    compiled: Function = numba.njit(nogil=True, forceinline=True, **_BARE)(function)
+    compiled: Function = helper(function, nogil=True, forceinline=True, **_BARE)
     return compiled
 
 
@@ -116,5 +118,5 @@ def called(function: Function) -> Function:
     """A helper that is too large to be compiled into each place where it is called."""
     if numba is None:
         return function
-    compiled: Function = numba.njit(nogil=True, **_BARE)(function)
+    compiled: Function = helper(function, nogil=True, **_BARE)
     return compiled
