@@ -33,10 +33,23 @@ def pytest_configure(config: pytest.Config) -> None:
         subprocess.run([sys.executable, "-m", "tests.compile_kernels"], cwd=ROOT, check=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before groups are looked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Two processes begin with what takes longest, lest one has nothing to do at the end: Spark, then slow tests."""
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
+    """With several processes tests that share a fixture of their file stay in one, and those that take longest begin.
+
+    Else the fixture is made in each, and one process has nothing to do at the end.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
+
+
+def shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether something is made once for the tests of its file."""
+    return any(one.scope == "module" for some in item._fixtureinfo.name2fixturedefs.values() for one in some)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_imports import HEAVY, imported
+from tests.processes import HEAVY, imported
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -289,6 +289,12 @@ def test_only_two_modules_import_numba():
     assert users == {"acep_approx/kernels/jit.py", "acep_approx/kernels/helpers.py"}
 
 
+def test_no_test_imports_another():
+    """Helpers are in files of their own."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert not [name for name in imported(path) if name.startswith("tests.test_")], path
+
+
 def test_the_package_imports_no_tests_and_no_experiments():
     for path in modules(*PACKAGES):
         assert not {top(name) for name in imported(path)} & {"tests", "experiments"}, path

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acep_approx import compile_query
 from acep_approx.budget.audit import RecallEstimate
 from acep_approx.budget.ledger import Bundle, Path, Piece, RunRecord, Shed, Step
 from acep_approx.report.charts import by_state, shed_bars
@@ -288,3 +289,14 @@ def test_a_vertex_in_words():
     described = {"state": "a", "errors": 0, "remaining": [50, 50], "features": {}}
     assert Step.of(described, 100).details == "50% left"
     assert Step.of(described, 0).state == "a"
+
+
+def test_states_with_errors_have_the_same_words_in_all_sections():
+    """Of paths through the history and of runs that were shed: ``a, 1 error``."""
+    query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE c.x > a.x WITHIN 50 ERRORS 1")
+    events = [{"ts": ts, "type": "ABC"[ts * ts % 7 % 3], "x": ts * 37 % 100} for ts in range(400)]
+    run = query.match_within(events, "1 steps/event")
+    run.points()
+    states = {one.state for one in run.record().shed}
+    assert any(state.endswith(", 1 error") for state in states), states
+    assert not any("missing" in state for state in states)

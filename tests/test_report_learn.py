@@ -88,7 +88,7 @@ def test_what_was_new_is_told_once():
 
 def test_the_summary_says_what_was_learned():
     lines = summary(record(learning()))
-    assert "learned: 1,234 tests seen; runs revalued 2 times, the last after 1,000 events" in lines
+    assert "learned: 1,234 tests seen; runs rescored 2 times, the last after 1,000 events" in lines
     assert "calibration: Brier score 0.16 over 500 cases (the mean alone would have 0.148)" in lines
     assert "drift: 2 alarms, the last at 75, b, 2 errors: whether runs lead to a match point" in lines
     said = "35 run-steps, 5% of the work (5% of the budget is for it); given up once, for want of budget"
@@ -99,12 +99,12 @@ def test_the_summary_says_what_was_learned():
 
 def test_the_summary_of_a_run_that_learned_nothing():
     lines = summary(replace(record(Learning(tests=1)), seconds=0.0))
-    assert "learned: 1 test seen; runs were never revalued" in lines
-    assert "calibration: no fate of the cohort is known: nothing to hold chances against" in lines
+    assert "learned: 1 test seen; runs were never rescored" in lines
+    assert "calibration: no outcome of the cohort is known: nothing to hold chances against" in lines
     assert {"drift: no alarm", "exploration: none", "learning took: 0.00 s"} <= set(lines)
     one = replace(learning(), alarms=learning().alarms[:1], revalued=learning().revalued[:1])
     assert "drift: 1 alarm, at 61, b: whether tests pass" in summary(record(one))
-    assert any("runs revalued once, " in line for line in summary(record(one)))
+    assert any("runs rescored once, " in line for line in summary(record(one)))
 
 
 def test_the_page_has_the_numbers_only_where_a_run_learned():
@@ -168,7 +168,7 @@ def test_alarms_and_scores_lie_where_they_were():
     assert alarms[0][1] == "drift alarm at 61: b: whether tests pass"
     (score,) = [d for kind, d, _ in lines if kind == "line l0"]
     levels = re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)", score)
-    assert len(levels) == 2  # fates became known in the third and in the last of ten pieces
+    assert len(levels) == 2  # outcomes became known in the third and in the last of ten pieces
     places = [(float(a) - left, float(b) - left) for a, _, b in levels]
     width = (right - left) / 10
     assert places == [pytest.approx((2 * width, 3 * width), abs=0.2), pytest.approx((9 * width, 10 * width), abs=0.2)]

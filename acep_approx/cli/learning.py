@@ -99,7 +99,7 @@ class Saving:
 
     @property
     def _times(self) -> int:
-        """How often runs were revalued so far."""
+        """How often runs were rescored so far."""
         online = self._online
         return len(online.rescored) if online is not None else 0
 
@@ -119,4 +119,4 @@ class Saving:
             return "there was nothing to learn: where nothing is shed, no partial match needs a value"
         tests = amount(online.learner.sample_size.rows, "test")
         saved = "" if self.home is None else ", and nothing saved"
-        return f"nothing was learned{saved}: {tests} seen, and runs were never revalued"
+        return f"nothing was learned{saved}: {tests} seen, and runs were never rescored"

@@ -26,7 +26,7 @@ from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_cells import Counts, Listing, Points
+from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.output import Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -133,10 +133,10 @@ class Pipeline:
             self.engine, self._output = self._runs(plan.registers)
         elif output == "points":
             self.engine = Cells(plan.automaton, self.window)
-            self._output = Points(self.engine, self._stamps)
+            self._output = CellPoints(self.engine, self._stamps)
         elif output == "counts":
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
-            self._output = Counts(self.engine, self._stamps)
+            self._output = CellCounts(self.engine, self._stamps)
         else:
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
             self._output = self._listing(self.engine)
@@ -210,10 +210,10 @@ class Pipeline:
             return engine, RunListing(engine, finder, stamps, self.recent, bindings)
         return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
 
-    def _listing(self, engine: ArcLogs) -> Listing:
+    def _listing(self, engine: ArcLogs) -> CellListing:
         bindings = self._bindings()
         self.recent = Recent(self.schema, bindings.needed)
-        return Listing(engine, self._stamps, bindings, self.recent)
+        return CellListing(engine, self._stamps, bindings, self.recent)
 
     def _bindings(self) -> BindingColumns:
         query = self.plan.query
@@ -267,13 +267,13 @@ class Pipeline:
         assert isinstance(self._output, RunTrace), "another output was asked for"
         return self._output.take()
 
-    def header(self) -> dict[str, int]:
-        """What ``go_on`` needs: when silent keys were looked for, and how many events are run at a time."""
+    def counters(self) -> dict[str, int]:
+        """What ``restore_counters`` needs: when silent keys were looked for, and how many events are run at a time."""
         return {"swept": self._swept, "piece": self._piece}
 
-    def go_on(self, header: dict[str, int]) -> None:
-        """Take over what ``header`` gave."""
-        self._swept, self._piece = header["swept"], header["piece"]
+    def restore_counters(self, counters: dict[str, int]) -> None:
+        """Take over what ``counters`` gave."""
+        self._swept, self._piece = counters["swept"], counters["piece"]
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""

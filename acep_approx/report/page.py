@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 _AUDIT = (
-    "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed are only "
-    "marked. The share of match points there that need no marked run is the estimate."
+    "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed only "
+    "get an audit flag. The share of match points there that need no flagged run is the estimate."
 )
 _COHORT = (
     "A small part of the stream, chosen by a hash, is matched exactly beside the run. The share of its match points "

@@ -111,7 +111,7 @@ class Load:
         """The policy, for people."""
         if not self.learns:
             return self.policy_name
-        return ("history" if self.history is not None else "by lot") + ", then what was learned"
+        return ("history" if self.history is not None else "random") + ", then what was learned"
 
 
 def full_work_unknown(budget: Budget) -> UsageError:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from acep_approx.automaton.words import state_names
 from acep_approx.budget.audit import AuditCells, AuditSample
+from acep_approx.budget.learning_ledger import place_words
 from acep_approx.budget.ledger import Piece, Shed
 from acep_approx.engines.runs.worth import REASONS
 
@@ -101,6 +102,6 @@ def shed_by_state(arena: Shedding) -> Sequence[Shed]:
     """Runs shed by state and reason, those of the first states first."""
     found, states = [], state_names(arena.tables.automaton)
     for pool, row in zip(arena.tables.pools, arena.counts.tolist(), strict=True):
-        name = states[pool.state] + (f", {pool.errors} missing" if pool.errors else "")
+        name = place_words(states[pool.state], pool.errors)
         found += [Shed(name, reason, runs) for reason, runs in zip(REASONS, row, strict=True) if runs]
     return found

@@ -51,7 +51,7 @@ class Shedder:
     load : Load
     observer : Observer, optional
         Samples tests for a learner that is elsewhere; then without ``load.learns``. Where there is neither a history
-        yet nor a policy, runs are kept by lot.
+        yet nor a policy, runs are kept at random.
 
     Attributes
     ----------

@@ -1,4 +1,7 @@
-"""The public names as a user writes them; ``tests/test_typing.py`` has mypy check what they give."""
+"""The public names as a user writes them.
+
+``tests/test_typing.py`` has mypy check what they give, and runs what needs no Spark.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from acep_approx import (
     AcepError,
@@ -23,6 +28,7 @@ from acep_approx import (
     seq,
 )
 from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.spark import SparkMatcher, session, start
 
 EVENTS: list[dict[str, Any]] = [{"ts": 1, "type": "A", "x": 2.5}, {"ts": 2, "type": "B", "x": 3.5}]
 
@@ -83,6 +89,17 @@ def budget(query: Query, folder: Path) -> None:
     assert_type(some, BudgetedMatches)
     assert_type(some.refreshed(query), HistoryGraph | None)
     some.report(folder / "page.html")
+
+
+def on_spark(query: Query, folder: Path) -> None:
+    """A batch, and a stream."""
+    spark = session("local[2]", **{"spark.driver.memory": "2g"})
+    assert_type(spark, SparkSession)
+    matcher = query.spark(id="x", shards=2, watermark="5 seconds", budget="20%", history=folder)
+    assert_type(matcher, SparkMatcher)
+    assert_type(matcher(spark.read.parquet(str(folder))), DataFrame)
+    running = start(matcher, spark.readStream.parquet(str(folder)), to=folder, checkpoint=folder)
+    assert_type(running, StreamingQuery)
 
 
 def mistakes(text: str) -> str | None:

@@ -210,7 +210,7 @@ class RunTrace(RunOutput):
         ends = births[:, START] + window
         is_closed = ends < (now[births[:, SLOT]] if isinstance(now, np.ndarray) else now)
         if is_closed.any():
-            past = Past(engine, events, good)
+            past = TracedLinks(engine, events, good)
             visits, completed = past.visits(is_closed)
             keys = self.stamps.preparer.keys.texts() if self.stamps.preparer.key_columns else []
             texts = engine.columns.texts.values
@@ -240,7 +240,7 @@ class RunTrace(RunOutput):
         return pa.table({})
 
 
-class Past:
+class TracedLinks:
     """The links of an engine with the events and hits that belong to them.
 
     Parameters
