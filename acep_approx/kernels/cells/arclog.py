@@ -193,7 +193,7 @@ def update(events: Events, window: int, tables: Tables, latest: Ints, logs: Logs
 
     Notes
     -----
-    An event is either done or can be done again: appends are idempotent, its hits are taken back, and everything else is
+    An event is either done or can be done again: appends are idempotent, its hits are taken back, everything else is
     written at its end.
     Complexity: O(live states with a move + appends) per event, appends amortised.
     """
