@@ -8,11 +8,14 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from acep_approx.siblings import check_siblings
+
+check_siblings()  # before anything of theirs is used
+
+from history.lazy import lazy  # noqa: E402
 
 if TYPE_CHECKING:
     from acep_approx.api import Query, compile_query
@@ -30,6 +33,20 @@ if TYPE_CHECKING:
     from acep_approx.query.builder import absent, either, event, seq
     from acep_approx.results.matches import Match, Matches
     from acep_approx.training.history_graph import HistoryGraph
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "acep_approx.api": "Query compile_query",
+            "acep_approx.budget.budget": "Budget",
+            "acep_approx.errors": "AcepError DataError LimitError QueryError UnseenTypeWarning "
+            "UnsupportedError UsageError",
+            "acep_approx.matching.matcher": "Matcher",
+            "acep_approx.query.builder": "absent either event seq",
+            "acep_approx.results.matches": "Match Matches",
+            "acep_approx.training.history_graph": "HistoryGraph",
+        },
+    )
 
 __version__ = "0.1.0"
 
@@ -54,31 +71,4 @@ __all__ = [
     "seq",
 ]
 
-_HOME = {
-    **dict.fromkeys(("Query", "compile_query"), "acep_approx.api"),
-    **dict.fromkeys(
-        ("AcepError", "DataError", "LimitError", "QueryError", "UnseenTypeWarning", "UnsupportedError", "UsageError"),
-        "acep_approx.errors",
-    ),
-    **dict.fromkeys(("Match", "Matches"), "acep_approx.results.matches"),
-    "Budget": "acep_approx.budget.budget",
-    "HistoryGraph": "acep_approx.training.history_graph",
-    "Matcher": "acep_approx.matching.matcher",
-    **dict.fromkeys(("absent", "either", "event", "seq"), "acep_approx.query.builder"),
-}
-
-check_siblings()
 logging.getLogger(__name__).addHandler(logging.NullHandler())
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: importing the package stays cheap."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -214,7 +214,7 @@ class Query(CompiledQuery):
         """
         from acep_approx.budget.budget import Budget
         from acep_approx.results.budgeted import BudgetedMatches
-        from acep_approx.shedding.shedder import Load
+        from acep_approx.shedding.load import Load
         from acep_approx.training.history_graph import HistoryGraph
 
         given = Budget.parse(budget)
@@ -222,7 +222,16 @@ class Query(CompiledQuery):
         if self.plan.registers is None:  # nothing is shed, so nothing is asked of a history
             history, policy = None, None
         known = HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
-        load = Load(given, known, policy, audit, seed, log_shed, learn, full_work)
+        load = Load(
+            budget=given,
+            history=known,
+            policy=policy,
+            audit=audit,
+            seed=seed,
+            logs_shed=log_shed,
+            learns=learn,
+            full_work=full_work,
+        )
         exact = self.match(events, **options)
         return BudgetedMatches.of(exact, load)
 

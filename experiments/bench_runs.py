@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from acep_approx.matching.matcher import Matcher
+from acep_approx import Matcher
 from acep_approx.planning.planner import MERGING, plan
-from acep_approx.query.parser import parse
+from acep_approx.query import parse
 from experiments.plain_runs import Room
 from experiments.runs_streams import DATA, STREAMS, measure
 from experiments.runs_workloads import (

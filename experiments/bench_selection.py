@@ -18,10 +18,9 @@ from bitarray import bitarray
 from rich.console import Console
 from rich.table import Table
 
-from history.coverage.cover import coverage
-from history.coverage.proxy import missed, proxies
-from history.coverage.selection import Choice, Swap, lazy_greedy, own_count
-from history.coverage.sketch import CountedMap, FoldedMap, HashedMap, Sketch, bitmap
+from history.coverage import CountedMap, FoldedMap, HashedMap, Swap, coverage, lazy_greedy, missed, own_count, proxies
+from history.coverage.selection import Choice
+from history.coverage.sketch import Sketch, bitmap
 
 SIZES = ((500, 1_000, 20), (500, 1_000, 50), (2_000, 10_000, 50), (2_000, 10_000, 200))
 """Items, bundles, budget: those of the first trials that made us choose coverage."""

@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from acep_approx import Query, compile_query
-from acep_approx.spark.streaming.stream import start
-from acep_approx.training.history_graph import HistoryGraph
+from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx.spark import start
 from experiments.bench_spark_plans import CORES, WARM, Done, Place, done, replay, steady
 from experiments.online_streams import swapped
 from experiments.sase_report import Column, Report

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from acep_approx.spark.session.session import session
-from acep_approx.spark.sources.replay import Replay
-from acep_approx.spark.streaming.metrics import Progress
+from acep_approx.spark import Progress, Replay, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

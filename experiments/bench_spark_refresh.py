@@ -18,9 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from acep_approx import Query, compile_query
-from acep_approx.spark.streaming.stream import start
-from acep_approx.training.history_graph import HistoryGraph
+from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx.spark import start
 from experiments.bench_spark_plans import CORES, Done, Place, done, replay, steady
 from experiments.online_learning import LATER, RECOVERED, SOON, WINDOWS
 from experiments.online_streams import WINDOW, Drift, swapped

@@ -23,12 +23,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from rich.markup import escape
 
-from acep_approx import compile_query
+from acep_approx import Matcher, compile_query
 from acep_approx.events.reading.ipc import from_ipc
-from acep_approx.matching.matcher import Matcher
+from acep_approx.spark import observed
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.plan.packing import SHARD, Batches, packer, unpacker
-from acep_approx.spark.streaming.metrics import observed
 from acep_approx.spark.worker.shard import Shard
 from experiments.bench_spark_plans import CORES, Done, Place, drained, rates, spread, steady
 from experiments.sase_report import Column, Report
@@ -37,8 +36,8 @@ from experiments.sase_report import Row as Line
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from acep_approx.spark import SparkMatcher
     from acep_approx.spark.plan.flow import Flow
-    from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.spark.worker.job import Job
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [k] WITHIN 500 ms ERRORS 1"
@@ -216,11 +215,11 @@ class Shop:
             parts.arrow += clock.lap()
             one = Shard(self.job, number, self.states.get(number))
             parts.state += clock.lap()
-            taken = one.take(mine, watermark)
+            processed = one.process(mine, watermark)
             parts.step += clock.lap()
             self.states[number] = one.to_bytes()
             parts.state += clock.lap()
-            made = pa.RecordBatch.from_pylist(list(outputs.packed(number, taken)), schema=outputs.SCHEMA)
+            made = pa.RecordBatch.from_pylist(list(outputs.packed(number, processed)), schema=outputs.SCHEMA)
             found = made.filter(pa.array([kind == outputs.MATCHES for kind in made.column("kind").to_pylist()]))
             list(unpacker(self.job.results)(iter([found])))
             parts.arrow += clock.lap()

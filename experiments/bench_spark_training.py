@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema
 from rich.markup import escape
 
-from acep_approx import compile_query
-from acep_approx.errors import AcepError
-from acep_approx.events.demo import flights
-from acep_approx.events.roles import infer_roles
-from acep_approx.spark.past.training import _Training, log, train_history
+from acep_approx import AcepError, compile_query
+from acep_approx.events import flights, infer_roles
+from acep_approx.spark import train_history
+from acep_approx.spark.past.training import _Training, log
 from acep_approx.spark.plan.columns import arrow_schema
 from acep_approx.training.portions import portions
 from experiments.bench_spark_plans import Place, spread

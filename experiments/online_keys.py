@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from history.vectors import Feature, Place, Scheme
-from rl.chart import Chart
+from history import Feature, Place, Scheme
+from rl import Chart
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.online_keys import BURST, KEYS, LETTERS, PLACES, WINDOW, World
+from rl import Chart, Events, Lineages, Tests
 from rl.baselines import Moves
-from rl.chart import Chart
 from rl.exploration import in_cohort
-from rl.records import Events, Lineages, Tests
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

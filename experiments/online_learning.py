@@ -27,8 +27,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from acep_approx import compile_query
-from acep_approx.training.history_graph import HistoryGraph
+from acep_approx import HistoryGraph, compile_query
 from experiments import online_world
 from experiments.online_runs import Found, answer, offline, run
 from experiments.online_streams import DRIFTS, HALF, Drift, missing, swapped

@@ -7,7 +7,7 @@ the same for all runs. All that a run does is inside it, the cohort of one that 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx import Budget, Query
+from acep_approx import Budget, HistoryGraph, Matcher, Query
 from acep_approx.engines.progress import Progress
-from acep_approx.events.stream import EventBatch
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.events import EventBatch
 from acep_approx.kernels.runs.scores import ON_PASSES
-from acep_approx.matching.matcher import Matcher
-from acep_approx.shedding.shedder import Load, Shedder
-from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
 from experiments import shed_metrics
 
 Bools = npt.NDArray[np.bool_]
@@ -96,7 +96,7 @@ class Clocked(Shedder):
     @property
     def work(self) -> float:
         """Run-steps so far, with those of passes and of the cohort."""
-        return self.steps + float(self.on_passes) + (self.cohort.steps if self.cohort else 0)
+        return self.steps + float(self.arena.on_passes) + (self.online.explored if self.online else 0)
 
     def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
         """Remember the run-steps."""
@@ -105,14 +105,23 @@ class Clocked(Shedder):
 
     def forget_savings(self) -> None:
         """Give back what was not used: what follows is to have no more than its own share."""
-        self.grant(-max(self.left, 0.0) / (1 - ON_PASSES))
-        if self.cohort:
-            self.purse = min(self.purse, float(self.cohort.steps))
+        self.arena.grant(-max(self.arena.left, 0.0) / (1 - ON_PASSES))
+        if self.online:
+            self.online.quota = min(self.online.quota, float(self.online.explored))
 
-    def _learn(self, *given: Any, **more: Any) -> None:
-        begun = time.process_time()
-        super()._learn(*given, **more)
-        self.learning_cpu += time.process_time() - begun
+    def bind(self, tables: RunTables) -> None:
+        """Clock what is learned at the end of each piece."""
+        super().bind(tables)
+        if self.online is not None:
+            self.online.end_piece = self._clocked(self.online.end_piece)  # type: ignore[method-assign]
+
+    def _clocked(self, learn: Callable[..., None]) -> Callable[..., None]:
+        def clocked(*given: Any, **more: Any) -> None:
+            begun = time.process_time()
+            learn(*given, **more)
+            self.learning_cpu += time.process_time() - begun
+
+        return clocked
 
 
 def answer(query: Query, events: pa.Table, unit: str | None) -> Answer:
@@ -171,6 +180,6 @@ def run(
     shedder.finish()
     work = shedder.work - before
     assert work <= PERCENT / 100 * full_work * len(parts[-1]) * (1 + 1e-9) + 1, "the bound was passed"
-    rows = shedder.points.joined("row") - sum(map(len, parts[:-1]))
-    alarms = len(shedder.learner.alarms) if shedder.learner else 0
+    rows = shedder.metrics.points.joined("row") - sum(map(len, parts[:-1]))
+    alarms = len(shedder.online.learner.alarms) if shedder.online else 0
     return Found(rows, work, seconds, shedder.learning_cpu - learning, alarms)

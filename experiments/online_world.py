@@ -25,13 +25,12 @@ from rich.table import Table
 
 from experiments.online_keys import KINDS, WINDOW, World, chart, world
 from experiments.online_lanes import NODES, Lane, Lanes, Seen, full, vertices
+from rl import Chart, Events, Lineages, Tests, Updater, Values
 from rl.baselines import EventRates, MonteCarlo, TabularTD
-from rl.chart import Chart
 from rl.model import fit_model
-from rl.records import Events, Lineages, Tests
 from rl.statistics import Statistics
-from rl.updater import HALF_LIFE, Updater
-from rl.values import Values, solve
+from rl.updater import HALF_LIFE
+from rl.values import solve
 
 Floats = npt.NDArray[np.float64]
 

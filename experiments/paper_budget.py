@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from acep_approx import Query, compile_query
-from acep_approx.training.history_graph import HistoryGraph
+from acep_approx import HistoryGraph, Query, compile_query
 from experiments.runs_streams import DATA
 
 PATTERN = (

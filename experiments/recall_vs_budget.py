@@ -21,20 +21,19 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from acep_approx import Query, compile_query
+from acep_approx import HistoryGraph, Matcher, Query, compile_query
+from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
-from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import Plan
 from acep_approx.shedding.shedder import RESERVE_EVENTS, RESERVE_SHARE
-from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.past import Past
 from acep_approx.training.policies import POLICIES, worth_of
 from acep_approx.training.pricing import Prices, learn_prices
 from acep_approx.training.trace import Tracer
 from experiments import shed_clairvoyant, shed_comparators, shed_future, shed_metrics
 from experiments.shed_workloads import QUERIES, REAL, Workload, load, workloads
-from history.fitting import fit_scheme
+from history import fit_scheme
 
 BUDGETS = (0.02, 0.05, 0.10, 0.20, 0.50)
 SEEDS = 5
@@ -124,7 +123,8 @@ def measure(workload: Workload, policies: Sequence[str], seeds: Sequence[int]) -
                 )
                 shedding = Shedding(worth, allowance)
                 begun = time.perf_counter()
-                found = shed_metrics.exact(Matcher(plan, unit=workload.unit, shedding=shedding), workload.test)
+                matcher = Matcher(plan, unit=workload.unit, shedding=FixedLoad(shedding))
+                found = shed_metrics.exact(matcher, workload.test)
                 seconds = time.perf_counter() - begun
                 work = (found.steps + shedding.on_passes) / exact.steps
                 assert work <= budget + 1e-9, "the bound was passed"

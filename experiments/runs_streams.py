@@ -16,10 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from acep_approx import compile_query
+from acep_approx import Matcher, compile_query
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.source import BATCH_ROWS
-from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import MERGING
 from experiments.sase_report import Row
 

@@ -12,10 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx import compile_query
+from acep_approx import Matcher, compile_query
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.matching.matcher import Matcher
 from experiments import plain_runs
 from experiments.sase_workload import START_EVERY, SYMBOLS, VOLUME_BELOW, StockQuery, stock_stream
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from history.trace import Trace
-from history.vectors import Scheme
+from history import Scheme, Trace
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -15,9 +15,8 @@ import pyarrow as pa
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Held, Own, Resolved
+from acep_approx.events import open_source, read_events
 from acep_approx.events.columns import to_numpy
-from acep_approx.events.source import open_source
-from acep_approx.events.stream import read_events
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.query.syntax import Attribute, Binary
 from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx import Matcher
 from acep_approx.arrays import Ragged
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.events.columns import to_numpy
-from acep_approx.matching.matcher import Matcher
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

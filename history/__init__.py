@@ -5,8 +5,9 @@ Knows match vectors, bundles, rewards and event counts; imports nothing of ``ace
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from history.lazy import lazy, moved
 
 if TYPE_CHECKING:
     from history.errors import HistoryError
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
     from history.trace import Trace
     from history.values import Values, fit_values
     from history.vectors import Feature, Place, Scheme
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "history.errors": "HistoryError",
+            "history.fitting": "fit_scheme",
+            "history.graph": "Graph",
+            "history.store": "Stored load save",
+            "history.trace": "Trace",
+            "history.values": "Values fit_values",
+            "history.vectors": "Feature Place Scheme",
+        },
+    )
 
 __distribution__ = "acep-approx"
 
@@ -34,25 +48,4 @@ __all__ = [
     "save",
 ]
 
-_HOME = {
-    **dict.fromkeys(("Feature", "Place", "Scheme"), "history.vectors"),
-    **dict.fromkeys(("Stored", "load", "save"), "history.store"),
-    **dict.fromkeys(("Values", "fit_values"), "history.values"),
-    "Graph": "history.graph",
-    "HistoryError": "history.errors",
-    "Trace": "history.trace",
-    "fit_scheme": "history.fitting",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: importing the package stays cheap."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+moved(["history.proxy", "history.selection", "history.sketch"], "history.coverage")

@@ -1,7 +1,6 @@
 """The history graph: match vectors, bundles, the edges between them, and what each vector led to.
 
-Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5 (what the paper builds on it is not at hand; selection and
-values are ours).
+Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5; what is built on it is reconstruction (docs/paper.md).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Graph:
 
     Examples
     --------
-    >>> from history.vectors import Place
+    >>> from history import Place
     >>> graph = Graph(Scheme((Place("a", 0),), window=80))
     >>> int(graph.counts.visits.sum()), len(graph.counts.bundles)
     (0, 0)

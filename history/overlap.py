@@ -4,8 +4,7 @@ Whether one run covers another cannot be seen from the maps of their groups: ove
 same match points though no two runs of theirs ever do, because what they remember differs (the same place, a rising
 price). So every birth is asked what the run that would cover it reaches as well.
 
-Source: ours. As far as we can tell, Li and Ge, PVLDB 2016, choose by the match maps of vertices (half of the paper is
-not at hand).
+Source: ours. As far as we can tell, Li and Ge, PVLDB 2016, choose by the match maps of vertices (docs/paper.md).
 """
 
 from __future__ import annotations

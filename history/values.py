@@ -1,7 +1,7 @@
 """What a run is worth: match points that it may still lead to, run-steps that it may still take, and who covers it.
 
-All of this is ours: the rule of Li and Ge, PVLDB 2016, is in the half of the paper that is not at hand. What we know of
-it, match maps, is used run by run: a run whose match points another run reaches as well adds little.
+All of this is ours, a reconstruction of section 3.2 of Li and Ge, PVLDB 2016 (docs/paper.md). What we know of it, match
+maps, is used run by run: a run whose match points another run reaches as well adds little.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Chart:
 
     Examples
     --------
-    >>> from history.vectors import Place
+    >>> from history import Place
     >>> scheme = Scheme((Place("start", 0), Place("a", 0), Place("a b", 0)), window=80)
     >>> chart = Chart(scheme, np.array([0, 1]), np.array([1, 2]), np.array([0, 1]), np.array([False, False]),
     ...     np.array([False, False, True]), np.array([True, True, False]), ("A", "B"))

@@ -5,9 +5,9 @@ Hence the cohort: one coin for each key and epoch, before anything is known of i
 nothing is shed until they are over. Each counts as one by the chance of the coin (Horvitz and Thompson, JASA 1952), and
 sums weighted so are right on average, whatever is shed elsewhere.
 
-Source: that counts and match maps are refreshed while the stream runs is in the abstract of Li and Ge, PVLDB 2016; how
-is in the half of the paper that is not at hand. The cohort and all of this is ours; one coin for a whole lineage rather
-than one a step, because a chance of p a step is p to the power of the steps for a fate.
+Source: that counts and match maps are refreshed while the stream runs is Li and Ge's, PVLDB 2016; how is
+reconstruction (docs/paper.md). The cohort and all of this is ours; one coin for a whole lineage rather than one a
+step, because a chance of p a step is p to the power of the steps for a fate.
 """
 
 from __future__ import annotations

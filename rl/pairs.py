@@ -23,7 +23,7 @@ class Pairs:
 
     Examples
     --------
-    >>> from history.vectors import Place, Scheme
+    >>> from history import Place, Scheme
     >>> scheme = Scheme((Place("start", 0), Place("a", 0), Place("a b", 0)), window=80)
     >>> chart = Chart(scheme, np.array([1]), np.array([2]), np.array([0]), np.array([False]),
     ...     np.array([False, False, True]), np.array([True, True, False]), ("B",))

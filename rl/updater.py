@@ -1,9 +1,9 @@
 """The learner: takes what a matcher that sheds still sees, and says what runs are worth.
 
-Source: Li and Ge, PVLDB 2016, name the update of the history by reinforcement learning (section 5); their text was not
-at hand. The design is ours: a factored model (``rl.model``) with values by dynamic programming (``rl.values``), in the
-spirit of Dyna (Sutton 1990), a TD(0) residual for what it misses (``rl.residual``), fading sums (``rl.statistics``) and
-drift detection (``rl.drift``).
+Source: Li and Ge, PVLDB 2016, name the update of the history by reinforcement learning; how is reconstruction
+(docs/paper.md). The design is ours: a factored model (``rl.model``) with values by dynamic programming
+(``rl.values``), in the spirit of Dyna (Sutton 1990), a TD(0) residual for what it misses (``rl.residual``), fading
+sums (``rl.statistics``) and drift detection (``rl.drift``).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Updater:
 
     Examples
     --------
-    >>> from history.vectors import Place, Scheme
-    >>> from rl.records import Events, Lineages, Tests
+    >>> from history import Place, Scheme
+    >>> from rl import Events, Lineages, Tests
     >>> scheme = Scheme((Place("start", 0), Place("a", 0), Place("a b", 0)), window=80)
     >>> chart = Chart(scheme, np.array([1]), np.array([2]), np.array([0]), np.array([False]),
     ...     np.array([False, False, True]), np.array([True, True, False]), ("B",))

@@ -1,24 +1,70 @@
-"""What several test files share: one Spark session, for all tests of a process that ask for one."""
+"""What several test files share: one Spark session per process, a folder to be in, and the order of the tests."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.cases import examples
+from tests.command_line import csv_text
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("patient", deadline=None)  # a busy machine is no failure
-settings.load_profile("patient")
+ROOT = Path(__file__).parent.parent
+
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# a JVM of some minutes spends more on compiling its code well than it gains
+
+settings.register_profile("ours", examples(100))
+settings.load_profile("ours")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the kernels before there are two processes that would both do it."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        subprocess.run([sys.executable, "-m", "tests.compile_kernels"], cwd=ROOT, check=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # before groups are looked for
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes tests that share a fixture of their file stay in one, and those that take longest begin.
+
+    Else the fixture is made in each, and one process has nothing to do at the end.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
+
+
+def shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether something is made once for the tests of its file."""
+    return any(one.scope == "module" for some in item._fixtureinfo.name2fixturedefs.values() for one in some)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, with a file of events."""
+    monkeypatch.chdir(tmp_path)
+    Path("events.csv").write_text(csv_text(), encoding="utf-8")
+    return tmp_path
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark session of two cores. A test that uses it must be marked ``xdist_group("spark")``, so that one
     process runs them all: a session takes 20 seconds to start."""
-    from acep_approx.spark.session.session import session
+    from acep_approx.spark.setup.session import session
 
     running = session("local[2]", **{"spark.driver.memory": "1g"})
     yield running

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from hypothesis import note
+
 from acep_approx.errors import AcepError
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import Choice, Pattern, QuerySyntax, Repeat, Sequence
@@ -52,3 +54,20 @@ def smaller_patterns(pattern: Pattern) -> Iterator[Pattern]:
             for i, part in enumerate(parts):
                 yield join([*parts[:i], *parts[i + 1 :]])
                 yield from (join([*parts[:i], smaller, *parts[i + 1 :]]) for smaller in smaller_patterns(part))
+
+
+def holds_for(world: RichWorld, check: Callable[[RichWorld], None]) -> None:
+    """Check a world; where the check fails, show the smallest world like it that fails too."""
+
+    def fails(smaller: RichWorld) -> bool:
+        try:
+            check(smaller)
+        except Exception:  # noqa: BLE001  whatever it is, a smaller world shows it better
+            return True
+        return False
+
+    if fails(world):
+        small = smallest(world, fails)
+        note(f"{small.text}\n{small.rows}\nexpected {small.expected()}")
+        check(small)
+        check(world)  # the smaller one failed by chance

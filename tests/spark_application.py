@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from acep_approx import compile_query
-from acep_approx.spark.session.session import session
+from acep_approx.spark.setup.session import session
 from acep_approx.spark.sources.replay import Replay
 from acep_approx.spark.streaming.stream import start
 

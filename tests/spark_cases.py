@@ -17,8 +17,8 @@ from acep_approx.errors import AcepError
 from acep_approx.events.roles import infer_roles
 from acep_approx.spark.plan.matcher import SparkMatcher
 from acep_approx.spark.worker.job import Job
+from tests.corpus_cases import NAMED, events_of, listing
 from tests.rich_worlds import rich_world
-from tests.test_corpus import NAMED, events_of, listing
 
 END = 10**9
 """A time when all windows have closed."""
@@ -91,3 +91,9 @@ def random_cases(number: int, seed: int) -> Iterator[SparkCase]:
         if found is not None:
             made += 1
             yield found
+
+
+def waits_for_the_end(case: SparkCase) -> bool:
+    """Whether matches wait for a window of events to close: no time closes it, and a stream has no end."""
+    registers = case.query.plan.registers
+    return case.query.plan.is_count_window and registers is not None and registers.has_late_ends

@@ -21,10 +21,10 @@ from acep_approx.query.syntax import (
     Expression,
     In,
     IsNull,
-    Output,
     Pattern,
     QuerySyntax,
     Repeat,
+    ReturnItem,
     Sequence,
     Unary,
     Window,
@@ -136,7 +136,7 @@ PATTERN_QUERIES = st.builds(
     errors=st.integers(-1, 5),
     weights=WEIGHTS,
     non_overlap=st.booleans(),
-    outputs=st.lists(st.builds(Output, FIELDS, EXPRESSIONS), max_size=2).map(tuple),
+    outputs=st.lists(st.builds(ReturnItem, FIELDS, EXPRESSIONS), max_size=2).map(tuple),
 )
 
 LETTERS = st.sampled_from("abcXY09_")

@@ -74,14 +74,13 @@ class Run:
         return [self.line() for _ in range(self._lines.qsize())]
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
 @pytest.mark.parametrize(
-    ("query", "options", "found"),
+    ("form", "query", "options", "found"),
     [
-        (CELLS, [], {2: [(0, 1)], 4: [(0, 3)], 5: [(2, 4)]}),
-        (RUNS, [], {2: [(0, 1)], 5: [(2, 4)]}),
-        (RUNS, ["--budget", "200 runs"], {2: [(0, 1)], 5: [(2, 4)]}),
-        (CELLS, ["--output", "points"], {2: [(None, 1)], 4: [(None, 3)], 5: [(None, 4)]}),
+        ("csv", CELLS, [], {2: [(0, 1)], 4: [(0, 3)], 5: [(2, 4)]}),
+        ("jsonl", RUNS, [], {2: [(0, 1)], 5: [(2, 4)]}),
+        ("csv", RUNS, ["--budget", "200 runs"], {2: [(0, 1)], 5: [(2, 4)]}),
+        ("jsonl", CELLS, ["--output", "points"], {2: [(None, 1)], 4: [(None, 3)], 5: [(None, 4)]}),
     ],
 )
 def test_a_match_is_printed_before_the_next_line_comes(form, query, options, found):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep_approx.budget.audit import AuditSample, Cohort, student
+from acep_approx.budget.audit import AuditCells, AuditSample, student
 
 POINTS = st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=12)
 
@@ -28,14 +28,14 @@ def as_lists(one: AuditSample) -> tuple[list[int], list[int], list[int], int]:
 
 @given(st.integers(0, 2**40), st.integers(-(2**40), 2**40), st.integers(0, 50), st.integers(0, 5), st.integers(0, 9))
 def test_every_run_that_may_reach_an_audited_point_is_protected(key, tick, window, longer, seed):
-    cohort = Cohort(0.5, max(1, window + longer), window, seed)
+    cohort = AuditCells(0.5, max(1, window + longer), window, seed)
     starts = np.arange(tick - window, tick + 1)
     if cohort.cells(np.array([key]), np.array([tick]))[0] >= 0:
         assert cohort.protects(np.full(len(starts), key), starts).all()
 
 
 def test_no_run_is_protected_that_can_reach_no_audited_point():
-    cohort = Cohort(0.1, 40, 25, seed=3)
+    cohort = AuditCells(0.1, 40, 25, seed=3)
     starts = np.arange(20_000)
     keys = np.zeros_like(starts)
     audited = cohort.cells(keys, np.arange(20_000 + 25 + 1)[: len(starts)]) >= 0
@@ -49,32 +49,32 @@ def test_the_share_is_that_of_the_points_and_neighbours_are_independent():
     """Over keys, over epochs, and for pairs of neighbours; five standard deviations."""
     share, epochs, keys = 0.05, 400, 400
     ticks = np.arange(epochs) * 10 - 1000
-    grid = np.stack([Cohort(share, 10, 10).cells(np.full(epochs, key), ticks) >= 0 for key in range(keys)])
+    grid = np.stack([AuditCells(share, 10, 10).cells(np.full(epochs, key), ticks) >= 0 for key in range(keys)])
     for chosen, expected in (
         (grid, share),
         (grid[:, 1:] & grid[:, :-1], share**2),
         (grid[1:] & grid[:-1], share**2),
     ):
         assert abs(chosen.mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / chosen.size)
-    other = Cohort(share, 10, 10, seed=1).cells(np.zeros(epochs, np.int64), ticks) >= 0
+    other = AuditCells(share, 10, 10, seed=1).cells(np.zeros(epochs, np.int64), ticks) >= 0
     assert (other != grid[0]).any()
 
 
 def test_cells_are_one_for_each_key_and_epoch():
     keys, ticks = np.repeat(np.arange(30), 100), np.tile(np.arange(-50, 50), 30)
-    cells = Cohort(1.0, 7, 5).cells(keys, ticks)
+    cells = AuditCells(1.0, 7, 5).cells(keys, ticks)
     ids = defaultdict(set)
     for key, tick, cell in zip(keys.tolist(), ticks.tolist(), cells.tolist(), strict=True):
         ids[key, tick // 7].add(cell)
     assert {len(found) for found in ids.values()} == {1}
     assert len(set().union(*ids.values())) == len(ids)
-    assert (Cohort(0.0, 7, 5).cells(keys, ticks) == -1).all()
+    assert (AuditCells(0.0, 7, 5).cells(keys, ticks) == -1).all()
 
 
 @pytest.mark.parametrize(("share", "epoch", "window"), [(-0.1, 5, 5), (1.5, 5, 5), (0.1, 4, 5), (0.1, 0, 0)])
 def test_a_cohort_that_makes_no_sense_is_refused(share, epoch, window):
     with pytest.raises(ValueError, match=r"share|shorter"):
-        Cohort(share, epoch, window)
+        AuditCells(share, epoch, window)
 
 
 # --- samples ----------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def simulate(worlds: int, cells: int, recall: float, likeness: float, spread: fl
         sizes = rng.poisson(3 * rng.gamma(1 / spread, spread, cells))
         beta = 1 / likeness - 1
         found = rng.binomial(sizes, rng.beta(recall * beta, (1 - recall) * beta, cells))
-        ids = Cohort(0.05, 10, 10, seed=world).cells(np.arange(cells), np.zeros(cells, np.int64))
+        ids = AuditCells(0.05, 10, 10, seed=world).cells(np.arange(cells), np.zeros(cells, np.int64))
         chosen = (ids >= 0) & (sizes > 0)
         estimate = AuditSample(np.sort(ids[chosen]), found[chosen], sizes[chosen]).estimate()
         if estimate.recall is None:
@@ -185,7 +185,7 @@ def test_points_with_many_starts_are_audited_no_more_often_than_others():
     rng = np.random.default_rng(2)
     ticks = rng.integers(0, 2_000_000, 60_000)
     found = ticks % 100 < 50  # early in their epoch, so that starts of the epoch before lead there too
-    cells = Cohort(0.05, 100, 50).cells(np.zeros(len(ticks), np.int64), ticks)
+    cells = AuditCells(0.05, 100, 50).cells(np.zeros(len(ticks), np.int64), ticks)
     estimate = AuditSample.of(cells[cells >= 0], found[cells >= 0], int(found[cells < 0].sum())).estimate()
     assert estimate.low <= 0.5 <= estimate.high
     assert estimate.high - estimate.low < 0.05

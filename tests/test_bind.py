@@ -18,8 +18,10 @@ from acep_approx import Query, compile_query
 from acep_approx.cli.main import app
 from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.renumber import row_columns
+from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 CELLS = (
     "PATTERN SEQ(A a, B b, C c) WITHIN 5 ERRORS 1",
@@ -84,7 +86,7 @@ def check_binds(query: Query, table: pa.Table, output: str, bind: Any, seed: int
     assert by_value.to_pylist() == expected(by_row, query, output, bind, table)
 
 
-@cases(250)
+@examples(250, shrink=False)
 @given(rich_worlds(), st.integers(0, 2**20), st.sampled_from(OUTPUTS), st.sampled_from(NAMES))
 def test_runs_give_the_values_of_the_events_that_they_bind(
     world: RichWorld, seed: int, output: str, bind: Any
@@ -97,7 +99,7 @@ def test_runs_give_the_values_of_the_events_that_they_bind(
     holds_for(world, check)
 
 
-@cases(100)
+@examples(100, shrink=False)
 @given(st.sampled_from(CELLS), st.integers(0, 2**20), st.sampled_from(OUTPUTS), st.sampled_from(NAMES))
 def test_cells_give_the_values_of_the_events_that_they_bind(text: str, seed: int, output: str, bind: Any) -> None:
     dice = Random(seed)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.pace import EVENT_SECONDS, STEP_SECONDS, Calibration
+from acep_approx.budget.step_clock import EVENT_SECONDS, STEP_SECONDS, StepClock
 from acep_approx.errors import UsageError
 
 
@@ -69,7 +69,7 @@ def test_all_of_the_work_is_no_limit() -> None:
 
 def test_calibration_finds_what_an_event_and_a_step_take() -> None:
     rng = np.random.default_rng(1)
-    clock = Calibration()
+    clock = StepClock()
     for _ in range(60):
         events, steps = int(rng.integers(100, 20_000)), int(rng.integers(0, 10**6))
         clock.observe(events, steps, (events * 1.5e-6 + steps * 3e-9) * rng.uniform(0.95, 1.05))
@@ -80,7 +80,7 @@ def test_calibration_finds_what_an_event_and_a_step_take() -> None:
 
 def test_calibration_follows_a_machine_that_slows_down() -> None:
     rng = np.random.default_rng(2)
-    clock = Calibration()
+    clock = StepClock()
     for factor in (1, 4):
         for _ in range(60):
             events, steps = int(rng.integers(100, 20_000)), int(rng.integers(0, 10**6))
@@ -89,7 +89,7 @@ def test_calibration_follows_a_machine_that_slows_down() -> None:
 
 
 def test_a_clock_that_stands_still_does_not_make_work_free() -> None:
-    clock = Calibration()
+    clock = StepClock()
     for _ in range(10):
         clock.observe(1000, 100_000, 0.0)
     assert clock.event_seconds >= EVENT_SECONDS / 20

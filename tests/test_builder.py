@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.builder import PatternBuilder, absent, either, event, seq
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, Repeat, Sequence
+from tests.cases import examples
 from tests.strategies import PATTERN_QUERIES, renamed
 
 a, b, c = event("A", "a"), event("B", "b"), event("C", "c")
@@ -164,7 +165,7 @@ def rebuilt(node: Pattern) -> PatternBuilder:
 
 
 @given(PATTERN_QUERIES)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_any_pattern_can_be_built(query):
     pattern = renamed(query.pattern)
     built = rebuilt(pattern)

@@ -8,29 +8,21 @@ import io
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from acep_approx import compile_query
-from acep_approx.cli.commands import run as run_command
 from acep_approx.cli.main import app
+from acep_approx.cli.options.output import SHOWN
+from tests.command_line import NAMES, ROWS, acep, csv_text
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 QUERY = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 12 h ERRORS 1 WEIGHTS (p = 2, d = 2)"
 AB = "PATTERN SEQ(A a, B b) WITHIN 20"
-ROWS = [
-    ("2024-05-01T08:00:00Z", "box 1", "Packed", 12.0),
-    ("2024-05-01T08:05:00.500Z", "box 2", "Packed", 7.5),
-    ("2024-05-01T08:06:00Z", "box 1", "Loaded", 12.0),
-    ("2024-05-01T09:30:00Z", "box 1", "Delivered", 12.0),
-    ("2024-05-01T10:00:00Z", "box 2", "Delivered", 7.5),
-]
-NAMES = ("ts", "key", "type", "kg")
 FOUND = [
     ("box 1", 0, "2024-05-01T08:00:00Z", "2024-05-01T09:30:00Z", [], 0, 2, 3),
     ("box 1", 1, "2024-05-01T08:00:00Z", "2024-05-01T09:30:00Z", ["l"], 0, None, 3),
@@ -40,32 +32,9 @@ COLUMNS = ("key", "errors", "start", "end", "missing", "p", "l", "d")
 MATCHES = [dict(zip(COLUMNS, row, strict=True)) for row in FOUND]
 
 
-def csv_text(rows=ROWS, names=NAMES) -> str:
-    """Rows as CSV."""
-    return "".join(",".join(map(str, row)) + "\n" for row in [names, *rows])
-
-
 def json_text(rows=ROWS) -> str:
     """Rows as JSON lines."""
     return "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in rows)
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    """An empty folder to be in, with a file of events."""
-    monkeypatch.chdir(tmp_path)
-    Path("events.csv").write_text(csv_text(), encoding="utf-8")
-    return tmp_path
-
-
-def acep(*arguments: str, stdin: bytes = b"", code: int = 0) -> Any:
-    """Run a command in this process; whatever happens, there is no traceback."""
-    piped = SimpleNamespace(stdin=SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(stdin))))
-    with patch("acep_approx.events.reading.files.sys", piped):  # the runner's own stdin is not buffered as a real one
-        result = CliRunner().invoke(app, list(arguments))
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
-    assert result.exit_code == code, result.output
-    return result
 
 
 def lines(text: str) -> list[dict]:
@@ -335,7 +304,7 @@ def test_a_table_shows_few_rows():
     rows = [(i, "AB"[i % 2]) for i in range(200)]
     Path("e.csv").write_text(csv_text(rows, ("ts", "type")), encoding="utf-8")
     result = acep("run", AB, "e.csv", "--format", "table", "--output", "points")
-    assert sum(line.startswith("│") for line in result.stdout.splitlines()) == run_command.SHOWN
+    assert sum(line.startswith("│") for line in result.stdout.splitlines()) == SHOWN
     assert "stopped after 20 points" in result.stderr
     longer = acep("run", AB, "e.csv", "--format", "table", "--output", "points", "--limit", "1000").stdout
     assert sum(line.startswith("│") for line in longer.splitlines()) == 100
@@ -525,6 +494,21 @@ def test_version_and_help():
     for command in ("run", "check", "explain", "demo"):
         assert command in acep("--help").stdout
         assert "Usage: acep" in acep(command, "-h").stdout
+
+
+PANELS = [
+    "Question", "Matching", "Output", "Input", "Budget", "Learning", "Reports", "Spark", "Streams on Spark", "General",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", get_command(app).commands)
+def test_options_are_in_panels_that_come_in_the_same_order_everywhere(name):
+    shown = re.findall(r"^╭─ (.+?) ─", acep(name, "--help").stdout, re.MULTILINE)
+    assert [panel for panel in shown if panel != "Arguments"] == [panel for panel in PANELS if panel in shown]
+
+
+def test_help_shows_square_brackets():
+    assert "[attribute]" in acep("why", "--help").stdout
 
 
 def test_counts_beyond_64_bits_are_written_whole():

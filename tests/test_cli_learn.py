@@ -73,7 +73,7 @@ def table(path: str) -> list[dict[str, Any]]:
 def test_a_run_learns_from_nothing_and_saves_it():
     result = acep("run", QUERY, "0.parquet", "1.parquet", *LEARN, "--save", "fresh", "--output", "points")
     words = result.stderr
-    assert "budget of 4 steps/event, policy by lot, then what was learned, seed 0" in words
+    assert "budget of 4 steps/event, policy random, then what was learned, seed 0" in words
     for name in ("learned", "calibration", "drift", "exploration", "learning took"):
         assert f"\n{name}: " in words
     assert "what was learned is in fresh/v0001 (version 1)" in words
@@ -108,7 +108,7 @@ def test_where_nothing_is_saved_it_says_so():
     words = acep("run", QUERY, "0.parquet", *LEARN, "--output", "count").stderr
     assert "what was learned is not saved: --save DIR keeps it" in words
     words = acep("run", QUERY, "few.parquet", *LEARN, "--save", "unmade", "--output", "count").stderr
-    assert "; runs were never revalued" in words
+    assert "; runs were never rescored" in words
     assert "nothing was learned, and nothing saved: " in words
     assert not Path("unmade").exists()
 
@@ -144,7 +144,7 @@ def test_the_log_has_a_row_for_each_revaluation(name):
     result = acep("run", QUERY, "0.parquet", "1.parquet", *LEARN, "--learn-log", name, "--output", "points")
     rows = table(name)
     assert len(rows) > 3
-    assert f"runs revalued {len(rows)} times, the last after {rows[-1]['events']:,} events" in result.stderr
+    assert f"runs rescored {len(rows)} times, the last after {rows[-1]['events']:,} events" in result.stderr
     assert list(rows[0]) == ["at", "events", "points", "tests", "work", "explored", "cases", "brier", "alarms"]
     for column in ("at", "events", "tests", "work", "explored", "points"):
         assert [row[column] for row in rows] == sorted(row[column] for row in rows)
@@ -169,9 +169,9 @@ def test_the_record_counts_what_the_learner_was_shown(monkeypatch):
     cases, reached = map(sum, zip(*shown, strict=True))
     assert known.cases == cases > 100
     assert sum(tenth.cases * tenth.reached for tenth in known.tenths) == pytest.approx(reached)
-    assert known.brier == pytest.approx(some.shedder.learner.updater.calibration.brier)
-    assert known.explored == some.shedder.cohort.steps <= some.record().work
-    assert some.learning().num_rows == len(known.revalued) == len(some.shedder.learner.refreshes)
+    assert known.brier == pytest.approx(some.shedder.online.learner.updater.calibration.brier)
+    assert known.explored == some.shedder.online.cohort.steps <= some.record().work
+    assert some.learning().num_rows == len(known.revalued) == len(some.shedder.online.learner.refreshes)
     fates = some.learning().column("cases").to_pylist()
     last = known.revalued[-1].tick
     assert sum(fates) == sum(score.cases for score in known.scores if score.tick <= last)

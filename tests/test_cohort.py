@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
-from acep_approx.budget.audit import AuditSample
-from acep_approx.budget.audit import Cohort as Cells
+from acep_approx.budget.audit import AuditCells, AuditSample
+from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.learning import exact_sample
@@ -27,8 +27,10 @@ from history.counting import vertices_of
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
 from rl.records import Lineages
+from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,14 +48,14 @@ def stream(events: int, seed: int, keys: int = 4) -> pa.Table:
     return pa.table({"ts": ticks, "type": np.array(list("ABC"))[letter], "x": x, "id": key})
 
 
-class Beside(Shedding):
+class Beside(FixedLoad):
     """An exact run with a cohort beside it, as ``Shedder`` has it.
 
     Parameters
     ----------
     plan : Plan
-    cells : audit.Cohort
-    purse : float
+    cells : AuditCells
+    quota : float
         Run-steps of the cohort, all at once.
     notes : int
         Every so manieth match point of the run counts as found.
@@ -61,9 +63,9 @@ class Beside(Shedding):
 
     cohort: Cohort
 
-    def __init__(self, plan: Any, cells: Cells, purse: float = 1e15, notes: int = 1) -> None:
-        super().__init__(None, Allowance())
-        self.plan, self.cells, self.purse, self.notes = plan, cells, purse, notes
+    def __init__(self, plan: Any, cells: AuditCells, quota: float = 1e15, notes: int = 1) -> None:
+        super().__init__(Shedding(None, Allowance()))
+        self.plan, self.cells, self.quota, self.notes = plan, cells, quota, notes
         self.traces: list[Trace] = []
         self.found: set[int] = set()
         self.shown: Any = None
@@ -80,8 +82,8 @@ class Beside(Shedding):
 
     def end_piece(self, batch: Any, progress: Any, seconds: float) -> None:
         seen = self.shown
-        left = self.purse - self.cohort.steps
-        self.take(self.cohort.push(batch, seen.slot, seen.row, seen.tick, self.keys_now(), left))
+        left = self.quota - self.cohort.steps
+        self.take(self.cohort.push(batch, seen.slot, seen.row, seen.tick, self.arena.keys_now(), left))
 
     def take(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
@@ -96,10 +98,10 @@ class Beside(Shedding):
     @property
     def slot_of(self) -> dict[str, int]:
         """By key."""
-        return {text: slot for slot, text in enumerate(self.keys_now().texts())}
+        return {text: slot for slot, text in enumerate(self.arena.keys_now().texts())}
 
 
-def beside(query: Query, table: pa.Table, cells: Cells, size: int = 250, **more: Any) -> Beside:
+def beside(query: Query, table: pa.Table, cells: AuditCells, size: int = 250, **more: Any) -> Beside:
     """Run over a table in batches."""
     shedding = Beside(query.plan, cells, **more)
     matcher = Matcher(query.plan, shedding=shedding)
@@ -150,7 +152,7 @@ def test_its_match_points_are_the_exact_ones_of_its_cells(text: str, look: int, 
     window = int(text.rsplit(maxsplit=1)[-1])
     for seed in range(3):
         table = stream(EVENTS, seed)
-        done = beside(query, table, Cells(0.3, 4 * window, window, seed), notes=2)
+        done = beside(query, table, AuditCells(0.3, 4 * window, window, seed), notes=2)
         got, wanted = done.cohort.sample, expected_sample(query, table, done)
         assert got.cells.tolist() == wanted.cells.tolist()
         assert got.points.tolist() == wanted.points.tolist()
@@ -159,7 +161,7 @@ def test_its_match_points_are_the_exact_ones_of_its_cells(text: str, look: int, 
         assert done.cohort.given_up == 0
 
 
-@cases(150)
+@examples(150, shrink=False)
 @given(rich_worlds(), st.sampled_from((1, 3, 100)))
 def test_where_all_cells_are_chosen_it_finds_all(world: RichWorld, size: int) -> None:
     """Over the whole language, but for what has no cohort: neighbours, and matches that are certain only later.
@@ -179,7 +181,7 @@ def test_where_all_cells_are_chosen_it_finds_all(world: RichWorld, size: int) ->
             return
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(exact_sample, "LOOK_BACK", 1)
-            done = beside(query, world.table(), Cells(1.0, max(2 * window, 1), window), size)
+            done = beside(query, world.table(), AuditCells(1.0, max(2 * window, 1), window), size)
         assert done.cohort.sample.points.sum() == len({bound[-1][0] for bound in expected})
 
     holds_for(world, check)
@@ -201,9 +203,9 @@ def test_where_a_cell_does_not_know_its_matches_it_finds_them_all_the_same_or_th
     rows = exact_rows(query, table)
     assert len(rows) > 5
     assert some.shedder is not None
-    found = some.shedder.cohort
+    found = some.shedder.online.cohort
     if found is not None:
-        slot = {text: number for number, text in enumerate(some.shedder.keys_now().texts())}
+        slot = {text: number for number, text in enumerate(some.shedder.arena.keys_now().texts())}
         slots = np.array([slot[str(key)] for key in table["id"].to_numpy()[rows]])
         cells = found.cells.cells(slots, table["ts"].to_numpy()[rows])
         assert found.sample.points.sum() == (cells >= 0).sum()
@@ -221,8 +223,8 @@ def test_keys_that_fall_silent_and_come_back_are_still_told_apart(monkeypatch: A
         for tick, key in enumerate(keys)
     ]
     table = pa.Table.from_pylist(events)
-    done = beside(query, table, Cells(1.0, 36, 9), size=6)
-    assert done.keys_now().capacity < 30
+    done = beside(query, table, AuditCells(1.0, 36, 9), size=6)
+    assert done.arena.keys_now().capacity < 30
     assert done.cohort.sample.points.sum() == len(exact_rows(query, table)) > 400
 
 
@@ -237,7 +239,7 @@ def test_its_fates_are_those_of_a_trace_of_everything(text: str) -> None:
     scheme = scheme_of(window)
     for seed in range(3):
         table = stream(EVENTS, seed)
-        done = beside(query, table, Cells(0.3, 4 * window, window, seed))
+        done = beside(query, table, AuditCells(0.3, 4 * window, window, seed))
         ours = as_counter(done.fates(done.traces, scheme))
         theirs: Counter[tuple[int, ...]] = Counter()
         for trace in trace_past(query.plan, table):
@@ -259,7 +261,7 @@ def test_weighted_fates_stand_for_all_visits() -> None:
     errors = []
     for seed in range(80):
         table = stream(1200, seed, keys=6)
-        done = beside(query, table, Cells(0.25, 4 * window, window, seed), size=1200)
+        done = beside(query, table, AuditCells(0.25, 4 * window, window, seed), size=1200)
         estimate, truth = np.zeros((2, 3, 6))
         fates = done.fates(done.traces, scheme)
         place = scheme.place_of_group[fates.vertex // scheme.cells]
@@ -279,20 +281,20 @@ def test_weighted_fates_stand_for_all_visits() -> None:
     assert deviation[seen].max() < 0.1
 
 
-# --- the purse ------------------------------------------------------------------------------------------------------
+# --- the quota ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", [KEYED, FREE])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.9])
-def test_a_purse_that_is_too_small_is_never_overdrawn(text: str, share: float) -> None:
-    """Cells are given up then, and counted; what it has seen until then is still true."""
+def test_a_quota_that_is_too_small_is_never_overdrawn(text: str, share: float) -> None:
+    """AuditCells are given up then, and counted; what it has seen until then is still true."""
     query, table = compile_query(text, engine="runs"), stream(EVENTS, 5)
     window = int(text.rsplit(maxsplit=1)[-1])
-    cells = Cells(0.4, 4 * window, window, 5)
+    cells = AuditCells(0.4, 4 * window, window, 5)
     enough = beside(query, table, cells)
-    purse = share * enough.cohort.steps
-    done = beside(query, table, cells, purse=purse)
-    assert done.cohort.steps <= purse
+    quota = share * enough.cohort.steps
+    done = beside(query, table, cells, quota=quota)
+    assert done.cohort.steps <= quota
     assert done.cohort.given_up > 0
     exact = expected_sample(query, table, done)
     at_most = dict(zip(exact.cells.tolist(), exact.points.tolist(), strict=True))
@@ -302,11 +304,11 @@ def test_a_purse_that_is_too_small_is_never_overdrawn(text: str, share: float) -
     assert as_counter(done.fates(done.traces, scheme_of(window))) <= whole
 
 
-def test_a_purse_that_just_suffices_does() -> None:
+def test_a_quota_that_just_suffices_does() -> None:
     query, table = compile_query(KEYED, engine="runs"), stream(EVENTS, 6)
-    cells = Cells(0.3, 240, 60, 6)
+    cells = AuditCells(0.3, 240, 60, 6)
     enough = beside(query, table, cells).cohort
-    again = beside(query, table, cells, purse=enough.steps + 1).cohort
+    again = beside(query, table, cells, quota=enough.steps + 1).cohort
     assert (again.steps, again.given_up) == (enough.steps, 0)
     assert again.sample.points.tolist() == enough.sample.points.tolist()
 
@@ -349,13 +351,13 @@ def test_what_the_run_finds_is_the_same_as_what_it_says_of_its_cells() -> None:
     found = np.unique(some.to_arrow()["c"].to_numpy())
     shedder = some.shedder
     assert shedder is not None
-    assert shedder.cohort is not None
-    assert shedder.cohort.given_up == 0
-    slot = {text: number for number, text in enumerate(shedder.keys_now().texts())}
+    assert shedder.online.cohort is not None
+    assert shedder.online.cohort.given_up == 0
+    slot = {text: number for number, text in enumerate(shedder.arena.keys_now().texts())}
     slots = np.array([slot[str(key)] for key in table["id"].to_numpy()[rows]])
-    cells = shedder.cohort.cells.cells(slots, table["ts"].to_numpy()[rows])
+    cells = shedder.online.cohort.cells.cells(slots, table["ts"].to_numpy()[rows])
     wanted = AuditSample.of(cells[cells >= 0], np.isin(rows[cells >= 0], found))
-    got = shedder.cohort.sample
+    got = shedder.online.cohort.sample
     assert got.points.tolist() == wanted.points.tolist()
     assert got.found.tolist() == wanted.found.tolist()
     assert 0 < got.found.sum() < got.points.sum()

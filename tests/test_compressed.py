@@ -14,9 +14,12 @@ from acep_approx import Query, compile_query
 from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.tracing import compressing
 from acep_approx.matching.tracing.compressed import Compressed
+from tests.cases import examples
+from tests.corpus_cases import NAMED, events_of
+from tests.match_tables import bindings
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_corpus import NAMED, events_of
-from tests.test_runs_oracle import MERGES, bindings, cases, compiled, holds_for
+from tests.runs_engine import MERGES, compiled
+from tests.smaller_worlds import holds_for
 
 KLEENE = "PATTERN SEQ(A+ a[], B b) WHERE b.x > a[1].x WITHIN 100"
 ROWS = [{"ts": i, "type": "AB"[i % 4 == 3], "x": i, "g": "pq"[i % 2]} for i in range(24)]
@@ -32,7 +35,7 @@ def is_tested(query: Query) -> bool:
     return query.plan.registers is not None and query.plan.registers.needs_filter
 
 
-@cases(1500)
+@examples(1500, shrink=False)
 @given(rich_worlds(), st.sampled_from(MERGES), st.randoms(use_true_random=True))
 def test_what_is_spelled_is_what_is_listed(world: RichWorld, merge: str, random: Random) -> None:
     """All hits give all matches; each match comes of one hit; counts are those of the hits."""
@@ -78,7 +81,7 @@ def test_the_corpus_compressed(name: str) -> None:
         assert sorted_rows(matches.compressed().expand()) == sorted_rows(matches.to_arrow())
 
 
-@cases(300)
+@examples(300, shrink=False)
 @given(rich_worlds(), st.integers(1, 3))
 def test_pieces_share_links(world: RichWorld, piece: int) -> None:
     """However the stream is cut, links are given away once, and point to lower numbers."""

@@ -34,12 +34,14 @@ import pytest
 import acep_approx
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
+from tests import forked
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROSE = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 SOURCES = sorted(path for package in ("acep_approx", "history", "rl") for path in (ROOT / package).rglob("*.py"))
+OURS = ("acep_approx", "docs", "experiments", "history", "rl", "tests")
 CODE = re.compile(r"ACEP-[A-Z]\d+")
 RULES = {"acep_approx/query/assemble.py": "Assembler."}
 """Methods that are named after rules of grammar.lark, which says what they are."""
@@ -142,20 +144,39 @@ def run_console(text: str, where: str) -> str:
         first, *rest = part.splitlines(keepends=True)
         more = list(takewhile(lambda line: line.startswith("> "), rest))
         command, shown = first + "".join(line[2:] for line in more), "".join(rest[len(more) :])
-        done = subprocess.run(
-            ["bash", "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
+        words = plain_acep(command)
+        code, printed = run_bash(command) if words is None else forked.acep(words)
         if shown.strip():
-            assert fits(shown, done.stdout), f"{where}: `{command.strip()}` really prints\n{done.stdout}"
+            assert fits(shown, printed), f"{where}: `{command.strip()}` really prints\n{printed}"
         else:
-            assert done.returncode == 0, f"{where}: `{command.strip()}` fails\n{done.stdout}"
-    return done.stdout
+            assert code == 0, f"{where}: `{command.strip()}` fails\n{printed}"
+    return printed
+
+
+def run_bash(command: str) -> tuple[int, str]:
+    """Run a command of the shell; returns its exit code, and what it prints."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    return done.returncode, done.stdout
+
+
+def plain_acep(command: str) -> list[str] | None:
+    """The words that follow ``acep``, where a command is nothing else: no pipe, nothing that the shell expands."""
+    special = re.search(r"""[|&;<>()$`"\\*?\[~#!{]""", re.sub("'[^']*'", "", command))
+    return shlex.split(command)[1:] if command.startswith("acep ") and not special else None
+
+
+def test_what_the_shell_has_to_do_is_left_to_it():
+    assert plain_acep("acep run 'a(b|c)*d > $x' --errors 1\n") == ["run", "a(b|c)*d > $x", "--errors", "1"]
+    for command in ("acep run - | head", "acep run x; echo $?", "acep check $x", "cat x", "acep run *.csv", "acep < x"):
+        assert plain_acep(command) is None
 
 
 def test_the_picture_is_what_its_script_draws():
@@ -201,6 +222,22 @@ def test_every_page_can_be_found_from_the_index(path):
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)#\s]+)", index.read_text("utf-8"))}
     assert path == index or path in linked
+
+
+def places() -> set[str]:
+    """All files and folders of ours, from the root or from any folder on the way."""
+    parts = [path.relative_to(ROOT).parts for folder in OURS for path in (ROOT / folder).rglob("*")]
+    return {*OURS} | {"/".join(path[start:]) for path in parts for start in range(len(path))}
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_files_that_prose_names_are_there(path):
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`([^`\n]*)`", prose)
+    named = {name for span in spans for name in re.findall(r"(?<![\w*/])[\w/]+\.(?:py|lark)\b", span)}
+    whose = "acep_approx/" if path in PAGES else ""  # pages also name folders of their examples
+    named |= {span.rstrip("/") for span in spans if re.fullmatch(whose + r"[\w/]+/", span)}
+    assert named <= places()
 
 
 # --- the source -----------------------------------------------------------------------------------------------

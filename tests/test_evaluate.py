@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import DataError
@@ -15,6 +15,7 @@ from acep_approx.query.evaluate import evaluate
 from acep_approx.query.parser import parse_expression
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Between, Binary, Constant, In, IsNull, Unary
+from tests.cases import examples
 from tests.naive_expressions import OverflowOf64Bits, value_of
 
 ROWS = 5
@@ -121,7 +122,7 @@ def spread(result) -> list:
 
 
 @given(cases(CONDITIONS) | cases(NUMBERS))
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 def test_agrees_with_the_naive_evaluator(case):
     expr, data = case
     try:

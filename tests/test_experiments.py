@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -109,3 +110,13 @@ def test_bench_compile_prints_the_slowest_and_the_largest(tmp_path: Path) -> Non
     for title in ("the slowest", "the largest"):
         assert title in done.stdout
     assert {"seconds.csv", "memory.csv"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_bench_first_use_prints_its_table() -> None:
+    """Without numba: that it takes its programs through; what they take is for the real run."""
+    command = [sys.executable, "-m", "experiments.bench_first_use", "cells", "budget", "--rounds", "1"]
+    environment = {**os.environ, "ACEP_JIT": "0"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for word in ("first use", "cells", "budget", "wanted"):
+        assert word in done.stdout

@@ -16,8 +16,9 @@ from acep_approx.planning.explain import MOST_LINES, advice, explain_text
 from acep_approx.planning.planner import plan
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import Attribute, Binary, Constant
+from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import cases, compiled
+from tests.runs_engine import compiled
 
 RISING = """PATTERN SEQ(A a, B+ b[], C c)
 WHERE [k] AND a.price < 5 AND b[i].price > b[i-1].price AND c.price > avg(b[].price) AND a.price < c.price
@@ -213,7 +214,7 @@ def test_drawings_show_registers_and_conditions() -> None:
     assert query._repr_mimebundle_()["text/vnd.mermaid"] == mermaid
 
 
-@cases(300)
+@examples(300, shrink=False)
 @given(rich_worlds())
 def test_every_query_can_be_explained(world: RichWorld) -> None:
     """In words and in drawings; states of one name would be confused."""

@@ -7,13 +7,15 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from bitarray import bitarray
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from history import Graph, HistoryError, Place, Scheme, Trace, fit_values
 from history.bundles import Bundles, chain
 from history.counting import Counts
 from history.values import greedy_order
+from tests.cases import examples
+from tests.counted_histories import assert_same, learned
 from tests.naive_history import SCHEME, WINDOW, naive_bundles, naive_counts, random_trace
 
 DENSE = ("visits", "reached", "led", "cost", "started", "completed")
@@ -34,27 +36,10 @@ def shown(counts: Counts) -> dict[str, object]:
     return found
 
 
-def learned(traces: list[Trace], gap: int, most: int) -> Graph:
-    graph = Graph(SCHEME, gap, most)
-    for trace in traces:
-        graph.observe(trace)
-    return graph
-
-
-def assert_same(one: Counts, other: Counts) -> None:
-    """Equal in every bit."""
-    for column in fields(Counts):
-        if column.name not in ("bundles", "maps"):
-            np.testing.assert_array_equal(getattr(one, column.name), getattr(other, column.name), column.name)
-    for column in fields(Bundles):
-        np.testing.assert_array_equal(getattr(one.bundles, column.name), getattr(other.bundles, column.name))
-    assert list(one.maps.items()) == list(other.maps.items())
-
-
 # --- counts -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 2**32),
     gap=st.sampled_from([-1, 0, 3, WINDOW]),
@@ -66,7 +51,7 @@ def test_one_trace_is_counted_as_the_naive_computation_counts(seed, gap, most, p
     assert shown(learned([trace], gap, most).counts) == naive_counts([trace], gap, most)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 2**32),
     ring=st.sampled_from([(-1, 1), (-1, 7), (-1, 1000), (0, 1000), (3, 1000), (WINDOW, 1000)]),
@@ -130,7 +115,7 @@ def test_an_empty_trace_adds_nothing():
 # --- bundles ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(seed=st.integers(0, 2**32), gap=st.integers(-1, 12), most=st.integers(1, 30), parts=st.integers(1, 3))
 def test_chains_of_chains_are_chains(seed, gap, most, parts):
     """Definition 3, however the points came together."""

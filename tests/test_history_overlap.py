@@ -6,12 +6,13 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from history import Feature, Graph, Place, Scheme, Trace, Values, fit_values
 from history.counting import groups_of
 from history.overlap import CANDIDATES, candidates
+from tests.cases import examples
 
 WINDOW = 30
 BY_X = (Feature("x", "float", edges=(0.0,)),)
@@ -147,7 +148,7 @@ def observed(scheme: Scheme, *traces: Trace) -> Graph:
 # --- counting -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 2**32), points=st.sampled_from([0, 10, 60, 400]))
 def test_pairs_are_those_of_the_naive_double_loop(seed, points):
     trace = random_trace(seed, points=points)

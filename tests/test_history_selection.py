@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bitarray import bitarray
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from history.coverage.cover import coverage
 from history.coverage.selection import Swap, lazy_greedy, own_count
 from history.coverage.sketch import CountedMap, FoldedMap, HashedMap, ids_of
+from tests.cases import examples
 
 BUNDLES = 12
 MAPS = st.lists(st.sets(st.integers(0, BUNDLES - 1), max_size=6), min_size=1, max_size=7)
@@ -181,7 +182,7 @@ def test_own_count_misses_what_coverage_finds():
 # --- hysteresis -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(MAPS, st.integers(1, 4), WEIGHTS, st.lists(st.integers(-3, 3), min_size=BUNDLES, max_size=BUNDLES))
 def test_a_kept_set_does_not_flicker_while_gains_change_by_half_the_bonus(sets, budget, weights, noise):
     maps, before = exact(sets), np.array(weights, float) + 3
@@ -229,7 +230,7 @@ def test_without_a_bonus_sets_flicker():
 # --- one by one -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(st.sets(st.integers(0, BUNDLES - 1), max_size=6), min_size=1, max_size=9), st.integers(1, 3))
 def test_swapping_covers_a_quarter_of_the_best_at_any_time(sets, most):
     swap, inside = Swap(most), []

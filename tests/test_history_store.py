@@ -14,8 +14,8 @@ import history
 from history import Graph, HistoryError, load, save
 from history.errors import EXIT_DATA
 from history.store import LEFT_OVER
+from tests.counted_histories import assert_same, learned
 from tests.naive_history import SCHEME, random_trace
-from tests.test_history_graph import assert_same, learned
 
 FILES = ("manifest.json", "vertices.parquet", "edges.parquet", "overlaps.parquet", "bundles.parquet", "maps.npz")
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+import pytest
+
+from acep_approx.kernels import cache
+from acep_approx.spark.setup.package import write_package
+from tests.cases import cases
+from tests.processes import ROOT, python
 
 MATCH = """
 from acep_approx import compile_query
@@ -17,17 +21,11 @@ print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t
 RUNS = """
 from random import Random
 from tests.rich_worlds import rich_world
-from tests.test_runs_oracle import agrees
-for seed in range(60):
+from tests.runs_engine import agrees
+for seed in range({worlds}):
     agrees(rich_world(Random(seed), non_overlap=False))
 print(seed + 1)
 """
-
-
-def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in the project's root."""
-    env = {**os.environ, **environment}
-    return subprocess.run([sys.executable, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def test_kernels_run_as_plain_python() -> None:
@@ -42,34 +40,157 @@ def test_plain_python_does_not_import_numba() -> None:
     assert done.stdout.split() == ["5", "False"], done.stderr
 
 
-def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
-    """No writable place for numba's cache (a read-only container without a home): compiled anew, no crash."""
-    nowhere = tmp_path / "file"
-    nowhere.write_text("a file, not a folder")
-    script = "import numba.core.caching as c; c.CacheImpl._locator_classes = []\n" + MATCH
-    done = python("-c", script, HOME=str(nowhere), NUMBA_CACHE_DIR="")
-    assert done.stdout.split() == ["5"], done.stderr
-
-
-CACHED = """
-from acep_approx.matching import jit, kernel_lineage
-import numpy as np
-jit._sources.cache_clear()
+SMALL = """
+from acep_approx.kernels import jit
+from acep_approx.kernels.runs import lineage
+import acep_approx, numpy as np
 if {changed}:
-    jit._sources = lambda: "other sources"
-kernel_lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
-stats = kernel_lineage.not_overlapping._compiled.stats
-print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+    jit.sources = lambda: "other sources"
+lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
+stats = lineage.not_overlapping.compiled.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), acep_approx.__file__)
 """
+
+
+def small(*, changed: bool = False, **environment: str) -> list[str]:
+    """Call one small kernel: whether it was loaded, compiled, and what is said on stderr."""
+    done = python("-P", "-c", SMALL.format(changed=changed), **environment)
+    assert done.returncode == 0, done.stderr
+    return [*done.stdout.split()[:2], done.stderr]
 
 
 def test_compiled_code_is_taken_only_for_the_sources_it_was_made_of(tmp_path: Path) -> None:
     """A helper in another file has changed: numba alone would take the old code."""
-    runs = [python("-c", CACHED.format(changed=c), NUMBA_CACHE_DIR=str(tmp_path)) for c in (False, False, True)]
-    assert [done.stdout.split() for done in runs] == [["0", "1"], ["1", "0"], ["0", "1"]], runs
+    runs = [small(changed=c, PYTHONPATH=str(ROOT), NUMBA_CACHE_DIR=str(tmp_path)) for c in (False, False, True)]
+    assert [run[:2] for run in runs] == [["0", "1"], ["1", "0"], ["0", "1"]]
+
+
+def test_it_is_said_when_kernels_are_compiled_and_only_then(tmp_path: Path) -> None:
+    runs = [python("-c", MATCH, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
+    assert [run.stdout.split() for run in runs] == [["5"], ["5"]]
+    assert runs[0].stderr.count("acep: compiling kernels, once per machine") == runs[0].stderr.count("\n") == 1
+    assert runs[1].stderr == ""
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_quiet_commands_do_not_say_it(tmp_path: Path, quiet: bool) -> None:
+    (tmp_path / "events.csv").write_text("ts,type\n1,a\n2,b\n")
+    command = ["run", "ab WITHIN 5", str(tmp_path / "events.csv"), "--output", "points", *(["-q"] if quiet else [])]
+    done = python("-m", "acep_approx.cli.main", *command, NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert ("compiling kernels" in done.stderr) is not quiet
+
+
+def test_a_program_with_a_log_finds_it_there(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = f"import logging; logging.basicConfig(filename={str(log)!r})\n{SMALL.format(changed=False)}"
+    done = python("-c", script, NUMBA_CACHE_DIR=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert log.read_text().startswith("WARNING:acep_approx.kernels:compiling kernels")
+
+
+def test_kernels_in_a_zip_are_kept_wherever_it_lies(tmp_path: Path) -> None:
+    """Spark puts the zip elsewhere for each job."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_package(tmp_path / name / "acep.zip")
+    home = {"NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": str(tmp_path / "caches")}
+    chosen = {"NUMBA_CACHE_DIR": str(tmp_path / "chosen"), "XDG_CACHE_HOME": str(tmp_path / "none")}
+    for where in (home, chosen):
+        runs = [small(PYTHONPATH=str(tmp_path / name / "acep.zip"), **where) for name in ("one", "two")]
+        assert [run[:2] for run in runs] == [["0", "1"], ["1", "0"]]
+    assert {path.name for path in tmp_path.iterdir()} == {"one", "two", "caches", "chosen"}
+
+
+class Places:
+    """An installation, and the places where compiled code may be kept; none can be written until it is asked for."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.own, self.caches, self.temporary, self.chosen = (
+            folder / name for name in ("own", "caches", "temporary", "chosen")
+        )
+        self.own.mkdir()
+        (self.own / "__pycache__").write_text("a file: nothing can be put into it, not even by root")
+        for file in (self.caches, self.temporary, self.chosen):
+            file.write_text("a file")
+        monkeypatch.setattr(cache, "__file__", str(self.own / "cache.py"))
+        monkeypatch.setattr(cache.sys, "platform", "linux")
+        monkeypatch.setattr(tempfile, "tempdir", str(self.temporary))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(self.caches))
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(self.chosen))
+
+    def found(self) -> Path | None:
+        """Where it would be kept."""
+        return cache.directory.__wrapped__()
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    return Places(tmp_path, monkeypatch)
+
+
+def opened(file: Path) -> Path:
+    """A directory in place of a file."""
+    file.unlink()
+    file.mkdir()
+    return file
+
+
+def test_the_first_place_that_can_be_written_is_taken(places: Places) -> None:
+    assert places.found() is None
+    assert places.found() is None, "looking for a place does not make one"
+    of_this_user = opened(places.temporary) / f"acep-approx-{os.getuid()}"
+    assert places.found().parent == of_this_user
+    assert of_this_user.stat().st_mode & 0o777 == 0o700
+    opened(places.caches)
+    assert places.found().parent == places.caches / "acep-approx"
+    opened(places.own / "__pycache__")
+    assert places.found() == places.own / "__pycache__"
+    opened(places.chosen)
+    assert places.found().parent == places.chosen
+
+
+def test_code_that_others_could_have_written_is_not_run(places: Places, tmp_path: Path) -> None:
+    folder = opened(places.temporary) / f"acep-approx-{os.getuid()}"
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert places.found() is None
+    folder.rmdir()
+    folder.symlink_to(tmp_path, target_is_directory=True)
+    assert places.found() is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_somebody_else_is_not_used(places: Places) -> None:
+    folder = opened(places.temporary) / f"acep-approx-{os.getuid()}"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 1234, 1234)
+    assert places.found() is None
+
+
+def test_without_a_home_there_are_temporary_files(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(places.temporary)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def no_home(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    assert places.found().parent.parent == places.temporary
+
+
+def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
+    """No place to write to (a read-only container without a home): compiled anew, and said so."""
+    script = "from acep_approx.kernels import cache, jit\njit.directory = lambda: None\n"
+    runs = [python("-c", script + SMALL.format(changed=False), NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
+    assert [run.stdout.split()[:2] for run in runs] == [["0", "1"]] * 2, runs
+    assert all("each process must do so" in run.stderr for run in runs)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_runs_engine_as_plain_python() -> None:
     """Against brute force without numba, where an index out of range is an error and nothing wraps around."""
-    done = python("-W", "error", "-W", "ignore:no event has the type", "-c", RUNS, ACEP_JIT="0")
-    assert done.stdout.split() == ["60"], done.stderr
+    worlds = cases(60)
+    warnings = ("-W", "error", "-W", "ignore:no event has the type")
+    done = python(*warnings, "-c", RUNS.format(worlds=worlds), ACEP_JIT="0")
+    assert done.stdout.split() == [str(worlds)], done.stderr

@@ -4,11 +4,12 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
+from tests.cases import examples
 from tests.patience import calls
 
 
@@ -118,7 +119,7 @@ def test_errors():
     assert caught.value.code == "ACEP-D031"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd") | st.none(), st.integers(0, 3)), max_size=30),
     st.integers(1, 7),

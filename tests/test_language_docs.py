@@ -13,6 +13,7 @@ from acep_approx.errors import QueryError
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
+from tests.cases import cases
 
 PAGE = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```acep\n(.*?)```", PAGE, re.DOTALL)
@@ -57,7 +58,7 @@ def test_any_damage_to_a_query_gives_a_message_with_a_place():
         "((",
         "1e999",
     ]
-    for _ in range(1500):
+    for _ in range(cases(1500)):
         words = list(dice.choice(texts))
         for _ in range(dice.choice([1, 1, 2, 4])):
             place = dice.randrange(len(words))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -23,6 +23,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.renumber import row_columns
+from tests.cases import examples
 
 QUERIES = {
     "cells": "PATTERN SEQ(A a, B b, C c) WITHIN 6 ERRORS 1",
@@ -93,7 +94,7 @@ OUTPUTS = {
 
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("name", QUERIES)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(drawn=rows, size=st.integers(1, 9))
 def test_matches_are_those_of_the_stream_without_the_late_events(name, output, drawn, size):
     events = stream(drawn, lower=name == "regex")
@@ -127,7 +128,7 @@ def test_the_worlds_of_this_file_have_late_events_and_matches_after_them():
     assert matches > 20
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(drawn=rows, size=st.integers(1, 9))
 def test_compressed_output_has_the_rows_of_the_whole_stream(drawn, size):
     events = stream(drawn)
@@ -144,7 +145,7 @@ def test_compressed_output_has_the_rows_of_the_whole_stream(drawn, size):
     }
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(drawn=rows, size=st.integers(1, 9), is_kept=st.booleans())
 def test_reading_numbers_the_others_without_gaps_and_knows_the_gaps(tmp_path_factory, drawn, size, is_kept):
     events = stream(drawn)

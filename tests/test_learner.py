@@ -16,18 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Budget, Query, compile_query
-from acep_approx.learning import learner
-from acep_approx.learning.rows import Rows
-from acep_approx.learning.sampling import Reader
+from acep_approx.learning import learner, sample_size
+from acep_approx.learning.sampling import SampleReader
+from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.matcher import Matcher
 from acep_approx.results.budgeted import BudgetedMatches
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
+from tests.cases import cases, examples
+from tests.match_tables import bindings
 from tests.naive import Binding
 from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
-from tests.test_runs_oracle import bindings, cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 Ints = npt.NDArray[np.int64]
 
@@ -85,6 +89,7 @@ def hasty() -> Iterator[None]:
         patch.setattr(learner, "FIRST", ((0, 0),))
         patch.setattr(learner, "FIRST_PIECE", 16)
         patch.setattr(learner, "LEAST_ROWS", 4)
+        patch.setattr(sample_size, "LEAST_ROWS", 4)
         patch.setattr(learner, "REFIT", 1.0)
         yield
 
@@ -111,7 +116,7 @@ def is_kept(query: Query, table: pa.Table, load: Load, batch: int) -> tuple[pa.T
     shedder.finish()
     budget = load.budget
     share = {"%": budget.amount / 100 * (load.full_work or 0), "steps/event": budget.amount}.get(budget.unit)
-    for piece in shedder.pieces:
+    for piece in shedder.metrics.pieces:
         assert piece.work <= piece.bound
         if share is not None:
             assert piece.bound <= share * piece.events + 1e-6
@@ -136,10 +141,10 @@ def learns_and_keeps(world: RichWorld, seed: int) -> bool:
         found, shedder = is_kept(query, table, load, random.choice((1, 7, 1000)))
     matches = bindings(found, world.query) if len(found) else {}
     assert all(errors >= expected[bound] for bound, errors in matches.items())
-    return bool(shedder.learner is not None and shedder.learner.refreshes and len(matches) < len(expected))
+    return bool(shedder.online is not None and shedder.online.learner.refreshes and len(matches) < len(expected))
 
 
-@cases(50)
+@examples(50, shrink=False)
 @given(rich_worlds(), st.integers(0, 2**20))
 def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: RichWorld, seed: int) -> None:
     """Over the whole language, in any batches; errors may be more than the least, as that way may have been shed."""
@@ -152,7 +157,7 @@ def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: Rich
 
 def test_such_worlds_are_learned_from() -> None:
     """Or the test before would say nothing."""
-    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(40)) > 1
+    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(cases(40))) > 1
 
 
 @pytest.mark.parametrize("window", ["0", "3 events"])
@@ -175,7 +180,7 @@ def test_all_of_the_work_is_the_exact_answer(history: bool) -> None:
     some = query.match_within(table, "100%", learn=True, history=known)
     assert some.to_arrow().equals(query.match(table).to_arrow())
     assert some.shedder is not None
-    assert some.shedder.counts.sum() == 0
+    assert some.shedder.arena.counts.sum() == 0
 
 
 @pytest.mark.parametrize("text", [CLOSE, FREE])
@@ -188,10 +193,10 @@ def test_the_same_seed_learns_and_finds_the_same(text: str, budget: str) -> None
         some = query.match_within(table, budget, learn=True, full_work=work, seed=seed)
         matches = some.to_arrow()
         assert some.shedder is not None
-        assert some.shedder.learner is not None
-        values = some.shedder.learner.values
+        assert some.shedder.online is not None
+        values = some.shedder.online.learner.values
         assert values is not None
-        return matches, [values.gain.tolist(), values.cost.tolist(), some.shedder.learner.refreshes]
+        return matches, [values.gain.tolist(), values.cost.tolist(), some.shedder.online.learner.refreshes]
 
     first, again, other = found(1), found(1), found(2)
     assert first[0].equals(again[0])
@@ -210,7 +215,7 @@ def test_in_other_batches_the_matches_are_true_and_no_fewer(text: str) -> None:
     for batch in (100_000, 999, 100):
         some, shedder = is_kept(query, table, load, batch)
         assert {str(match) for match in some.to_pylist()} <= every
-        shares.append(recall(shedder.points.joined("row"), exact, 0))
+        shares.append(recall(shedder.metrics.points.joined("row"), exact, 0))
     assert min(shares) > 0.6 * max(shares) > 0.2
 
 
@@ -241,8 +246,8 @@ def test_a_cold_learner_finds_out_what_decides_and_twice_what_chance_does(
         by_lot = query.match_within(table, "10%", policy="random", full_work=work, seed=seed)
         chance.append(recall(points(by_lot), exact, HALF // 2))
         assert some.shedder is not None
-        assert some.shedder.learner is not None
-        places = some.shedder.learner.scheme.places
+        assert some.shedder.online is not None
+        places = some.shedder.online.learner.scheme.places
         features.append([{feature.name for feature in place.features} for place in places])
     assert np.mean(ours) > 2 * np.mean(chance)
     assert min(ours) > np.mean(chance)
@@ -252,8 +257,8 @@ def test_a_cold_learner_finds_out_what_decides_and_twice_what_chance_does(
 def alarms(some: BudgetedMatches) -> list[int]:
     """When there was one."""
     assert some.shedder is not None
-    assert some.shedder.learner is not None
-    return [alarm.tick for alarm in some.shedder.learner.alarms]
+    assert some.shedder.online is not None
+    return [alarm.tick for alarm in some.shedder.online.learner.alarms]
 
 
 @pytest.mark.parametrize("history", [False, True])
@@ -291,16 +296,16 @@ def test_only_runs_that_are_still_there_are_seen() -> None:
     work, _ = full_work(query, table)
     seen: list[tuple[int, int, int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
-        look = Reader.read
+        look = SampleReader.read
 
-        def read(self: Reader, *given: Any) -> Rows:
+        def read(self: SampleReader, *given: Any) -> SampledTests:
             rows = look(self, *given)
             of_runs = rows[rows.source > 0]
             columns = (of_runs.source, of_runs.start, of_runs.last, of_runs.tick)
             seen.extend(zip(*(column.tolist() for column in columns), strict=True))
             return rows
 
-        patch.setattr(Reader, "read", read)
+        patch.setattr(SampleReader, "read", read)
         some = query.match_within(table, "10%", learn=True, full_work=work, log_shed=True, merge="none")
         some.to_arrow()
     shed = some.shed()
@@ -341,5 +346,5 @@ def test_tests_that_are_shown_are_run_steps(budget: str, monkeypatch: pytest.Mon
     assert some.shedder is not None
     tested, events = map(sum, zip(*shown, strict=True))
     assert events > 0.9 * len(table)
-    steps = some.shedder.pieces[-1].work - int(some.shedder.on_passes)
+    steps = some.shedder.metrics.pieces[-1].work - int(some.shedder.arena.on_passes)
     assert 0.8 * steps < tested <= steps

@@ -20,8 +20,9 @@ from acep_approx.query.limits import MAX_DEPTH, MAX_NODES, MAX_POSITIONS, MAX_WO
 from acep_approx.query.parser import parse
 from acep_approx.query.shape import walk_with_depth
 from experiments.nasty_queries import HARD, nasty_query
+from tests.cases import cases
 
-TEXTS = 20_000
+TEXTS = cases(20_000)
 EVENTS = [{"ts": t, "type": "AB"[t % 2], "x": t * 7 % 11, "y": t % 3} for t in range(20)]
 
 
@@ -44,7 +45,7 @@ def sizes_hold(found: Plan) -> None:
         assert sum(targets[s.source] for s in known.steps if automaton.arcs[s.arc].cost == 0) <= MAX_MOVES
 
 
-def test_20000_nasty_texts_stay_below_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nasty_texts_stay_below_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     ways = Counter[str]()
     real = compiling.reach
 

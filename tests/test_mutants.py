@@ -43,12 +43,12 @@ MUTANTS = {
     "one event used twice": [
         (GROUPS, GROUPS.replace("range(first, last)", "[x for _ in range(2) for x in range(first, last)]")),
         (
-            "                err = below + tables[ix(at + 1)]",
-            """                for r in range(tables[ix(at + 3)], tables[ix(at + GROUP + 3)]):
+            "                err = below + tables[ix(at + FINISH)]",
+            """                for r in range(tables[ix(at + FIRST_ROW)], tables[ix(at + GROUP + FIRST_ROW)]):
                     for e in range(lanes):
                         q = base + tables[ix(row_off + r)] + e
                         cells[q] = max(cells[q], fresh[f + e])
-                err = below + tables[ix(at + 1)]""",
+                err = below + tables[ix(at + FINISH)]""",
         ),
     ],
     "least error only": [
@@ -113,8 +113,8 @@ def mismatches(detect) -> int:
             cells.cells = np.full(max(cells.stride, 1), kernel_detect.NEVER, np.int64)
             stream = grouped([[(e.tick, bit.get(e.type, 0)) for e in events]], cells.classes)
             out = np.zeros(3 * len(events) + 3, np.int64)
-            tables, fresh = (cells.tables, cells.offsets), np.zeros(64, np.int64)
-            hits = detect(stream.slot, stream.tick, stream.cls, *tables, cells.cells, fresh, cells.window, out)
+            batch = kernel_detect.Keyed(stream.slot, stream.tick, stream.cls)
+            hits = detect(batch, cells.window, cells.tables, cells.cells, np.zeros(64, np.int64), out)
             points = {int(out[3 * h]): int(out[3 * h + 1]) for h in range(hits)}
             wrong += points != match_points(all_matches(query, events))
     return wrong

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
 from acep_approx.query.predicates import variables
 from acep_approx.query.shape import negated_variables
 from acep_approx.query.syntax import Strategy
+from tests.cases import examples
 from tests.naive import PartitionSearch, expected_matches, partitions
 from tests.naive_overlap import reported_matches
 from tests.rich_worlds import RichWorld, rich_worlds
@@ -357,7 +358,7 @@ def test_non_overlap(query: str, stream: str, reported: list[str], expected: boo
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(400)
 @given(rich_worlds())
 def test_strategies_are_ordered_and_errors_only_add(world: RichWorld) -> None:
     """The stricter the strategy, the fewer the matches; with k - 1 errors the same matches but for those with k."""
@@ -373,7 +374,7 @@ def test_strategies_are_ordered_and_errors_only_add(world: RichWorld) -> None:
         assert less == {bound: err for bound, err in world.expected().items() if err <= k}
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(400)
 @given(rich_worlds())
 def test_conditions_only_take_matches_away(world: RichWorld) -> None:
     """Where every event may be skipped; a condition on a negated event gives matches back instead."""
@@ -390,7 +391,7 @@ def test_conditions_only_take_matches_away(world: RichWorld) -> None:
 # --- the other oracle -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(400)
 @given(worlds())
 def test_both_oracles_agree(world: World) -> None:
     """Where no reading has a negation at its ends, which only the one for the whole language knows."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Budget, compile_query
-from acep_approx.shedding.shedder import Load
+from acep_approx.shedding.load import Load
 from experiments.online_learning import (
     AFTER,
     LATER,

@@ -19,8 +19,10 @@ from typer.testing import CliRunner
 
 from acep_approx import DataError, Query, QueryError, compile_query
 from acep_approx.cli.main import app
+from tests.cases import cases, examples
 from tests.rich_worlds import RichWorld, Row, rich_worlds
-from tests.test_runs_oracle import MERGES, cases, compiled, holds_for
+from tests.runs_engine import MERGES, compiled
+from tests.smaller_worlds import holds_for
 from tests.worlds import World, worlds
 
 OUTPUTS = ("matches", "points", "counts", "partial")
@@ -69,7 +71,7 @@ def rows_of(world: World) -> tuple[Row, ...]:
     return tuple({"ts": e.tick, "type": e.type, "x": e.values["x"], "g": e.values["g"]} for e in world.events)
 
 
-@cases(600)
+@examples(600, shrink=False)
 @given(rich_worlds(), st.sampled_from(MERGES), st.randoms(use_true_random=True))
 def test_runs_give_the_same_whenever_values_come(world: RichWorld, merge: str, random: Random) -> None:
     """Split, with saved states in between, as the typed table at once."""
@@ -91,7 +93,7 @@ def test_runs_give_the_same_whenever_values_come(world: RichWorld, merge: str, r
     holds_for(world, check)
 
 
-@cases(300)
+@examples(300, shrink=False)
 @given(worlds(), st.sampled_from(ENGINES), st.randoms(use_true_random=True))
 def test_both_engines_give_the_same_whenever_values_come(world: World, engine: str, dice: Random) -> None:
     """What the cells engine can run, too."""
@@ -164,7 +166,7 @@ def test_what_runs_hold_goes_on_with_wider_types(pattern: str, engine: str) -> N
     """One by one, and with saved states in between, as all at once."""
     condition, _, returned = pattern.partition(" RETURN ")
     found = 0
-    for seed in range(25):
+    for seed in range(cases(25)):
         dice = Random(seed)
         rows = events_of_all_kinds(dice)
         text = f"PATTERN {condition} WITHIN {dice.choice(('5', '9', '4 events'))}"

@@ -6,22 +6,16 @@ from collections import Counter
 from unittest import mock
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, QueryError, compile_query
 from acep_approx.automaton import determinize
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.results.matches import errors_of
+from tests.cases import examples
 from tests.naive import Binding, match_points
 from tests.worlds import World, walk_absent, worlds
-
-
-def cases(number: int) -> settings:
-    """Settings for ``number`` random worlds."""
-    slow = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-    return settings(max_examples=number, deadline=None, suppress_health_check=slow)
-
 
 NEEDS_RUNS = "ACEP-Q900"
 
@@ -54,7 +48,7 @@ def bindings(table: pa.Table, query: Query) -> dict[Binding, int]:
     return found
 
 
-@cases(2000)
+@examples(2000)
 @given(worlds())
 def test_listed_counted_and_detected_as_by_brute_force(world: World) -> None:
     """Matches with their least err; counts by err; match points with their least err."""
@@ -71,7 +65,7 @@ def test_listed_counted_and_detected_as_by_brute_force(world: World) -> None:
     assert errors_of(points) == Counter(match_points(expected).values())
 
 
-@cases(600)
+@examples(600)
 @given(worlds(), st.data())
 def test_any_split_and_any_restart_give_the_same(world: World, data: st.DataObject) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing."""
@@ -93,7 +87,7 @@ def test_any_split_and_any_restart_give_the_same(world: World, data: st.DataObje
     assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
 
 
-@cases(2000)
+@examples(2000)
 @given(worlds())
 def test_missing_names_what_the_least_err_pays_for(world: World) -> None:
     """The weights of the missing variables add up to the errors of the match."""
@@ -105,7 +99,7 @@ def test_missing_names_what_the_least_err_pays_for(world: World) -> None:
         assert sum(weights.get(variable, 1) for variable in match.missing) == match.errors
 
 
-@cases(200)
+@examples(200)
 @given(worlds())
 def test_equal_queries_compile_to_equal_automata(world: World) -> None:
     """Compilation is a function of the text: same fingerprint, same hash."""

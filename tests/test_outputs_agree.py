@@ -15,9 +15,11 @@ import pytest
 from acep_approx import Query, compile_query
 from acep_approx.errors import AcepError
 from acep_approx.query.printer import to_text
+from tests.cases import cases
+from tests.match_tables import bindings, counted, least, per_point
 from tests.naive import match_points
 from tests.rich_worlds import Dice, pattern_query
-from tests.test_runs_oracle import MERGES, bindings, counted, least, per_point, pushed
+from tests.runs_engine import MERGES, pushed
 
 MOST = 20_000
 """Matches of a world; those that have more are left out."""
@@ -148,5 +150,5 @@ def budgeted_are_true(query: Query, events: pa.Table, expected: dict[Any, int], 
 @pytest.mark.parametrize("part", range(4))
 def test_all_outputs_agree_on_long_streams(part: int) -> None:
     """Lists, points, counts and compressed matches; merged in any way, in any split; inside a budget none is false."""
-    seen = [outputs_agree(seed) for seed in range(60 * part, 60 * (part + 1))]
+    seen = [outputs_agree(seed) for seed in range(part, cases(240), 4)]
     assert sum(matches > 50 for matches in seen) >= 15

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import email
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -250,6 +251,13 @@ def test_imports_run_one_way(path):
     assert {name for name in inner if FLOOR[name] <= FLOOR[part]} == set()
 
 
+def test_contributing_shows_these_floors():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(cli .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    floors = [line.split("  ")[0].split(", ") for line in shown.splitlines()]
+    assert [set(floor) for floor in floors] == list(FROM_THE_TOP)
+
+
 @pytest.mark.parametrize("path", modules("history", "rl"), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_history_and_rl_know_nothing_of_the_matcher(path):
     ours = {top(name) for name in imported(path)} & {"acep_approx", "history", "rl"}
@@ -268,16 +276,23 @@ def test_no_files_import_each_other_in_a_circle():
 
 
 def test_no_module_is_named_in_a_string():
-    """An import by a name in a string would hide a circle; only ``__init__`` loads its public names that way."""
+    """An import by a name in a string would hide a circle; only public names of packages are loaded that way."""
     for path in modules(*PACKAGES):
         calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
         hidden = {ast.unparse(call.func).rpartition(".")[2] for call in calls} & {"import_module", "__import__"}
-        assert not hidden or path.name in {"__init__.py", "siblings.py"}, path  # siblings looks whose packages they are
+        # siblings looks whose packages they are
+        assert not hidden or path.relative_to(ROOT).as_posix() in {"history/lazy.py", "acep_approx/siblings.py"}, path
 
 
 def test_only_two_modules_import_numba():
     users = {path.relative_to(ROOT).as_posix() for path in modules(*PACKAGES) if "numba" in map(top, imported(path))}
     assert users == {"acep_approx/kernels/jit.py", "acep_approx/kernels/helpers.py"}
+
+
+def test_no_test_imports_another():
+    """Helpers are in files of their own."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert not [name for name in imported(path) if name.startswith("tests.test_")], path
 
 
 def test_the_package_imports_no_tests_and_no_experiments():

@@ -22,9 +22,9 @@ from acep_approx.query.syntax import (
     Equivalence,
     In,
     IsNull,
-    Output,
     QuerySyntax,
     Repeat,
+    ReturnItem,
     Sequence,
     Unary,
     Window,
@@ -216,7 +216,7 @@ def test_errors_weights_and_outputs():
         "PATTERN SEQ(A a, B+ b[]) WITHIN 5 ERRORS 1 WEIGHTS (b = 2, a = 1) RETURN a.x AS x, avg(b[].y) AS `the mean`"
     )
     assert (query.errors, query.weights) == (1, (("b", 2), ("a", 1)))
-    assert query.outputs == (Output("x", X), Output("the mean", Aggregate("avg", "b", "y", False)))
+    assert query.outputs == (ReturnItem("x", X), ReturnItem("the mean", Aggregate("avg", "b", "y", False)))
 
 
 def test_non_overlap_stands_after_errors_and_reserves_no_word():
@@ -225,7 +225,7 @@ def test_non_overlap_stands_after_errors_and_reserves_no_word():
     query = parse("PATTERN SEQ(A non, B overlap) WITHIN 5 ERRORS 1 non -- two words\n Overlap RETURN non.non AS overlap")
     assert query.non_overlap
     assert [(part.type, part.variable) for part in query.pattern.parts] == [("A", "non"), ("B", "overlap")]
-    assert query.outputs == (Output("overlap", Attribute("non", None, "non")),)
+    assert query.outputs == (ReturnItem("overlap", Attribute("non", None, "non")),)
 
 
 def test_positions_refer_to_the_text():

@@ -8,25 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import QueryError, compile_query
 from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
+from tests.cases import examples
+from tests.command_line import acep
 from tests.naive_partial import Report, expected_partials
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_cli import acep, folder  # noqa: F401  (a fixture)
-from tests.test_runs_oracle import cases, compiled, holds_for, pushed
+from tests.runs_engine import compiled, pushed
+from tests.smaller_worlds import holds_for
+from tests.streams import rows_of
 
 STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
-
-
-def rows_of(text: str) -> list[dict[str, Any]]:
-    """Events from a line like ``0 A 5, 1 B``: tick, type, and x."""
-    fields = [part.split() for part in text.split(",")]
-    return [{"ts": int(t), "type": kind, "x": int(x[0]) if x else None} for t, kind, *x in fields]
 
 
 def partials(query: str, text: str) -> list[tuple[Any, ...]]:
@@ -137,7 +134,7 @@ def test_links_that_leave_the_window_are_left_behind():
     assert parts.to_pylist() == found.to_pylist()
 
 
-def test_the_command_line_puts_them_out(folder):  # noqa: F811
+def test_the_command_line_puts_them_out(folder):
     query = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 1 h"
     result = acep("run", query, "events.csv", "--output", "partial", "--limit", "1")
     assert json.loads(result.stdout) == {
@@ -180,7 +177,7 @@ def is_as_by_brute_force(world: RichWorld, table: pa.Table) -> None:
         assert table.num_rows == len(found)
 
 
-@cases(1500)
+@examples(1500, shrink=False)
 @given(rich_worlds())
 def test_as_by_brute_force(world: RichWorld) -> None:
     """All that a world holds, over all strategies; conditions on pairs of events are tested on matches only."""
@@ -196,7 +193,7 @@ def test_as_by_brute_force(world: RichWorld) -> None:
     holds_for(world, check)
 
 
-@cases(500)
+@examples(500, shrink=False)
 @given(rich_worlds(), st.randoms(use_true_random=True))
 def test_any_split_and_any_restart_give_the_same(world: RichWorld, random: Random) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing, nor does the order."""
@@ -216,7 +213,7 @@ def test_any_split_and_any_restart_give_the_same(world: RichWorld, random: Rando
     holds_for(world, check)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.randoms(use_true_random=True), st.sampled_from(STRATEGIES))
 def test_the_cells_hand_over_to_the_runs(random: Random, strategy: str) -> None:
     """A query that the cells engine runs gives the same partial matches as one that asks for the runs."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.query.messages import RESERVED
 from acep_approx.query.parser import _lark, parse, parse_expression
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.syntax import Atom, Constant, Repeat, Sequence, Unary
+from tests.cases import examples
 from tests.strategies import EXPRESSIONS, QUERIES
 
 
 @given(QUERIES)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_parse_of_print_is_the_same_query(query):
     read = parse(to_text(query))
     assert read == query
@@ -23,7 +24,7 @@ def test_parse_of_print_is_the_same_query(query):
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=250, deadline=None)
+@examples(250)
 def test_parse_of_print_is_the_same_expression(expression):
     assert repr(parse_expression(to_text(expression))) == repr(expression)
 

@@ -16,12 +16,15 @@ from acep_approx import compile_query
 from acep_approx.api import Query
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.splitting import shard_budget
-from acep_approx.learning.rows import Rows
+from acep_approx.learning.sample_size import Shares
+from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.matcher import Matcher
-from acep_approx.shedding import observer, refresher
-from acep_approx.shedding.observer import MOST_TESTS, Observation, Observer, Shares
+from acep_approx.shedding import refresher
+from acep_approx.shedding import shedder as shedding
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.observer import MOST_TESTS, Observer
 from acep_approx.shedding.refresher import Refresher
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.versions import newest
 
@@ -94,15 +97,15 @@ class Job:
             budget = shard_budget(self.load.budget, 1.0, self.shards)
             load = Load(budget, known, audit=0, seed=self.load.seed, full_work=self.load.full_work)
             plan = self.query.plan
-            shedder = Observer(plan, load, shares, self.shards) if observes else Shedder(plan, load)
+            shedder = Shedder(plan, load, Observer(shares, self.shards) if observes else None)
             if shard in self.state:
                 matcher = Matcher.from_state(plan, self.state[shard], shedder)
             else:
                 matcher = Matcher(plan, shedding=shedder)
             matcher.push(events)
-            self.ticks.append(shedder.points.joined("tick"))
-            if isinstance(shedder, Observer):
-                seen.append(shedder.observed())
+            self.ticks.append(shedder.metrics.points.joined("tick"))
+            if observes:
+                seen.append(shedder.training_sample())
             self.state[shard] = matcher.state_bytes()
         return seen
 
@@ -116,7 +119,7 @@ def learns(job: Job, learner: Refresher, table: pa.Table, first: int = 0) -> int
     """Run all batches; gives how many versions were made."""
     made = 0
     for number, at in enumerate(range(0, len(table), BATCH), first):
-        learner.take(number, job.run(table.slice(at, BATCH), learner.shares))
+        learner.process(number, job.run(table.slice(at, BATCH), learner.shares))
         if learner.is_due():
             learner.refreshed().save(job.home, new_version=True)
             made += 1
@@ -130,10 +133,10 @@ def all_rows(raw: Sequence[bytes]) -> list[tuple[Any, ...]]:
     """Tests as plain values, texts as texts, in an order of their own."""
     found = []
     for part in raw:
-        one = Observation.of(part)
-        rows = one.seen.rows
+        one = TrainingSample.from_bytes(part)
+        rows = one.tests
         keys = [one.texts[code] for code in rows.key]
-        plain = [getattr(rows, column.name) for column in fields(Rows)]
+        plain = [getattr(rows, column.name) for column in fields(SampledTests)]
         flat = [column for column in plain if column.ndim == 1] + [row for column in plain[-2:] for row in column]
         columns = [np.nan_to_num(column, nan=-9.0).tolist() for column in flat if column is not rows.key]
         found += list(zip(keys, *columns, strict=True))
@@ -144,7 +147,7 @@ def test_shards_together_see_what_one_matcher_sees(
     query: Query, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tests, where all events are looked at and nothing is shed."""
-    monkeypatch.setattr(observer, "_first_price", lambda *_: 0.0)
+    monkeypatch.setattr(shedding, "first_price", lambda *_: 0.0)
     table, everything = stream(1500, 3), Shares(1.0, (1.0,) * 4)
     seen = []
     for shards in (1, SHARDS):
@@ -154,7 +157,7 @@ def test_shards_together_see_what_one_matcher_sees(
     assert len(one) > 1000
     assert one == several
     totals = [
-        [sum(getattr(Observation.of(raw).seen.events, of) for raw in some) for of in ("total", "counts")]
+        [sum(getattr(TrainingSample.from_bytes(raw).events, of) for raw in some) for of in ("total", "counts")]
         for some in seen
     ]
     assert totals[0][0] == totals[1][0] > 0
@@ -167,9 +170,9 @@ def test_few_tests_are_written_down_however_much_comes(query: Query, work: float
     learner, job = a_refresher(query, load), Job(query, load, tmp_path / "none")
     for number, size in enumerate((20_000, 20_000, 20_000)):
         raw = job.run(stream(size, number, first=size * number), learner.shares)
-        assert 100 < sum(len(Observation.of(part).seen.rows) for part in raw) < 1.3 * MOST_TESTS
+        assert 100 < sum(len(TrainingSample.from_bytes(part).tests) for part in raw) < 1.3 * MOST_TESTS
         assert sum(map(len, raw)) < 60 * MOST_TESTS
-        learner.take(number, raw)
+        learner.process(number, raw)
 
 
 def test_shares_are_whole_or_none(tmp_path: Path) -> None:
@@ -212,10 +215,10 @@ def test_neither_the_order_of_shards_nor_a_batch_run_twice_changes_what_is_learn
     load, batches = seen
     learners = [a_refresher(query, load) for _ in range(2)]
     for number, batch in enumerate(batches):
-        learners[0].take(number, batch)
-        learners[1].take(number, batch[::-1])
-        learners[1].take(number, batch)
-        learners[1].take(max(number - 1, 0), batch)
+        learners[0].process(number, batch)
+        learners[1].process(number, batch[::-1])
+        learners[1].process(number, batch)
+        learners[1].process(max(number - 1, 0), batch)
     values = [learner.refreshed().values() for learner in learners]
     assert values[0].gain.tobytes() == values[1].gain.tobytes()
     assert values[0].cost.tobytes() == values[1].cost.tobytes()
@@ -231,11 +234,11 @@ def test_a_learner_goes_on_after_a_restart_as_if_there_had_been_none(
         if number == 3:  # texts that nobody points to are forgotten by one of them, and by the restart
             monkeypatch.setattr(refresher, "MOST_TEXTS", 1)
         for learner in (whole, broken):
-            learner.take(number, batch)
+            learner.process(number, batch)
             if number in (1, 4):
                 learner.refreshed()
         raw, broken = broken.to_bytes(), a_refresher(query, load)
-        broken.go_on(raw)
+        broken.restore(raw)
         assert broken.batch == whole.batch == number
         assert (broken.events, broken.points, broken.shares) == (whole.events, whole.points, whole.shares)
         assert broken.is_due() == whole.is_due()
@@ -249,18 +252,18 @@ def test_a_learner_goes_on_after_a_restart_as_if_there_had_been_none(
 @pytest.mark.parametrize("raw", [b"", b"PK", b"x" * 100])
 def test_other_bytes_are_refused(raw: bytes, query: Query, seen: tuple[Load, list[list[bytes]]]) -> None:
     with pytest.raises(ValueError, match=r"bytes|pickled|file"):
-        a_refresher(query, seen[0]).go_on(raw)
+        a_refresher(query, seen[0]).restore(raw)
 
 
 def test_where_there_is_nothing_to_learn_nothing_happens(query: Query, seen: tuple[Load, list[list[bytes]]]) -> None:
     learner = a_refresher(query, Load(Budget.parse("100%")))
-    learner.take(0, seen[1][0])
+    learner.process(0, seen[1][0])
     assert not learner.is_due()
     again = a_refresher(query, Load(Budget.parse("100%")))
-    again.go_on(learner.to_bytes())
+    again.restore(learner.to_bytes())
     assert again.batch == 0
     with pytest.raises(ValueError, match="another query"):
-        a_refresher(query, seen[0]).go_on(learner.to_bytes())
+        a_refresher(query, seen[0]).restore(learner.to_bytes())
 
 
 # --- does it help? --------------------------------------------------------------------------------------------------

@@ -65,8 +65,8 @@ def refreshed(some: BudgetedMatches, query: Query) -> HistoryGraph:
 def learner_of(some: BudgetedMatches) -> Learner:
     """The learner of a run."""
     assert some.shedder is not None
-    assert some.shedder.learner is not None
-    return some.shedder.learner
+    assert some.shedder.online is not None
+    return some.shedder.online.learner
 
 
 def points(matches: Any) -> set[int]:

@@ -10,18 +10,20 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from acep_approx import compile_query
 from acep_approx.budget.audit import RecallEstimate
 from acep_approx.budget.ledger import Bundle, Path, Piece, RunRecord, Shed, Step
 from acep_approx.report.charts import by_state, shed_bars
 from acep_approx.report.drawing import percent, short, steps
 from acep_approx.report.flow import MOST_STEPS, flow
+from acep_approx.report.lines import summary
 from acep_approx.report.load import load
 from acep_approx.report.page import report_html, write_report
-from acep_approx.report.summary import summary
 from acep_approx.report.times import MOST_PIECES, thinned
+from tests.cases import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "</pre><script>alert('x')</script> a < b & c \"d\""
@@ -116,7 +118,7 @@ def test_nothing_that_users_write_breaks_it():
 
 
 @given(st.text(max_size=30), st.integers(1, 4))
-@settings(max_examples=30)
+@examples(30)
 def test_any_text_makes_a_whole_page(text, n):
     Page(report_html(record(n, text.replace("\r", ""))))
 
@@ -287,3 +289,14 @@ def test_a_vertex_in_words():
     described = {"state": "a", "errors": 0, "remaining": [50, 50], "features": {}}
     assert Step.of(described, 100).details == "50% left"
     assert Step.of(described, 0).state == "a"
+
+
+def test_states_with_errors_have_the_same_words_in_all_sections():
+    """Of paths through the history and of runs that were shed: ``a, 1 error``."""
+    query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE c.x > a.x WITHIN 50 ERRORS 1")
+    events = [{"ts": ts, "type": "ABC"[ts * ts % 7 % 3], "x": ts * 37 % 100} for ts in range(400)]
+    run = query.match_within(events, "1 steps/event")
+    run.points()
+    states = {one.state for one in run.record().shed}
+    assert any(state.endswith(", 1 error") for state in states), states
+    assert not any("missing" in state for state in states)

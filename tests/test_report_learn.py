@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep_approx.budget.learning_ledger import Drift, Learning, Revaluation, Score, Tenth, Told, mean_score
+from acep_approx.budget.learning_ledger import Drift, Learning, Rescoring, Score, SelectedFeature, Tenth, mean_score
 from acep_approx.budget.ledger import Piece, RunRecord
 from acep_approx.report.learning_charts import learning_curve, piece_scores, reliability
+from acep_approx.report.lines import summary
 from acep_approx.report.page import report_html
-from acep_approx.report.summary import summary
-from acep_approx.shedding.learning_summary import lessons_table, news
+from acep_approx.shedding.learning_summary import learning_table, news
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "</dd><script>alert('x')</script> a < b & c \"d\""
@@ -31,11 +31,11 @@ def pieces(n: int) -> list[Piece]:
 def learning(text: str = "b") -> Learning:
     return Learning(
         tests=1234,
-        revalued=[Revaluation(40, 400, 8, 900, 280, 12, 0), Revaluation(100, 1000, 20, 1234, 700, 35, 2)],
+        revalued=[Rescoring(40, 400, 8, 900, 280, 12, 0), Rescoring(100, 1000, 20, 1234, 700, 35, 2)],
         alarms=[Drift(61, text, 0, "whether tests pass"), Drift(75, text, 2, "whether runs lead to a match point")],
         tenths=[Tenth(0.05, 0.1, 400), Tenth(0.55, 0.5, 100)],
         scores=[Score(30, 0.3, 100), Score(95, 0.1, 300), Score(120, 0.2, 100)],
-        told=[Told(text, 0, f"price of {text}", ["below 3", "3 or more", "NULL"])],
+        told=[SelectedFeature(text, 0, f"price of {text}", ["below 3", "3 or more", "NULL"])],
         explored=35,
         given_up=1,
         explores=0.05,
@@ -74,13 +74,13 @@ def test_each_score_belongs_to_the_piece_in_which_it_was_known(scores, steps):
 def test_what_was_new_is_told_once():
     known = learning()
     assert list(news(known)) == [(known.scores[:1], []), (known.scores[1:2], known.alarms)]
-    rows = lessons_table(known, is_time=False).to_pylist()
+    rows = learning_table(known, is_time=False).to_pylist()
     assert [row["brier"] for row in rows] == [0.3, 0.1]
     assert [row["cases"] for row in rows] == [100, 300]
     assert rows[0]["alarms"] == []
     assert rows[1]["alarms"] == ["b: whether tests pass", "b, 2 errors: whether runs lead to a match point"]
-    assert lessons_table(None, is_time=True).num_rows == 0
-    assert lessons_table(None, is_time=True).column_names == lessons_table(known, is_time=False).column_names
+    assert learning_table(None, is_time=True).num_rows == 0
+    assert learning_table(None, is_time=True).column_names == learning_table(known, is_time=False).column_names
 
 
 # --- words ------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_what_was_new_is_told_once():
 
 def test_the_summary_says_what_was_learned():
     lines = summary(record(learning()))
-    assert "learned: 1,234 tests seen; runs revalued 2 times, the last after 1,000 events" in lines
+    assert "learned: 1,234 tests seen; runs rescored 2 times, the last after 1,000 events" in lines
     assert "calibration: Brier score 0.16 over 500 cases (the mean alone would have 0.148)" in lines
     assert "drift: 2 alarms, the last at 75, b, 2 errors: whether runs lead to a match point" in lines
     said = "35 run-steps, 5% of the work (5% of the budget is for it); given up once, for want of budget"
@@ -99,12 +99,12 @@ def test_the_summary_says_what_was_learned():
 
 def test_the_summary_of_a_run_that_learned_nothing():
     lines = summary(replace(record(Learning(tests=1)), seconds=0.0))
-    assert "learned: 1 test seen; runs were never revalued" in lines
-    assert "calibration: no fate of the cohort is known: nothing to hold chances against" in lines
+    assert "learned: 1 test seen; runs were never rescored" in lines
+    assert "calibration: no outcome of the cohort is known: nothing to hold chances against" in lines
     assert {"drift: no alarm", "exploration: none", "learning took: 0.00 s"} <= set(lines)
     one = replace(learning(), alarms=learning().alarms[:1], revalued=learning().revalued[:1])
     assert "drift: 1 alarm, at 61, b: whether tests pass" in summary(record(one))
-    assert any("runs revalued once, " in line for line in summary(record(one)))
+    assert any("runs rescored once, " in line for line in summary(record(one)))
 
 
 def test_the_page_has_the_numbers_only_where_a_run_learned():
@@ -129,10 +129,10 @@ def test_the_size_of_the_page_is_bounded():
     many = 5000
     known = replace(
         learning(),
-        revalued=[Revaluation(i, i, i, i, i, i, i) for i in range(many)],
+        revalued=[Rescoring(i, i, i, i, i, i, i) for i in range(many)],
         alarms=[Drift(i, "b", 0, "tests") for i in range(many)],
         scores=[Score(i, 0.5, 1) for i in range(many)],
-        told=[Told("b", 0, f"x{i}", ["a range of texts"] * 64) for i in range(many)],
+        told=[SelectedFeature("b", 0, f"x{i}", ["a range of texts"] * 64) for i in range(many)],
     )
     html = report_html(record(known, many))
     assert len(html) < 400_000
@@ -168,7 +168,7 @@ def test_alarms_and_scores_lie_where_they_were():
     assert alarms[0][1] == "drift alarm at 61: b: whether tests pass"
     (score,) = [d for kind, d, _ in lines if kind == "line l0"]
     levels = re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)", score)
-    assert len(levels) == 2  # fates became known in the third and in the last of ten pieces
+    assert len(levels) == 2  # outcomes became known in the third and in the last of ten pieces
     places = [(float(a) - left, float(b) - left) for a, _, b in levels]
     width = (right - left) / 10
     assert places == [pytest.approx((2 * width, 3 * width), abs=0.2), pytest.approx((9 * width, 10 * width), abs=0.2)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from history.vectors import Feature, Place, Scheme
@@ -15,6 +15,7 @@ from rl.records import Events
 from rl.records import Tests as Rows
 from rl.residual import corrected, residual
 from rl.statistics import NEVER, Statistics
+from tests.cases import examples
 
 TWO = Feature("x", "int", edges=())
 THREE = Feature("y", "int", edges=(0.0,))
@@ -130,7 +131,7 @@ def test_the_order_of_records_does_not_matter():
     assert_same(one, other)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-(10**5), 10**5)), min_size=3, max_size=3))
 def test_merging_is_associative_and_commutative(parts):
     a, b, c = (some_statistics(seed, 50, tick) for seed, tick in parts)

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rl
@@ -20,6 +20,7 @@ from rl.records import Tests as Rows
 from rl.residual import residual
 from rl.updater import Updater
 from rl.values import solve
+from tests.cases import examples
 
 WINDOW = 6400
 TWO = Feature("x", "int", edges=())
@@ -378,7 +379,7 @@ def assert_same(one, other):
         np.testing.assert_allclose(line, same, rtol=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0, 5, 300]), st.sampled_from([0.0, 0.5]))
 def test_learners_of_different_keys_merge_into_one(seed, rounds, rows, shift):
     whole, merged = Updater(CHART), Updater(CHART)

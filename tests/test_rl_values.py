@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rl.values
@@ -17,6 +17,7 @@ from rl.chart import Chart
 from rl.grid import SLOTS
 from rl.pairs import Pairs
 from rl.values import Hazards, solve
+from tests.cases import examples
 
 WINDOW = 32_000
 
@@ -228,7 +229,7 @@ def charts(draw):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(charts(), st.integers(0, 2**32 - 1), st.sampled_from([0.5, 4.0, 60.0]))
 def test_values_are_those_of_the_plain_recursion(chart, seed, scale):
     dice, pairs = np.random.default_rng(seed), Pairs(chart)

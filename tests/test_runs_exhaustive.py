@@ -15,8 +15,8 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import QueryError
 from acep_approx.query.parser import parse
+from tests.match_tables import least
 from tests.naive import Binding, expected_matches, match_points
-from tests.test_runs_oracle import least
 
 LONGEST = 4
 LETTERS = [("A", 1), ("A", 2), ("B", 1), ("B", 2)]

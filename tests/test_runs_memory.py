@@ -13,7 +13,7 @@ from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import LINKS
 from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.outputs.of_cells import of_runs
+from acep_approx.matching.outputs import of_runs
 
 EVENTS = 300_000
 BATCH = 20_000

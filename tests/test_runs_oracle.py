@@ -2,135 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from acep_approx import Query, QueryError, compile_query
-from acep_approx.errors import UnsupportedError
+from acep_approx import QueryError, compile_query
 from acep_approx.query.parser import parse
-from acep_approx.query.shape import atoms, negated_variables
-from acep_approx.query.syntax import QuerySyntax
-from tests.naive import Binding, match_points
-from tests.naive_order import in_order
+from tests.cases import examples
+from tests.match_tables import bindings, counted, least, per_point
+from tests.naive import match_points
 from tests.naive_overlap import reported_matches
 from tests.rich_worlds import Dice, RichWorld, rich_worlds, stream
-from tests.smaller_worlds import smallest
+from tests.runs_engine import MERGES, agrees, compiled, pushed
+from tests.smaller_worlds import holds_for
 from tests.worlds import World, worlds
 
-MERGES = ("equal,pareto,chain", "none", "equal", "equal,pareto", "equal,chain")
 
-
-def cases(number: int) -> settings:
-    """Settings for ``number`` rich worlds; ``holds_for`` shrinks them, hypothesis could only shrink their seeds."""
-    phases = (Phase.explicit, Phase.reuse, Phase.generate)
-    return settings(max_examples=number, deadline=None, phases=phases, suppress_health_check=list(HealthCheck))
-
-
-def holds_for(world: RichWorld, check: Callable[[RichWorld], None]) -> None:
-    """Check a world; where the check fails, show the smallest world like it that fails too."""
-
-    def fails(smaller: RichWorld) -> bool:
-        try:
-            check(smaller)
-        except Exception:  # noqa: BLE001  whatever it is, a smaller world shows it better
-            return True
-        return False
-
-    if fails(world):
-        small = smallest(world, fails)
-        note(f"{small.text}\n{small.rows}\nexpected {small.expected()}")
-        check(small)
-        check(world)  # the smaller one failed by chance
-
-
-def compiled(world: RichWorld) -> Query | None:
-    """The query for the runs engine; None where it is refused, as skip till next match may be, and nothing else."""
-    try:
-        return compile_query(world.text, engine="runs")
-    except UnsupportedError as error:
-        if error.code != "ACEP-Q900" or world.query.strategy != "skip_till_next_match":
-            raise
-        return None
-
-
-def bindings(table: pa.Table, query: QuerySyntax) -> dict[Binding, int]:
-    """The rows of a table of matches as the oracle writes them; asserts that no match is listed twice.
-
-    Where no event came there may be no columns.
-    """
-    negated = negated_variables(query.pattern)
-    variables = [atom.variable for atom in atoms(query.pattern) if atom.variable not in negated]
-    found: dict[Binding, int] = {}
-    for row in table.to_pylist():
-        if query.is_regex:
-            bound = tuple((event, "") for event in row["events"])
-        else:
-            pairs = []
-            for variable in variables:
-                events = row[variable]
-                events = events if isinstance(events, list) else [] if events is None else [events]
-                pairs += [(event, variable) for event in events]
-            bound = tuple(sorted(pairs))
-        assert bound not in found, f"{bound} was listed twice"
-        found[bound] = row["errors"]
-    return found
-
-
-def least(points: pa.Table) -> dict[int, int]:
-    """Per match point the least err. One row has several points where its matches are reported at several times."""
-    found: dict[int, int] = {}
-    for point in points.to_pylist():
-        found[point["row"]] = min(point["errors"], found.get(point["row"], point["errors"]))
-    return found
-
-
-def counted(counts: pa.Table) -> dict[tuple[int, int], int]:
-    """The number of matches per match point and err."""
-    found: dict[tuple[int, int], int] = defaultdict(int)
-    for row in counts.to_pylist():
-        found[row["row"], row["errors"]] += row["matches"]
-    return dict(found)
-
-
-def per_point(matches: dict[Binding, int]) -> Counter[tuple[int, int]]:
-    """What ``counted`` must give."""
-    return Counter((bound[-1][0], err) for bound, err in matches.items())
-
-
-def agrees(world: RichWorld) -> None:
-    """Listed in order, counted and detected as by brute force, however runs are merged."""
-    query = compiled(world)
-    if query is None:
-        return
-    expected = world.expected()
-    waiting = expected if query.plan.registers.has_late_ends else ()
-    ordered = [(bound, expected[bound]) for bound in in_order(world.query, world.rows, expected, waiting)]
-    table = world.table()
-    for merge in MERGES[:3]:
-        matches = query.match(table, merge=merge)
-        assert list(bindings(matches.to_arrow(), world.query).items()) == ordered, merge
-        assert least(matches.points()) == match_points(expected), merge
-    matches = query.match(table)
-    by_errors = Counter(expected.values())
-    assert matches.count_by_errors() == {e: by_errors[e] for e in range(world.query.errors + 1)}
-    assert counted(matches.counts()) == per_point(expected)
-
-
-@cases(3000)
+@examples(3000, shrink=False)
 @given(rich_worlds())
 def test_listed_counted_and_detected_as_by_brute_force(world: RichWorld) -> None:
     """Matches with their least err, in order; counts by err; match points with their least err."""
     holds_for(world, agrees)
 
 
-@cases(600)
+@examples(600, shrink=False)
 @given(rich_worlds(), st.sampled_from(MERGES), st.randoms(use_true_random=True))
 def test_any_split_and_any_restart_give_the_same(world: RichWorld, merge: str, random: Random) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing, nor does the order."""
@@ -172,18 +71,7 @@ def test_windows_of_events_close_in_the_order_of_the_stream(output: Any) -> None
         assert pushed(query, batches, output, "equal", None).equals(whole)
 
 
-def pushed(query: Query, batches: list[pa.Table], output: Any, merge: str, dice: Random | None) -> pa.Table:
-    """What a matcher gives for some batches and the end; with dice its state is now and then saved and restored."""
-    matcher = query.matcher(output=output, merge=merge)
-    parts = []
-    for batch in batches:
-        parts.append(matcher.push(batch))
-        if dice and dice.randrange(2):
-            matcher = query.from_state(matcher.state_bytes())
-    return pa.concat_tables([*parts, matcher.finish()])
-
-
-@cases(1000)
+@examples(1000, shrink=False)
 @given(rich_worlds())
 def test_missing_names_what_the_least_err_pays_for(world: RichWorld) -> None:
     """The weights of the missing variables add up to the errors of the match."""
@@ -197,7 +85,7 @@ def test_missing_names_what_the_least_err_pays_for(world: RichWorld) -> None:
         holds_for(world, check)
 
 
-@cases(600)
+@examples(600, shrink=False)
 @given(rich_worlds(non_overlap=True), st.sampled_from(MERGES))
 def test_non_overlapping_matches(world: RichWorld, merge: str) -> None:
     """Reported is what the order of report leaves, with its least err, in that order; however runs are merged."""
@@ -241,7 +129,7 @@ def test_matches_read_in_two_ways_wait_only_for_fewer_errors(pattern: str) -> No
         assert pushed(query, batches, "matches", merge, dice).to_pylist() == listed.to_pylist(), (text, world.rows)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(300)
 @given(worlds())
 def test_cells_and_runs_agree(world: World) -> None:
     """On what the cells engine can run: the same matches in the same order, counts and points, also their starts."""

@@ -19,8 +19,10 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import DONE_STEPS
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import unpack
+from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import MERGES, cases, compiled, holds_for
+from tests.runs_engine import MERGES, compiled
+from tests.smaller_worlds import holds_for
 
 Stop = Callable[[Runs], float | None]
 """Sets the limit of an engine before it goes on; gives the deadline, or None."""
@@ -115,7 +117,7 @@ def split(table: pa.Table, dice: Random, most: int) -> list[pa.Table]:
     return [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
 
 
-@cases(150)
+@examples(150, shrink=False)
 @given(rich_worlds(), st.sampled_from(MERGES), st.randoms(use_true_random=True))
 def test_stops_change_nothing(world: RichWorld, merge: str, random: Random) -> None:
     """Results, numbers and the size of the state are those of one go over the same batches."""

@@ -7,20 +7,22 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.kernels.runs.sample import AT_ONCE, LEFT_OUT
 from acep_approx.learning.features import bare_scheme, telling_scheme
-from acep_approx.learning.rows import Rows
-from acep_approx.learning.sampling import Reader
+from acep_approx.learning.sampling import SampleReader
+from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.matcher import Matcher
+from tests.cases import examples
 from tests.rich_worlds import rich_worlds
-from tests.test_runs_oracle import compiled
+from tests.runs_engine import compiled
 
 SUMS = "PATTERN SEQ(A a, B b, C c) WHERE a.id = b.id AND a.x + b.x < c.x WITHIN 60"
 
@@ -40,24 +42,24 @@ def stream(events: int, seed: int) -> pa.Table:
 
 def sampled(
     query: Query, table: pa.Table, share: float, *, seed: int = 0, merge: str = "none", pieces: int = 1
-) -> tuple[Reader, Rows, Matcher]:
+) -> tuple[SampleReader, SampledTests, Matcher]:
     """Tests of an exact run, and what reads them; passed ones at all events."""
     shedding = Shedding(None, Allowance(seed=seed))
-    matcher = Matcher(query.plan, output="matches", merge=merge, shedding=shedding)
+    matcher = Matcher(query.plan, output="matches", merge=merge, shedding=FixedLoad(shedding))
     engine = matcher.bind(table.schema).engine
     assert isinstance(engine, Runs)
     passed = np.ones(len(engine.tables.pools))
     shedding.sample_tests(share, passed)
     size = max(-(-len(table) // pieces), 1)
     found = []
-    reader = Reader(engine.tables)
+    reader = SampleReader(engine.tables)
     for first in range(0, max(len(table), 1), size):
         matcher.push(table.slice(first, size))
         found.append(reader.read(shedding.take_sample(), share, passed, shedding.keys_now()))
-    return reader, Rows.joined(found), matcher
+    return reader, SampledTests.joined(found), matcher
 
 
-@settings(deadline=None)
+@examples(100)
 @given(world=rich_worlds())
 def test_all_tests_are_seen_when_all_are_asked_for(world):
     query = compiled(world)
@@ -89,7 +91,7 @@ def test_rows_hold_what_runs_and_their_children_remember():
 def test_runs_that_an_index_leaves_out_count_as_seen():
     query = compile_query(SUMS, engine="runs")
     reader, rows, matcher = sampled(query, stream(150, 2), 1.0, merge="chain")
-    tests = reader.tests(rows, bare_scheme(reader, 60))
+    tests = reader.encode(rows, bare_scheme(reader, 60))
     seen, tested = (np.bincount(tests.step, column) for column in (tests.seen, tests.tested))
     assert tested[1] < 0.5 * seen[1]  # b is found by its id
     assert tested[2] == seen[2]
@@ -115,7 +117,7 @@ def test_a_share_of_the_events_stands_for_all():
     assert len(reader.remembered.places) == 4
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 1000), pieces=st.integers(2, 9))
 def test_pieces_of_a_stream_give_the_same_sample(seed, pieces):
     query, table = compile_query(SUMS, engine="runs"), stream(120, seed)
@@ -128,9 +130,9 @@ def test_pieces_of_a_stream_give_the_same_sample(seed, pieces):
 
 def test_looking_changes_nothing_else():
     query, table = compile_query(SUMS, engine="runs"), stream(300, 4)
-    plain = Matcher(query.plan, shedding=Shedding(None, Allowance())).push(table)
+    plain = Matcher(query.plan, shedding=FixedLoad(Shedding(None, Allowance()))).push(table)
     shedding = Shedding(None, Allowance())
-    matcher = Matcher(query.plan, shedding=shedding)
+    matcher = Matcher(query.plan, shedding=FixedLoad(shedding))
     matcher.bind(table.schema)
     shedding.sample_tests(0.5, np.ones(4))
     assert matcher.push(table).equals(plain)
@@ -138,11 +140,11 @@ def test_looking_changes_nothing_else():
     assert len(shedding.take_sample()) == 0
 
 
-def test_runs_can_be_revalued_while_they_live():
+def test_runs_can_be_scored_anew_while_they_live():
     """With other vertices, gains and features; the bound goes on where it was."""
     query, table = compile_query(SUMS, engine="runs"), stream(600, 5)
     shedding = Shedding(None, Allowance(rate=3.0, price=0.5, reserve=3.0))
-    matcher = Matcher(query.plan, shedding=shedding)
+    matcher = Matcher(query.plan, shedding=FixedLoad(shedding))
     matcher.bind(table.schema)
     exact = set(Matcher(query.plan).push(table).column("c").combine_chunks().to_pylist())
     random = Random(6)
@@ -152,7 +154,7 @@ def test_runs_can_be_revalued_while_they_live():
         before = shedding.granted, shedding.left, shedding.counts.copy()
         parts = random.choice((2, 4, 8))
         gain = np.random.default_rng(first).exponential(size=4 * parts)
-        shedding.revalue(
+        shedding.rescore(
             Worth([()] * 4, parts, (), gain, np.ones(4 * parts), np.zeros(4), [()] * 4)
         )
         assert (shedding.granted, shedding.left) == before[:2]

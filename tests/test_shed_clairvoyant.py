@@ -8,7 +8,7 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
@@ -16,7 +16,8 @@ from acep_approx.matching.matcher import Matcher
 from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes, clairvoyant, forest_densities, prefixes
 from experiments.shed_future import meets, states
 from experiments.shed_metrics import Answer, exact, points
-from tests.test_shed_experiments import LISTED, world
+from tests.cases import examples
+from tests.shed_streams import LISTED, world
 
 SEEDS = st.integers(0, 10**6)
 
@@ -58,7 +59,7 @@ def naive_steps(found: Answer, chosen: list[int], rows: list[set[int]]) -> int:
     return sum(sum(path[-1][0] < row <= end for row in rows[len(path)]) for path, end in until.items())
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(SEEDS)
 def test_the_clairvoyant_covers_all_points_and_keeps_to_its_budget(seed: int) -> None:
     dice = random.Random(seed)
@@ -104,7 +105,7 @@ def test_prefixes_are_shared_and_know_their_way() -> None:
     assert trie.first_rows().tolist() == [path[0][0] for path in seen]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS)
 def test_densities_give_the_order_of_least_weighted_delay(seed: int) -> None:
     dice = random.Random(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from itertools import product
 
 import numpy as np
@@ -18,6 +17,7 @@ from experiments.shed_workloads import GENERATED, QUERIES, load, workloads
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
 from tests.naive import expected_matches
+from tests.shed_streams import LISTED, world
 
 # --- workloads ---------------------------------------------------------------------------------------------------
 
@@ -55,16 +55,6 @@ def test_generated_streams_are_as_the_paper_says() -> None:
 
 
 # --- metrics -----------------------------------------------------------------------------------------------------
-
-LISTED = "PATTERN SEQ(A a, B+ b[], C? c, D d) WHERE [k] AND a.x < d.x WITHIN 12"
-
-
-def world(seed: int, rows: int = 18) -> list[dict[str, object]]:
-    dice = random.Random(seed)
-    ticks = sorted(dice.randrange(rows) for _ in range(rows))
-    return [
-        {"ts": tick, "type": dice.choice("AABBCDD"), "k": dice.choice("pq"), "x": dice.randrange(4)} for tick in ticks
-    ]
 
 
 def run(query: str, rows: list[dict[str, object]]) -> tuple[Answer, int]:

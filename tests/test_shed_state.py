@@ -9,18 +9,20 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
 from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.pace import Calibration
+from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.matcher import Matcher
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
+from tests.cases import examples
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 150"
 ONE_PART = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x <> a.x WITHIN 120"
@@ -61,7 +63,7 @@ def is_within(matcher: Matcher, shedder: Shedder) -> bool:
     engine = engine_of(matcher)
     if shedder.load.budget.unit == "runs":
         return bool(engine.work()[4] <= shedder.load.budget.amount)
-    return bool(engine.work()[0] + shedder.on_passes <= shedder.granted + 1e-6)
+    return bool(engine.work()[0] + shedder.arena.on_passes <= shedder.arena.granted + 1e-6)
 
 
 def ran(
@@ -86,15 +88,16 @@ def ran(
         assert is_within(matcher, shedder)
     tables.append(matcher.finish())
     seen = shedder.audited()
-    numbers = [*engine_of(matcher).work(), *shedder.counts.ravel().tolist(), shedder.broken, shedder.untested]
-    numbers += [round(shedder.granted), round(1e6 * shedder.left)]
+    arena = shedder.arena
+    numbers = [*engine_of(matcher).work(), *arena.counts.ravel().tolist(), arena.broken, arena.untested]
+    numbers += [round(arena.granted), round(1e6 * arena.left)]
     return pa.concat_tables(tables), numbers, sample.combine(seen) if seen is not None else sample
 
 
 CUTS = st.lists(st.integers(1, EVENTS - 1), max_size=6, unique=True).map(sorted)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.sampled_from((KEYED, ONE_PART)), st.sampled_from(BUDGETS), CUTS, st.sampled_from((0.0, 0.5)))
 def test_saved_and_taken_up_a_run_sheds_and_finds_the_same(
     text: str, budget: str, cuts: list[int], audit: float
@@ -130,7 +133,7 @@ def test_one_partition_may_be_cut_anywhere(budget: str) -> None:
     assert others == numbers
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(CUTS, st.lists(st.sampled_from(BUDGETS[:3]), min_size=2, max_size=3), st.booleans())
 def test_another_history_and_another_amount_may_take_over(cuts: list[int], budgets: list[str], is_new: bool) -> None:
     loads = [load(KEYED, budget, seed=1 + is_new * (n % 2)) for n, budget in enumerate(budgets)]
@@ -148,7 +151,7 @@ def test_what_is_granted_for_events_of_no_interest_is_granted_once() -> None:
         matcher.push(table.slice(first, 50))
         shedder = Shedder(plan, of)
         matcher = Matcher.from_state(plan, matcher.state_bytes(), shedder)
-        assert shedder.granted == pytest.approx(3 * min(first + 50, EVENTS))
+        assert shedder.arena.granted == pytest.approx(3 * min(first + 50, EVENTS))
 
 
 def test_saving_a_run_does_not_change_it() -> None:
@@ -174,8 +177,8 @@ def test_what_the_clock_said_goes_on(budget: str) -> None:
     matcher.push(table.slice(0, 700))
     again = Shedder(plan, of)
     later = Matcher.from_state(plan, matcher.state_bytes(), again)
-    assert again.calibration.header() == shedder.calibration.header()
-    assert again.calibration.header() != Calibration().header()
+    assert again.clock.snapshot() == shedder.clock.snapshot()
+    assert again.clock.snapshot() != StepClock().snapshot()
     later.push(table.slice(700))
     assert is_within(later, again)
 

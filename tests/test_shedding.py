@@ -13,14 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Feature, Worth
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import MERGING
+from tests.cases import examples
+from tests.match_tables import bindings
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import bindings, cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 ALL = ",".join(MERGING)
 EXPLODING = "PATTERN SEQ(A a, A b, A c, B d) WHERE b.x <> a.x AND c.x <> b.x AND d.x <> a.x AND d.x <> b.x WITHIN 60"
@@ -85,7 +89,7 @@ def random_allowance(random: Random) -> Allowance:
     )
 
 
-@cases(150)
+@examples(150, shrink=False)
 @given(rich_worlds(), st.integers(0, 2**20), st.sampled_from((ALL, "none", "equal,chain")))
 def test_whatever_is_shed_every_match_is_true_and_the_bound_holds_at_every_event(
     world: RichWorld, seed: int, merge: str
@@ -97,7 +101,7 @@ def test_whatever_is_shed_every_match_is_true_and_the_bound_holds_at_every_event
         random = Random(seed)
         table = world.table()
         shedding = Shedding(random_worth(query, table, seed), random_allowance(random))
-        matcher = Matcher(query.plan, merge=merge, shedding=shedding)
+        matcher = Matcher(query.plan, merge=merge, shedding=FixedLoad(shedding))
         tables = []
         for event in range(len(table)):
             tables.append(matcher.push(table.slice(event, 1)))
@@ -124,7 +128,7 @@ def holds_bound(matcher: Matcher, shedding: Shedding) -> None:
     assert shedding.counts.sum() == engine.control[19]  # SHED
 
 
-@cases(100)
+@examples(100, shrink=False)
 @given(rich_worlds(), st.sampled_from((ALL, "none")))
 def test_a_budget_that_suffices_changes_nothing(world: RichWorld, merge: str) -> None:
     """Without a price nothing is weighed; with one, but a bound that is far away, in the end nothing is shed either."""
@@ -136,7 +140,7 @@ def test_a_budget_that_suffices_changes_nothing(world: RichWorld, merge: str) ->
         table = world.table()
         plenty = Allowance(rate=1e6, price=1e-30, reserve=1.0)
         for shedding in (Shedding(None, Allowance()), Shedding(None, plenty)):
-            matcher = Matcher(query.plan, merge=merge, shedding=shedding)
+            matcher = Matcher(query.plan, merge=merge, shedding=FixedLoad(shedding))
             found = pa.concat_tables([matcher.push(table), matcher.finish()]) if len(table) else matcher.finish()
             assert bindings(found, world.query) == world.expected()
             assert shedding.counts.sum() == 0
@@ -161,7 +165,7 @@ def run(
     query: str, table: pa.Table, shedding: Shedding, batch: int = 10_000, **options: Any
 ) -> tuple[pa.Table, Matcher]:
     """The matches of a query, pushed in batches."""
-    matcher = Matcher(compile_query(query, engine="runs").plan, shedding=shedding, **options)
+    matcher = Matcher(compile_query(query, engine="runs").plan, shedding=FixedLoad(shedding), **options)
     parts = [matcher.push(table.slice(first, batch)) for first in range(0, len(table), batch)]
     return pa.concat_tables([*parts, matcher.finish()]), matcher
 
@@ -200,7 +204,8 @@ def test_the_same_in_any_split_and_inside_the_bound_over_a_restart(allowance: di
     state = None
     for first in range(0, len(table), 100):
         shedding = budget(**allowance, reserve=100.0)
-        part = Matcher(plan, shedding=shedding) if state is None else Matcher.from_state(plan, state, shedding)
+        load = FixedLoad(shedding)
+        part = Matcher(plan, shedding=load) if state is None else Matcher.from_state(plan, state, load)
         parts.append(part.push(table.slice(first, 100)))
         state = part.state_bytes()
         holds_bound(part, shedding)
@@ -263,7 +268,7 @@ def test_the_richest_of_two_kinds_is_kept() -> None:
     features = [(), (Feature("int", 0, 3, (25.0,)),), (), ()]
     worth = Worth(features, 1, (), gain, np.ones(6), np.zeros(4), [()] * 4)
     shedding = Shedding(worth, Allowance(rate=12.0, price=0.5, reserve=-1.0))
-    matcher = Matcher(compile_query(query, engine="runs").plan, shedding=shedding)
+    matcher = Matcher(compile_query(query, engine="runs").plan, shedding=FixedLoad(shedding))
     found = matcher.push(table)
     rows = np.array([match["a"] for match in found.to_pylist()])
     assert len(rows) > 100

@@ -50,7 +50,7 @@ def test_a_step_outside_of_spark_finds_what_a_local_run_finds():
     found = 0
     for number in range(bench.CORES):
         shard = Shard(job, number, shop.states[number])
-        taken = shard.take(job.schema.empty_table(), 10**12)
+        taken = shard.process(job.schema.empty_table(), 10**12)
         found += sum(len(from_ipc(row["payload"])) for row in packed(number, taken) if row["kind"] == MATCHES)
     assert found == len(query.match(bench.events(0, 40_000, 1), time="ts", key="k")) > 100
 
@@ -70,12 +70,16 @@ def test_recall_of_a_stream_that_is_played_again_and_again(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report, capsys):
+def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report, capsys, monkeypatch):
     """What is found is among the exact answer (asserted inside)."""
-    from experiments import bench_spark
+    from experiments import bench_spark, bench_spark_overload
 
     assert spark is not None
-    bench_spark.run(list(bench_spark.PARTS), bench_spark.QUICK, report, seed=1)
+    monkeypatch.setattr(bench_spark_overload, "FIRST_GUESS", 4_000)
+    monkeypatch.setattr(bench_spark_overload, "EACH", 2)
+    monkeypatch.setattr(bench_spark_overload, "WARM", 1)
+    sizes = bench_spark.Sizes(events=2_000, batches=1, changing=1, repeats=1, rounds=1, minutes=0.02, half=4_000)
+    bench_spark.run(list(bench_spark.PARTS), sizes, report, seed=1)
     printed = capsys.readouterr().out
     for title in ("where the time of the cores goes", "3 times the capacity", "what refreshing adds", "abrupt change"):
         assert title in printed

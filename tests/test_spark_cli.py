@@ -30,7 +30,7 @@ from acep_approx.cli.on_spark.batch import is_folder
 from acep_approx.cli.on_spark.words import Numbers, budget_lines
 from acep_approx.errors import UsageError
 from acep_approx.spark.worker.job import Spending
-from tests.test_spark_metrics import progress
+from tests.spark_reports import progress
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -138,12 +138,12 @@ def test_a_folder_is_told_by_its_name(tmp_path):
 
 def test_a_stream_does_not_write_to_a_file():
     with pytest.raises(UsageError, match="is a file"):
-        stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None, None, True, None)
+        stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None)
 
 
 def test_numbers_are_told_once():
     told: list[int] = []
-    sink = stream.Told([lambda now: told.append(now.batch)])
+    sink = stream.Tally([lambda now: told.append(now.batch)])
     for batch in (0, 1, 1, 0, 3):
         sink(progress(batch=batch, events=10, waiting=batch))
     assert told == [0, 1, 3]
@@ -350,6 +350,8 @@ def test_parquet_with_nanoseconds(spark, zone):
     assert there.exit_code == 0, there.output
     assert found(there.stdout) == found(here.stdout)
     assert here.stdout
+    if zone is None:
+        return  # a stream reads files as a batch does
     done = acep("run", QUERY, "in", *STREAM, "-o", "out", "--checkpoint", "state", "--until-done")
     assert done.exit_code == 0, done.output
     assert of_stream(spark) == of_run(rows[:194])

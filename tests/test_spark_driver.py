@@ -4,64 +4,19 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from zlib import crc32
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from acep_approx import HistoryGraph, compile_query
 from acep_approx.budget.budget import Budget
-from acep_approx.events.roles import Roles
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.spark.plan import outputs
 from acep_approx.spark.streaming.driver import BEGAN, KEPT_VERSIONS, LEARNER, Driver
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.job import Spending
 from acep_approx.spark.worker.shard import Shard
 from history.versions import pointed, versions
-
-QUERY = compile_query("PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x + 3 WITHIN 60")
-SHARDS = 3
-BATCH = 2_500
-
-
-def stream(batches: int, seed: int = 1) -> pa.Table:
-    """Events of 40 keys; few of the runs that begin late in x can end well."""
-    dice = np.random.default_rng(seed)
-    number = batches * BATCH
-    return pa.table({
-        "ts": np.sort(dice.integers(1, number // 25, number)),
-        "k": pa.array([f"k{i}" for i in dice.integers(0, 40, number)]),
-        "x": dice.integers(0, 10, number),
-        "type": pa.array(np.array(list("ABC"))[dice.integers(0, 3, number)].tolist()),
-        "id": np.arange(number),
-    })  # fmt: skip
-
-
-def job_of(events: pa.Table, control: Path, **spending: object) -> Job:
-    """The job of a stream within a fifth of the full work."""
-    load = Spending(Budget.parse("20%"), control=str(control), full_work=2.0, **spending)  # type: ignore[arg-type]
-    return Job(QUERY, events.schema, Roles("ts", None, "type", None), ("id",), "id", "points", SHARDS, load)
-
-
-def micro_batches(job: Job, events: pa.Table, states: dict[int, bytes]) -> Iterator[list[SimpleNamespace]]:
-    """Match a stream as Spark would: gives the books of each micro-batch, which the driver takes before the next."""
-    shard_of = np.array([crc32(key.encode()) % SHARDS for key in events["k"].to_pylist()])
-    for at in range(0, len(events), BATCH):
-        piece = np.arange(at, min(at + BATCH, len(events)))
-        last = int(events["ts"][int(piece[-1])].as_py())
-        books = []
-        for number in range(SHARDS):
-            shard = Shard(job, number, states.get(number))
-            shard.take(events.take(piece[shard_of[piece] == number]), None)
-            taken = shard.take(events.slice(0, 0), last)
-            states[number] = shard.to_bytes()
-            books += [SimpleNamespace(**row) for row in outputs.packed(number, taken) if row["kind"] == outputs.BOOKS]
-        yield books
+from tests.spark_driving import BATCH, QUERY, SHARDS, job_of, micro_batches, run, stream
 
 
 @pytest.fixture
@@ -70,17 +25,6 @@ def control(tmp_path: Path) -> Path:
     folder = tmp_path / "control"
     folder.mkdir()
     return folder
-
-
-def run(job: Job, control: Path, events: pa.Table, *, restart_at: int = -1) -> list[int]:
-    """Match a stream; the driver may be another one from some micro-batch on. Returns the match points of each."""
-    driver, states, found = Driver(job, control), {}, []
-    for number, books in enumerate(micro_batches(job, events, states)):
-        if number == restart_at:
-            driver = Driver(job, control)
-        driver.take(books, number)
-        found.append(sum(row.points for row in books))
-    return found
 
 
 def test_a_job_learns_from_nothing_and_shards_take_up_what_is_new(tmp_path, control):
@@ -101,10 +45,10 @@ def test_the_bound_holds_for_all_shards_together(control):
     job = job_of(events, control, policy="oldest")
     driver, states = Driver(job, control), {}
     steps = bound = 0
-    for number, books in enumerate(micro_batches(job, events, states)):
-        driver.take(books, number)
-        steps += sum(row.steps for row in books)
-        bound += sum(row.events for row in books) * 0.2 * 2.0
+    for number, metrics in enumerate(micro_batches(job, events, states)):
+        driver.process(metrics, number)
+        steps += sum(row.steps for row in metrics)
+        bound += sum(row.events for row in metrics) * 0.2 * 2.0
         assert steps <= bound + 1e-6
     assert steps > bound / 2
     weights = [job.weight(number, 1000) for number in range(SHARDS)]
@@ -119,11 +63,11 @@ def test_a_budget_of_time_is_granted_once_for_each_micro_batch(control, monkeypa
     begin_batch = Shedder.begin_batch
     monkeypatch.setattr(Shedder, "begin_batch", lambda self, n: (granted.append(n), begin_batch(self, n))[1])
     shard = Shard(job)
-    shard.take(events, None)
-    books = [shard.take(events.slice(0, 0), int(events["ts"][at].as_py())).books for at in (-5000, -1)]
-    assert granted == [one.events for one in books]
+    shard.process(events, None)
+    metrics = [shard.process(events.slice(0, 0), int(events["ts"][at].as_py())).metrics for at in (-5000, -1)]
+    assert granted == [one.events for one in metrics]
     assert granted[0] > 131_072
-    assert all(0 < one.steps <= one.bound for one in books)
+    assert all(0 < one.steps <= one.bound for one in metrics)
 
 
 def test_a_restarted_driver_goes_on_where_the_last_one_was(tmp_path, control):
@@ -140,11 +84,11 @@ def test_a_micro_batch_that_is_done_twice_is_learned_from_once(tmp_path, control
     events = stream(4)
     job = job_of(events, control, learns=True, history=str(tmp_path / "history"))
     driver = Driver(job, control)
-    for number, books in enumerate(micro_batches(job, events, {})):
-        driver.take(books, number)
+    for number, metrics in enumerate(micro_batches(job, events, {})):
+        driver.process(metrics, number)
         learned, weights = (control / LEARNER).read_bytes(), (control / "weights.json").read_bytes()
-        driver.take(books, number)
-        Driver(job, control).take(books, number)
+        driver.process(metrics, number)
+        Driver(job, control).process(metrics, number)
         assert ((control / LEARNER).read_bytes(), (control / "weights.json").read_bytes()) == (learned, weights)
 
 
@@ -154,8 +98,8 @@ def test_a_history_that_cannot_be_written_does_not_stop_the_job(tmp_path, contro
     job = job_of(events, control, learns=True, history=str(home))
     driver = Driver(job, control)
     with caplog.at_level(logging.WARNING):
-        for number, books in enumerate(micro_batches(job, events, {})):
-            driver.take(books, number)
+        for number, metrics in enumerate(micro_batches(job, events, {})):
+            driver.process(metrics, number)
             if home.exists():
                 (home / "LATEST").write_text("torn")
     assert "the history could not be refreshed: ACEP-H004" in caplog.text
@@ -215,6 +159,6 @@ def test_without_a_budget_there_is_nothing_to_do(tmp_path, control):
     events = stream(1)
     job = replace(job_of(events, control), spending=None)
     driver = Driver(job, control)
-    for books in micro_batches(job, events, {}):
-        driver.take(books, 0)
+    for metrics in micro_batches(job, events, {}):
+        driver.process(metrics, 0)
     assert list(control.iterdir()) == []

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import urllib.request
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -19,31 +19,7 @@ from acep_approx.spark.plan.outputs import NUMBERS, PACKED, SCHEMA
 from acep_approx.spark.streaming.metrics import COUNTS, Listener, Progress, Totals, observed
 from acep_approx.spark.streaming.prometheus import Exporter
 from tests.patience import PATIENCE
-
-REPORT = json.loads("""{
- "id": "c5d2d379-9e17-4760-a545-89204edeb121", "runId": "63721f38-e1dd-44e6-9f89-9c39594bc8ac", "name": "plain",
- "timestamp": "2026-11-22T05:38:56.083Z", "batchId": 1, "batchDuration": 3897, "numInputRows": 40,
- "inputRowsPerSecond": 0.5, "processedRowsPerSecond": 10.3,
- "durationMs": {"addBatch": 3074, "commitOffsets": 339, "latestOffset": 2, "triggerExecution": 3896, "walCommit": 117},
- "eventTime": {"avg": "1970-01-01T00:00:59.500Z", "max": "1970-01-01T00:01:19.000Z",
-  "min": "1970-01-01T00:00:40.000Z", "watermark": "1970-01-01T00:00:34.000Z"},
- "stateOperators": [{"operatorName": "transformWithStateExec", "numRowsTotal": 2, "memoryUsedBytes": 1500},
-  {"operatorName": "dedupe", "numRowsTotal": 3, "memoryUsedBytes": 500}],
- "sources": [{"description": "replay", "startOffset": {"event": 40, "of": 100}, "endOffset": {"event": 80, "of": 100},
-  "latestOffset": {"event": 100, "of": 100}, "numInputRows": 40, "inputRowsPerSecond": 0.5,
-  "processedRowsPerSecond": 10.3}],
- "sink": {"description": "NoopTable", "numOutputRows": 1},
- "observedMetrics": {"acep": {"events": 40, "relevant": 39, "matches": 2, "points": 2, "late": 1, "malformed": 0,
-  "without_key": 0, "steps": 50, "bound": 100, "live": 4, "waiting": 3, "audited": 5, "kept": 4, "seconds": 0.25,
-  "shed_0": 1, "shed_1": 2, "shed_2": 3, "shed_3": 0, "shed_4": 0, "price": 0.5, "version": 2}}
-}""")
-"""What Spark 4.3 said of a micro-batch; the operators are made up."""
-
-
-def progress(**changes) -> Progress:
-    found = Progress.of(REPORT)
-    assert found is not None
-    return replace(found, **changes)
+from tests.spark_reports import REPORT, progress
 
 
 def test_a_report_is_read():
@@ -261,8 +237,8 @@ def test_spark_adds_up_what_the_shards_say(spark, tmp_path):
     def shards(batches):
         for batch in batches:
             nothing = {"shard": 0, "kind": "matches", "payload": b"x"}
-            books = {"events": batch.num_rows, "bound": 10, "shed": [1, 0, 2, 0, 0], "price": 0.5, "version": 2}
-            rows = [nothing, *({"shard": s, "kind": "books", "payload": b"", **books} for s in (0, 1))]
+            metrics = {"events": batch.num_rows, "bound": 10, "shed": [1, 0, 2, 0, 0], "price": 0.5, "version": 2}
+            rows = [nothing, *({"shard": s, "kind": "metrics", "payload": b"", **metrics} for s in (0, 1))]
             rows[2] |= {"price": 0.25, "version": 3}
             yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from acep_approx.cli.main import app
-from acep_approx.spark.session.package import write_package
+from acep_approx.spark.setup.package import write_package
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ PROGRAM = """
 import json, sys
 sys.path.insert(0, {root!r})  # this process alone: what executors find is the zip
 from acep_approx import compile_query
-from acep_approx.spark.session.session import session
+from acep_approx.spark import session
 
 spark = session("local-cluster[1,1,1024]", **{conf!r})
 spark.addArtifact({archive!r}, pyfile=True)

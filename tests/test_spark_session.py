@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import AcepError, DataError, QueryError, UsageError
-from acep_approx.spark.session.failures import clear_errors, explained
-from acep_approx.spark.session.session import check_java, check_spark, cores, java_version
-from acep_approx.spark.session.session import session as module
+from acep_approx.spark.setup import session as module
+from acep_approx.spark.setup.failures import clear_errors, explained
+from acep_approx.spark.setup.session import check_java, check_spark, cores, java_version
 from tests.patience import PATIENCE
 
 # --- Java -------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_errors_of_spark_are_short():
 
 def test_the_daemon_loads_the_kernels_of_both_engines():
     program = (
-        "from acep_approx.spark.session.daemon import preload; preload();"
+        "from acep_approx.spark.daemon import preload; preload();"
         "from acep_approx.kernels.jit import _Kernel; import gc;"
         "print(len([one for one in gc.get_objects() if isinstance(one, _Kernel) and one._compiled.signatures]))"
     )
@@ -234,7 +234,7 @@ def test_workers_find_this_tree_and_have_the_matcher_loaded(spark):
         yield pa.record_batch({"file": [acep_approx.__file__], "loaded": [loaded]})
 
     rows = spark.range(1).mapInArrow(look, "file string, loaded boolean").collect()
-    root = Path(module.__file__).parents[1]
+    root = Path(module.__file__).parents[2]
     assert {(Path(row.file), row.loaded) for row in rows} == {(root / "__init__.py", True)}
 
 

@@ -12,7 +12,7 @@ from pyspark.sql.udtf import AnalyzeArgument
 
 from acep_approx import AcepError, DataError, QueryError, UsageError, compile_query
 from acep_approx.spark.plan.sql import MatchTable, register
-from acep_approx.spark.session.failures import clear_errors
+from acep_approx.spark.setup.failures import clear_errors
 
 pytestmark = pytest.mark.xdist_group("spark")
 

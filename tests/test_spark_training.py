@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -30,7 +30,8 @@ from acep_approx.training.past import Past
 from acep_approx.training.portions import portion_of, portions
 from acep_approx.training.training import Counted, blank_of, count_past, count_portion, try_readings
 from history.packed import pack, unpack
-from tests.test_history_graph import assert_same
+from tests.cases import examples
+from tests.counted_histories import assert_same
 
 spark_test = pytest.mark.xdist_group("spark")
 TEXT = "PATTERN SEQ(A a, B b, C c) WHERE [user] AND b.x > a.x AND c.x > b.x WITHIN 200"
@@ -87,7 +88,7 @@ def parts() -> tuple[Past, list[Counted], Counted]:
     return past, found, count_past(QUERY.plan, past, blank, 8)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(order=st.permutations(range(6)), split=st.integers(0, 6))
 def test_portions_add_up_to_the_same_in_any_order_and_grouping(parts, order, split):
     _, counted, expected = parts
@@ -183,7 +184,7 @@ def test_a_portion_is_that_of_a_checksum():
         assert portion_of([column], 64).tolist() == [expected]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 12).map(lambda bits: 1 << bits), st.integers(0, 40))
 def test_keys_are_spread_over_all_portions(stride, begin):
     """Whatever the step from one number to the next."""
@@ -198,7 +199,7 @@ def rows_of(portion: list[int]) -> list[pa.RecordBatch]:
     return table.to_batches(max_chunksize=3)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.integers(0, 4), max_size=40).map(sorted), st.integers(1, 7))
 def test_a_worker_cuts_a_partition_where_portions_end(portion, rows):
     with pytest.MonkeyPatch.context() as patch:

@@ -14,7 +14,7 @@ from acep_approx.errors import QueryError
 from acep_approx.events.source import open_source
 from acep_approx.results.tuning import Elsewhere, PastTable, tried, tune
 from acep_approx.spark.past.tuning import on_spark
-from tests.test_tuning import QUERY, make_events
+from tests.tuning_past import QUERY, make_events
 
 pytestmark = pytest.mark.xdist_group("spark")
 CHOICES = {"errors": (1, 0), "within": ("30", "10"), "budgets": ("20%", "100%"), "seed": 3}

@@ -16,7 +16,8 @@ from acep_approx import compile_query
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.splitting import FILE, LEAST, Need, Split, shard_budget, split
 from acep_approx.matching.matcher import Matcher
-from acep_approx.shedding.shedder import RESERVE_EVENTS, Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import RESERVE_EVENTS, Shedder
 from acep_approx.training.history_graph import HistoryGraph
 
 BATCHES = 10
@@ -160,16 +161,16 @@ def found(known: HistoryGraph, shards: Sequence[pa.Table], budget: Budget, *, is
             part = full * shard_budget(budget, weight, len(shards)).amount / budget.amount
             shedder._rate = part
             if batch:
-                shedder.allow(replace(shedder.allowance, rate=part, reserve=RESERVE_EVENTS * part))
+                shedder.arena.allow(replace(shedder.arena.allowance, rate=part, reserve=RESERVE_EVENTS * part))
             matcher.push(shards[shard].slice(batch * SIZE, SIZE))
-            piece = shedder.pieces[-1]
+            piece = shedder.metrics.pieces[-1]
             price = piece.price if piece.shed else 0.0
             seen.append(Need(SIZE, weight, piece.work - used[shard], int(SIZE * part), price))
             used[shard] = piece.work
         if is_split:
             now = split(now, seen, batch)
         most = max(most, sum(used) / (full * SIZE * (batch + 1) * len(shards)))
-    return sum(len(shedder.points.joined("row")) for shedder in shedders), most
+    return sum(len(shedder.metrics.points) for shedder in shedders), most
 
 
 def test_where_one_shard_is_rich_more_is_found_than_by_an_even_split_of_the_same_budget(known: HistoryGraph) -> None:

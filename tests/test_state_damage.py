@@ -18,13 +18,14 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.sealed import DIGEST, MAGIC, UNSEALED, sealed, unsealed
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import LEARNER
 from acep_approx.spark.worker.blobs import describe
 from acep_approx.spark.worker.job import Job, Spending
 from acep_approx.spark.worker.shard import Shard
-from tests.test_spark_driver import QUERY, job_of, run
-from tests.test_spark_driver import stream as keyed_stream
+from tests.spark_driving import QUERY, job_of, run
+from tests.spark_driving import stream as keyed_stream
 
 LOOKED_AT = 2 * (len(MAGIC) + DIGEST)
 """Bytes at the beginning of which every bit is flipped."""

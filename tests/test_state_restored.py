@@ -16,8 +16,9 @@ from acep_approx.engines.runs.runs import OF_BATCH
 from acep_approx.errors import AcepError, DataError, UnsupportedError
 from acep_approx.kernels.runs import layout
 from acep_approx.matching.state import unpack
+from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_runs_oracle import cases, holds_for
+from tests.smaller_worlds import holds_for
 
 HELD = {
     layout.SLOT, layout.LINKS, layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.LIVE, layout.PEAK, layout.STAMP,
@@ -65,7 +66,7 @@ def asked(query: Query, batches: list[pa.Table], output: Any, dice: Random | Non
     return sorted(pa.concat_tables([*tables, matcher.finish()]).to_pylist(), key=repr)
 
 
-@cases(300)
+@examples(300, shrink=False)
 @given(rich_worlds(), st.sampled_from(("matches", "points", "counts", "partial")), st.randoms(use_true_random=True))
 def test_what_a_restored_matcher_is_asked_for_changes_nothing(world: RichWorld, output: str, random: Random) -> None:
     """On either engine, with every output."""

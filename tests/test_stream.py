@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import DataError
@@ -10,6 +10,7 @@ from acep_approx.events.columns import CODED, encode_text, text_codes
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
+from tests.cases import examples
 
 TIME = Roles(time="ts")
 
@@ -60,7 +61,7 @@ def test_null_time_is_refused_with_the_row_of_the_whole_input():
         assert (caught.value.code, caught.value.row) == ("ACEP-D004", 2)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abc") | st.none())),
     st.integers(1, 7),

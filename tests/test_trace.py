@@ -22,9 +22,11 @@ from acep_approx.matching.tracing import traced
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.training.trace import Tracer, trace_past
 from history.trace import Trace
+from tests.cases import examples
 from tests.naive_trace import Futures, Seen, rows_of_ticks, spread
 from tests.rich_worlds import COLUMNS, RichWorld, rich_worlds
-from tests.test_runs_oracle import cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
 
 MERGE = "equal,pareto,chain"
 PARTS = 8
@@ -96,7 +98,7 @@ def row_since(query: QuerySyntax, seen: Seen, visit: int) -> int:
     return last if is_fresh else min(later, default=FAR)
 
 
-@cases(150)
+@examples(150, shrink=False)
 @given(rich_worlds())
 def test_runs_lead_to_what_they_do_by_brute_force(world: RichWorld) -> None:
     """Over the whole language: reached points at birth and at each later visit, lineages, completions."""
@@ -212,7 +214,7 @@ def in_pieces(world: RichWorld) -> None:
         assert whole == parts, merge
 
 
-@cases(60)
+@examples(60, shrink=False)
 @given(rich_worlds())
 def test_told_in_pieces_or_at_once(world: RichWorld) -> None:
     """Over the whole language, one event at a time."""

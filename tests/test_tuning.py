@@ -20,18 +20,7 @@ from acep_approx.results.advice import advise
 from acep_approx.results.shed_replay import SENTENCES, in_words, nearest
 from acep_approx.results.tuning import PastTable, Trial, Tuning, tune
 from acep_approx.training.history_graph import HistoryGraph
-
-QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [key] AND b.x > a.x AND c.x < b.x WITHIN 30"
-
-
-def make_events(number: int, seed: int = 0) -> list[dict]:
-    """Events of three keys at random times."""
-    random, now, events = Random(seed), 0, []
-    for _ in range(number):
-        now += random.randrange(3)
-        events.append({"ts": now, "type": random.choice("AABC"), "key": random.choice("uvw"), "x": random.random()})
-    return events
-
+from tests.tuning_past import QUERY, make_events
 
 EVENTS = make_events(900)
 

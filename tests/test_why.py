@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import DataError, UsageError, compile_query
+from tests.cases import examples
+from tests.command_line import acep
 from tests.rich_worlds import RichWorld, rich_worlds
-from tests.test_cli import acep, folder  # noqa: F401  (a fixture)
-from tests.test_partial import rows_of
-from tests.test_runs_oracle import cases, compiled, holds_for
+from tests.runs_engine import compiled
+from tests.smaller_worlds import holds_for
+from tests.streams import rows_of
 
 LOST = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 1 h"
 
@@ -178,6 +180,7 @@ def test_a_key_of_a_query_without_and_of_another_type():
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("folder")
 def test_the_command_shows_it():
     shown = acep("why", LOST, "events.csv", "--key", "box 1", "--around", "2024-05-01T08:06:00Z").stdout
     assert shown.startswith("no match of box 1 at 2024-05-01T08:06:00Z; the furthest partial match has 2 events\n")
@@ -186,6 +189,7 @@ def test_the_command_shows_it():
     assert shown.endswith("it would match with\n  WITHIN 90 min\n  ERRORS 1 (without d)\n")
 
 
+@pytest.mark.usefixtures("folder")
 def test_the_command_gives_data_and_takes_options():
     around = ("--key", "key=box 1", "--around", "2024-05-01T08:06:00Z", "--format", "json")
     found = json.loads(acep("why", LOST, "events.csv", *around, "--within", "2 h").stdout)
@@ -195,6 +199,7 @@ def test_the_command_gives_data_and_takes_options():
     assert (found["matched"], found["missing"]) == (True, ["d"])
 
 
+@pytest.mark.usefixtures("folder")
 def test_the_command_refuses():
     result = acep("why", LOST, "events.csv", "--key", "box 7", "--around", "2024-05-01T08:06:00Z", code=4)
     assert "did you mean box" in result.stderr
@@ -211,7 +216,7 @@ def test_of_several_events_at_the_time_the_last_one_counts_for_what_comes_after(
     assert not query.why(rows, around="1").matched
 
 
-@cases(300)
+@examples(300, shrink=False)
 @given(rich_worlds(), st.integers(0, 7))
 def test_a_match_is_there_where_brute_force_finds_one(world: RichWorld, which: int) -> None:
     """And every question gets an answer."""

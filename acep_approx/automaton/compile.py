@@ -46,14 +46,14 @@ def compile_automaton(query: QuerySyntax) -> Automaton:
 
     Examples
     --------
-    >>> from acep_approx.query.parser import parse
+    >>> from acep_approx.query import parse
     >>> automaton = compile_automaton(parse("PATTERN SEQ(A a, B b) WITHIN 5 ERRORS 1"))
     >>> automaton.size, len(automaton.arcs), [f.cost for f in automaton.finals]
     (3, 3, [1, 0])
     """
-    book = _Letters(query, negated=negated_variables(query.pattern))
-    graph = build_thompson(query.pattern, book.index)
-    raw = _automaton_of(graph, query, book)
+    letters = _Letters(query, negated=negated_variables(query.pattern))
+    graph = build_thompson(query.pattern, letters.index)
+    raw = _automaton_of(graph, query, letters)
     return merge_equal_futures(raw)
 
 
@@ -101,7 +101,7 @@ class _Letters:
         return index
 
 
-def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automaton:
+def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Automaton:
     """One state per letter move, arcs and finals from the skip closure."""
     weights = dict(query.weights)
     takes = query.strategy == "skip_till_next_match"  # only there it matters which arcs start another round
@@ -113,7 +113,7 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automa
     state_of = {(node, i): number for number, (node, i, _) in enumerate(moves, start=1)}
     labels: dict[str, int] = {"": 0} if query.is_regex else {}
     for atom in () if query.is_regex else atoms(query.pattern):
-        if atom.variable not in book.negated:
+        if atom.variable not in letters.negated:
             labels.setdefault(atom.variable, len(labels))
     origins = [graph.start, *(graph.moves[node][i].target for node, i, _ in moves)]
     arcs: list[Arc] = []
@@ -134,12 +134,13 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, book: _Letters) -> Automa
                     label = labels["" if query.is_regex else move.atom.variable]
                     target = state_of[way.node, i]
                     again = takes and bool(way.again & graph.inside[move.target])
-                    letter = book.index(move.atom)
+                    letter = letters.index(move.atom)
                     arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again))
                     _refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         finals += ends
     names = ("start", *(atom.variable for _, _, atom in moves))
-    return Automaton(len(origins), query.errors, tuple(book.letters), tuple(labels), tuple(arcs), tuple(finals), names)
+    all_letters = tuple(letters.letters)
+    return Automaton(len(origins), query.errors, all_letters, tuple(labels), tuple(arcs), tuple(finals), names)
 
 
 def _refuse_many(query: QuerySyntax, what: str, given: int, limit: int, code: str) -> None:

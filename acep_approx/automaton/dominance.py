@@ -36,11 +36,9 @@ def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
 
     Examples
     --------
-    >>> from acep_approx.automaton.compile import compile_automaton
-    >>> from acep_approx.automaton.registers import compile_registers
-    >>> from acep_approx.query.parser import parse
-    >>> query = parse("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 5")
-    >>> preferences(compile_registers(query, compile_automaton(query)))
+    >>> from acep_approx import compile_query
+    >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 5")
+    >>> preferences(query.plan.registers)
     [(), ('low',), ('low',), ()]
     """
     wishes: list[Wishes] = [{} for _ in automaton.states]

@@ -1,1 +1,33 @@
-"""A load budget: how much work a run may do, what it spends it on, and what that costs in recall."""
+"""A load budget, as plain data: what is asked for, and what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from history.lazy import lazy
+
+if TYPE_CHECKING:
+    from acep_approx.budget.audit import RecallEstimate
+    from acep_approx.budget.budget import Budget
+    from acep_approx.budget.learning_ledger import Learning, Score
+    from acep_approx.budget.ledger import Piece, RunRecord, Shed
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "acep_approx.budget.audit": "RecallEstimate",
+            "acep_approx.budget.budget": "Budget",
+            "acep_approx.budget.learning_ledger": "Learning Score",
+            "acep_approx.budget.ledger": "Piece RunRecord Shed",
+        },
+    )
+
+__all__ = [
+    "Budget",
+    "Learning",
+    "Piece",
+    "RecallEstimate",
+    "RunRecord",
+    "Score",
+    "Shed",
+]

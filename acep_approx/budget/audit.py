@@ -26,7 +26,7 @@ _SMALL, _MIX = np.int64(0x7FFFFFFF), np.int64(1640531527)
 
 
 @dataclass(frozen=True)
-class Cohort:
+class AuditCells:
     """Which part of the stream is audited: cells of one key and one epoch, chosen by a hash.
 
     A match point belongs to the cell of its own key and tick, so each is audited with the same chance, however many
@@ -54,12 +54,12 @@ class Cohort:
     Examples
     --------
     >>> import numpy as np
-    >>> cohort = Cohort(share=0.05, epoch=100, window=20)
+    >>> audit = AuditCells(share=0.05, epoch=100, window=20)
     >>> ticks = np.arange(4_000)
-    >>> audited = cohort.cells(np.zeros(4_000, np.int64), ticks) >= 0
+    >>> audited = audit.cells(np.zeros(4_000, np.int64), ticks) >= 0
     >>> np.unique(ticks[audited] // 100)  # three of forty epochs
     array([ 8, 26, 30])
-    >>> cohort.protects(np.array([0, 0]), np.array([779, 780]))  # a window before the eighth
+    >>> audit.protects(np.array([0, 0]), np.array([779, 780]))  # a window before the eighth
     array([False,  True])
     """
 
@@ -193,7 +193,7 @@ class AuditSample:
         Parameters
         ----------
         cells : numpy.ndarray of int64, shape (n,)
-            Cell of each match point (each point once), as ``Cohort.cells`` gives it; without the -1.
+            Cell of each match point (each point once), as ``AuditCells.cells`` gives it; without the -1.
         found : numpy.ndarray of bool, shape (n,)
             Whether the policy alone would have found it.
         outside : int

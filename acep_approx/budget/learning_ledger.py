@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Revaluation:
+class Rescoring:
     """Where a run stood when it said anew what runs are worth; counted from the beginning.
 
     Attributes
@@ -20,7 +20,7 @@ class Revaluation:
     events, points : int
         Events so far, and match points found so far.
     tests : int
-        Tests of live runs that were looked at so far.
+        Tests of live runs that were sampled so far.
     work, explored : int
         Run-steps so far, and those of them that the cohort took.
     alarms : int
@@ -100,7 +100,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Told:
+class SelectedFeature:
     """One thing by which the runs of a state are told apart.
 
     Attributes
@@ -126,8 +126,8 @@ class Learning:
     Attributes
     ----------
     tests : int
-        Tests of live runs that were looked at.
-    revalued : sequence of Revaluation
+        Tests of live runs that were sampled.
+    revalued : sequence of Rescoring
         In order; empty where too little was seen.
     alarms : sequence of Drift
         In order.
@@ -135,7 +135,7 @@ class Learning:
         Those with cases, rising.
     scores : sequence of Score
         The learning curve, in order of ticks.
-    told : sequence of Told
+    told : sequence of SelectedFeature
         What told runs apart at the end.
     explored, given_up : int
         Run-steps that the cohort took; how often it was given up because it had no more of them.
@@ -146,11 +146,11 @@ class Learning:
     """
 
     tests: int
-    revalued: Sequence[Revaluation] = field(default=(), repr=False)
+    revalued: Sequence[Rescoring] = field(default=(), repr=False)
     alarms: Sequence[Drift] = ()
     tenths: Sequence[Tenth] = ()
     scores: Sequence[Score] = field(default=(), repr=False)
-    told: Sequence[Told] = ()
+    told: Sequence[SelectedFeature] = ()
     explored: int = 0
     given_up: int = 0
     explores: float = 0.0

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.shedding.online import OnlineLearning
+
+
+def learned_query(text: str, **replaced: Any) -> Query:
+    """A query for the engine that sheds, which is the only one that learns."""
+    from acep_approx.api import compile_query
+
+    return compile_query(text, **replaced, engine="runs")
 
 
 class Saving:
@@ -85,10 +93,15 @@ class Saving:
             say(text)
 
     @property
+    def _online(self) -> OnlineLearning | None:
+        shedder = self.matches.shedder if self.matches is not None else None
+        return shedder.online if shedder is not None else None
+
+    @property
     def _times(self) -> int:
-        """How often runs were revalued so far."""
-        done = self.matches.shedder if self.matches is not None else None
-        return len(done.revalued) if done is not None else 0
+        """How often runs were rescored so far."""
+        online = self._online
+        return len(online.rescored) if online is not None else 0
 
     def _save(self) -> None:
         """Write a new version."""
@@ -101,9 +114,9 @@ class Saving:
 
     def _nothing(self) -> str:
         """Why nothing was learned."""
-        done = self.matches.shedder if self.matches is not None else None
-        if done is None or done.learner is None:
+        online = self._online
+        if online is None:
             return "there was nothing to learn: where nothing is shed, no partial match needs a value"
-        tests = amount(done.learner.looking.rows, "test")
+        tests = amount(online.learner.sample_size.rows, "test")
         saved = "" if self.home is None else ", and nothing saved"
-        return f"nothing was learned{saved}: {tests} seen, and runs were never revalued"
+        return f"nothing was learned{saved}: {tests} seen, and runs were never rescored"

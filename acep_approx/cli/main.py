@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from acep_approx import __version__
 from acep_approx.cli.commands.check import check
@@ -22,6 +23,7 @@ from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
 from acep_approx.cli.commands.why import why
+from acep_approx.cli.options.output import GENERAL
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import AcepError
 from history.errors import HistoryError
@@ -56,6 +58,17 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from error
+
+
+class Command(TyperCommand):
+    """A command whose own help shows ``--help`` beside the other options that all commands have."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option ``--help``."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.rich_help_panel = GENERAL
+        return option
 
 
 app = typer.Typer(
@@ -93,36 +106,37 @@ def options(
     """Options of the program itself."""
 
 
-app.command(
-    epilog="[cyan]acep run 'PATTERN SEQ(A a, B b, C c) WITHIN 10 s ERRORS 1' events.parquet[/cyan]\n\n"
-    "[cyan]cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv[/cyan]\n\n"
-    "[cyan]acep run @query.acep logs/ --errors 2 --output points -o points.parquet[/cyan]\n\n"
-    "[cyan]acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count[/cyan]"
-)(run)
-app.command(
-    epilog="[cyan]acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'[/cyan]\n\n"
-    "[cyan]acep check @query.acep --input events.parquet --time when[/cyan]"
-)(check)
-app.command(
-    epilog="[cyan]acep explain @query.acep[/cyan]\n\n"
-    "[cyan]acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg[/cyan]"
-)(explain)
-app.command(
-    epilog="[cyan]acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z[/cyan]\n\n"
-    "[cyan]acep why @query.acep logs/ --key user=ann --key host=db1 --around 1714550400 --unit s --format json[/cyan]"
-)(why)
-app.command(
-    epilog="[cyan]acep train @query.acep may.parquet -o history/[/cyan]\n\n"
-    "[cyan]acep run @query.acep june.parquet --budget 20% --history history/[/cyan]"
-)(train)
-app.command(
-    epilog="[cyan]acep tune @query.acep may.parquet --errors 0,1,2 --within '10 s,20 s' --plot curves.html[/cyan]"
-)(tune)
-app.command(
-    epilog="[cyan]acep replay @query.acep june.parquet --budget 20% --history history/ --at 2024-06-03T08:00:00Z[/cyan]"
-)(replay)
-app.command(epilog="[cyan]acep package -o acep.zip && spark-submit --py-files acep.zip job.py[/cyan]")(package)
-app.command(epilog="[cyan]acep demo --output flights.html[/cyan]")(demo)
+EXAMPLES: dict[Callable[..., None], list[str]] = {
+    run: [
+        "acep run 'PATTERN SEQ(A a, B b, C c) WITHIN 10 s ERRORS 1' events.parquet",
+        "cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv",
+        "acep run @query.acep logs/ --errors 2 --output points -o points.parquet",
+        "acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count",
+    ],
+    check: [
+        "acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'",
+        "acep check @query.acep --input events.parquet --time when",
+    ],
+    explain: [
+        "acep explain @query.acep",
+        "acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg",
+    ],
+    why: [
+        "acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z",
+        "acep why @query.acep logs/ --key user=ann --key host=db1 --around 1714550400 --unit s --format json",
+    ],
+    train: [
+        "acep train @query.acep may.parquet -o history/",
+        "acep run @query.acep june.parquet --budget 20% --history history/",
+    ],
+    tune: ["acep tune @query.acep may.parquet --errors 0,1,2 --within '10 s,20 s' --plot curves.html"],
+    replay: ["acep replay @query.acep june.parquet --budget 20% --history history/ --at 2024-06-03T08:00:00Z"],
+    package: ["acep package -o acep.zip && spark-submit --py-files acep.zip job.py"],
+    demo: ["acep demo --output flights.html"],
+}
+"""The commands in the order of ``acep --help``, each with what its own help shows at the end."""
+for _command, _examples in EXAMPLES.items():
+    app.command(cls=Command, epilog="\n\n".join(f"[cyan]{example}[/cyan]" for example in _examples))(_command)
 
 
 def main() -> None:

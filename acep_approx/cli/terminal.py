@@ -1,4 +1,4 @@
-"""What people see on stderr: messages, errors, a progress bar; and queries read from the command line."""
+"""What people see: messages, errors and bars on stderr, tables on stdout; and queries read from the command line."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def amount(number: int, thing: str) -> str:
 
 
 @contextmanager
-def progress_bar(label: str, *, enabled: bool) -> Iterator[Progress]:
+def progress_bar(label: str, *, enabled: bool) -> Iterator[EventBar]:
     """A progress bar on stderr, gone when done.
 
     Parameters
@@ -90,11 +90,11 @@ def progress_bar(label: str, *, enabled: bool) -> Iterator[Progress]:
 
     Yields
     ------
-    Progress
+    EventBar
         Give it ``total`` when known, and ``done`` as the callback.
     """
     if not (enabled and sys.stderr.isatty()):
-        yield Progress(lambda _done, _total: None)
+        yield EventBar(lambda _done, _total: None)
         return
     from rich import progress as bars
 
@@ -106,11 +106,11 @@ def progress_bar(label: str, *, enabled: bool) -> Iterator[Progress]:
     )
     with bars.Progress(*columns, console=words(), transient=True) as bar:
         task = bar.add_task(label, total=None)
-        yield Progress(lambda done, total: bar.update(task, completed=done, total=total))
+        yield EventBar(lambda done, total: bar.update(task, completed=done, total=total))
 
 
-class Progress:
-    """How far a command is.
+class EventBar:
+    """How far a command is, in events.
 
     Parameters
     ----------
@@ -130,6 +130,48 @@ class Progress:
     def done(self, events: int) -> None:
         """Report that so many events are done."""
         self._show(events, self.total)
+
+
+@contextmanager
+def stages(*, enabled: bool) -> Iterator[Callable[[str, float], None]]:
+    """A bar on stderr for work in stages, gone when done.
+
+    Yields
+    ------
+    callable
+        Call it with what is being done, and how much of it all is done, from 0 to 1.
+    """
+    console = words()
+    if not (enabled and console.is_terminal):
+        yield lambda _stage, _share: None
+        return
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TimeElapsedColumn(),
+    )
+    with bars.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=1.0)
+        yield lambda stage, share: bar.update(task, description=stage, completed=share)
+
+
+def show_table(header: list[str], rows: list[list[str]], texts: int = 0) -> None:
+    """Print a table for people on stdout; the first ``texts`` columns stand to the left, numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 10_000  # a file has no edge
+    table = Table(header_style="bold")
+    for number, name in enumerate(header):
+        table.add_column(name, justify="left" if number < texts else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 def read_query(argument: str) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.cli.options import COMPRESSED_FILES, Format
+from acep_approx.cli.options.choices import Format
+from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.errors import UsageError
 from acep_approx.events.outfile import whole_file
 from acep_approx.events.plain import plain_text

@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.arrays import extended
-from acep_approx.kernels import order as kernel_order
+from acep_approx.kernels.order import EVENT_COLUMNS, MATCH_COLUMNS, Columns, Found, Order, sort_matches, write_matches
 
 Ints = npt.NDArray[np.int64]
-Columns = tuple[Ints, Ints, Ints, Ints, Ints]
-"""Per match its hit, its start, and where its events begin (one more at the end); per event its row and its binding."""
 MOST = 1 << 18
 """Matches of one event, with as many errors, that are sorted together."""
 
@@ -51,12 +49,17 @@ class Sorter:
     """
 
     def __init__(self, group: Ints, labels: Ints, size: int, chunk: int) -> None:
-        self.out_match = np.empty(3 * size, np.int64)
-        self.out_event = np.empty(2 * size, np.int64)
+        self.out_match = np.empty(MATCH_COLUMNS * size, np.int64)
+        self.out_event = np.empty(EVENT_COLUMNS * size, np.int64)
         self.matches = self.bound = 0
         self._group = group
         self._labels = labels
         self._chunk = chunk
+
+    @property
+    def found(self) -> Found:
+        """What the walk writes to, as kernels take it."""
+        return Found(self.out_match, self.out_event)
 
     def sorted(self, walk: Callable[[], tuple[int, int, bool]]) -> Iterator[Columns]:
         """The matches of a walk, in order.
@@ -73,27 +76,22 @@ class Sorter:
             columns = self._take(is_done=is_done)
             if columns is not None:
                 yield columns
-            if not is_done and (columns is None or self.out_event.size < 2 * self._chunk):
+            if not is_done and (columns is None or self.out_event.size < EVENT_COLUMNS * self._chunk):
                 self.out_match = extended(self.out_match, 2 * self.out_match.size)
                 self.out_event = extended(self.out_event, 2 * self.out_event.size)
 
     def _take(self, *, is_done: bool) -> Columns | None:
         """The matches of groups that have ended; the others stand in front then."""
-        offset, order, spare = (np.empty(self.matches + 1, np.int64) for _ in range(3))
-        count = kernel_order.sort_matches(
-            self.out_match, self.matches, self.out_event, self._group, self._labels, MOST, int(is_done), offset, order,
-            spare,
-        )  # fmt: skip
+        found, at = self.found, Order(*(np.empty(self.matches + 1, np.int64) for _ in Order._fields))
+        count = sort_matches(found, self.matches, self._group, self._labels, MOST, int(is_done), at)
         if count == 0:
             return None
-        bound = int(offset[count])
-        hit, start = np.empty(count, np.int64), np.empty(count, np.int64)
-        begin, row, bound_by = np.empty(count + 1, np.int64), np.empty(bound, np.int64), np.empty(bound, np.int64)
-        kernel_order.write_matches(
-            self.out_match, self.out_event, offset, order, count, hit, start, begin, row, bound_by
-        )
+        bound = int(at.offset[count])
+        out = Columns(*(np.empty(size, np.int64) for size in (count, count, count + 1, bound, bound)))
+        write_matches(found, at, count, out)
         left_matches, left_bound = self.matches - count, self.bound - bound
-        self.out_match[: 3 * left_matches] = self.out_match[3 * count : 3 * self.matches].copy()
-        self.out_event[: 2 * left_bound] = self.out_event[2 * bound : 2 * self.bound].copy()
+        rest, bound_rest = self.out_match[MATCH_COLUMNS * count :], self.out_event[EVENT_COLUMNS * bound :]
+        self.out_match[: MATCH_COLUMNS * left_matches] = rest[: MATCH_COLUMNS * left_matches].copy()
+        self.out_event[: EVENT_COLUMNS * left_bound] = bound_rest[: EVENT_COLUMNS * left_bound].copy()
         self.matches, self.bound = left_matches, left_bound
-        return hit, start, begin, row, bound_by
+        return out

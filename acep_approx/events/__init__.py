@@ -1,11 +1,10 @@
-"""Events: columnar batches in, with the roles of their columns, checked time and dictionary-encoded strings.
-
-Names are loaded on first use, so that importing this package costs nothing.
-"""
+"""Events: columnar batches in, with the roles of their columns, checked time and dictionary-encoded strings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from history.lazy import lazy
 
 if TYPE_CHECKING:
     from acep_approx.events.demo import flights
@@ -14,20 +13,18 @@ if TYPE_CHECKING:
     from acep_approx.events.source import Source, open_source
     from acep_approx.events.stream import EventBatch, read_events
     from acep_approx.events.time import tick_unit, ticks, to_datetime
-
-_HOMES = {
-    "EventBatch": "stream",
-    "KeyCodes": "keys",
-    "Roles": "roles",
-    "Source": "source",
-    "flights": "demo",
-    "infer_roles": "roles",
-    "open_source": "source",
-    "read_events": "stream",
-    "tick_unit": "time",
-    "ticks": "time",
-    "to_datetime": "time",
-}
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "acep_approx.events.demo": "flights",
+            "acep_approx.events.keys": "KeyCodes",
+            "acep_approx.events.roles": "Roles infer_roles",
+            "acep_approx.events.source": "Source open_source",
+            "acep_approx.events.stream": "EventBatch read_events",
+            "acep_approx.events.time": "tick_unit ticks to_datetime",
+        },
+    )
 
 __all__ = [
     "EventBatch",
@@ -42,11 +39,3 @@ __all__ = [
     "ticks",
     "to_datetime",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

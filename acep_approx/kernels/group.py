@@ -5,10 +5,12 @@ Grouping keeps a key's state in cache while its events are run: with many keys i
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.kernels.jit import ix, kernel
+from acep_approx.kernels.jit import inline, ix, kernel
 
 Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint64]
@@ -39,39 +41,71 @@ def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls:
     return mask.size
 
 
+class Arrived(NamedTuple):
+    """Events as they come: key slot (negative: none), class (0: no letter holds) and tick of each."""
+
+    slot: Ints
+    cls: Ints
+    tick: Ints
+
+
+class Relevant(NamedTuple):
+    """The events that a letter holds on, grouped by slot; ``place`` are their numbers within the slot."""
+
+    slot: Ints
+    tick: Ints
+    cls: Ints
+    row: Ints
+    place: Ints
+
+
+class Slots(NamedTuple):
+    """Per slot the events seen, and scratch: zeros, one for each slot before and after; one for each event."""
+
+    seen: Ints
+    begin: Ints
+    touched: Ints
+
+
+UNCOUNTED, COUNTED, TICKS = 0, 1, 2
+"""Whether events are counted per slot, and whether their numbers are their ticks too (count windows)."""
+
+
+@inline
+def _begin_groups(events: Arrived, slots: Slots) -> int:
+    """Where the events of each slot will begin goes to ``begin``; returns how many slots have some."""
+    used = 0
+    for i in range(events.slot.size):
+        s = events.slot[ix(i)]
+        if s >= 0 and events.cls[ix(i)] > 0:
+            if slots.begin[ix(s)] == 0:
+                slots.touched[ix(used)] = s
+                used += 1
+            slots.begin[ix(s)] += 1
+    total = 0
+    for j in range(used):
+        s = slots.touched[ix(j)]
+        here = slots.begin[ix(s)]
+        slots.begin[ix(s)] = total
+        total += here
+    return used
+
+
 @kernel
-def group(
-    slot: Ints,
-    cls: Ints,
-    tick: Ints,
-    first_row: int,
-    counters: Ints,
-    is_count: int,
-    count: Ints,
-    touched: Ints,
-    out_slot: Ints,
-    out_tick: Ints,
-    out_cls: Ints,
-    out_row: Ints,
-    out_place: Ints,
-) -> int:
+def group(events: Arrived, first_row: int, counting: int, slots: Slots, out: Relevant) -> int:
     """Group the relevant events (class above 0, slot not negative) by slot, stably.
 
     Parameters
     ----------
-    slot, cls, tick : int64, shape (n,)
+    events : Arrived
     first_row : int
         Row number of the first event in the whole input.
-    counters : int64, shape (slots,)
-        Events seen per slot; changed in place.
-    is_count : int
-        0: nothing is counted; 1: events are counted per slot; 2: their numbers are also their ticks (count windows).
-    count : int64, shape (slots,)
-        Scratch, all zeros before and after.
-    touched : int64, shape (n,)
-        Scratch.
-    out_slot, out_tick, out_cls, out_row, out_place : int64, shape (n,)
-        The grouped events; slots in order of first appearance. ``out_place`` are their numbers within the slot.
+    counting : int
+        ``UNCOUNTED``, ``COUNTED`` or ``TICKS``.
+    slots : Slots
+        Changed in place.
+    out : Relevant
+        Gets the grouped events; slots in order of first appearance. Has room for all.
 
     Returns
     -------
@@ -80,38 +114,27 @@ def group(
 
     Complexity: O(n), independent of the number of slots.
     """
-    slots = 0
-    for i in range(slot.size):
-        s = slot[ix(i)]
-        if s >= 0 and cls[ix(i)] > 0:
-            if count[ix(s)] == 0:
-                touched[ix(slots)] = s
-                slots += 1
-            count[ix(s)] += 1
+    used = _begin_groups(events, slots)
     total = 0
-    for j in range(slots):
-        s = touched[ix(j)]
-        here = count[ix(s)]
-        count[ix(s)] = total
-        total += here
-    for i in range(slot.size):
-        s = slot[ix(i)]
+    for i in range(events.slot.size):
+        s = events.slot[ix(i)]
         if s < 0:
             continue
-        t, place = tick[ix(i)], 0
-        if is_count > 0:
-            place = counters[ix(s)]
-            counters[ix(s)] = place + 1
-            if is_count == 2:
-                t = place
-        if cls[ix(i)] > 0:
-            at = count[ix(s)]
-            count[ix(s)] = at + 1
-            out_slot[ix(at)] = s
-            out_tick[ix(at)] = t
-            out_cls[ix(at)] = cls[ix(i)]
-            out_row[ix(at)] = first_row + i
-            out_place[ix(at)] = place
-    for j in range(slots):
-        count[ix(touched[ix(j)])] = 0
+        tick, place = events.tick[ix(i)], 0
+        if counting > UNCOUNTED:
+            place = slots.seen[ix(s)]
+            slots.seen[ix(s)] = place + 1
+            if counting == TICKS:
+                tick = place
+        if events.cls[ix(i)] > 0:
+            at = slots.begin[ix(s)]
+            slots.begin[ix(s)] = at + 1
+            out.slot[ix(at)] = s
+            out.tick[ix(at)] = tick
+            out.cls[ix(at)] = events.cls[ix(i)]
+            out.row[ix(at)] = first_row + i
+            out.place[ix(at)] = place
+            total += 1
+    for j in range(used):
+        slots.begin[ix(slots.touched[ix(j)])] = 0
     return total

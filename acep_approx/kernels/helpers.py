@@ -7,10 +7,8 @@ used. A kernel of 80 helpers compiles in two thirds of the time without.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
@@ -53,25 +51,14 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class _Compiler(CompilerBase):  # type: ignore[misc]
+class HelperCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's own way to compile but for its last step, and for passes that find nothing in kernels."""
 
     def define_pipelines(self) -> list[Any]:
+        """What numba runs a function through."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         needed = [(one, why) for one, why in passes.passes if one.__name__ not in NOT_NEEDED]
         passes.passes = [(_Lowering if one is NativeLowering else one, why) for one, why in needed]
         passes._finalized = False
         passes.finalize()
         return [passes]
-
-
-def helper(function: Callable[..., Any], **options: Any) -> Any:
-    """A function that only kernels call, compiled with the first of them.
-
-    It is compiled once for all integers: numba alone would do so again for each constant that it is called with, and
-    for the first value of a counter that is a constant.
-    """
-    made = numba.njit(pipeline_class=_Compiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
-    types_of_call = made.get_call_template
-    made.get_call_template = lambda args, named: types_of_call([numba.types.unliteral(one) for one in args], named)
-    return made

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.budget.audit import AuditSample
-from acep_approx.budget.audit import Cohort as Cells
+from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
@@ -47,7 +46,7 @@ class Cohort:
     schema : pyarrow.Schema
     roles : Roles
         Of the events.
-    cells : audit.Cohort
+    cells : AuditCells
         Which cells are chosen.
 
     Attributes
@@ -55,12 +54,12 @@ class Cohort:
     steps : int
         Run-steps so far.
     given_up : int
-        Times that the purse was empty.
+        Times that the quota was empty.
     sample : AuditSample
         Match points of the cells, and which of them the run found by itself.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, cells: Cells) -> None:
+    def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, cells: AuditCells) -> None:
         self.plan, self.schema, self.roles, self.cells = plan, schema, roles, cells
         self.steps = self.given_up = 0
         self.sample = AuditSample.of(np.zeros(0, np.int64), np.zeros(0, np.bool_))
@@ -72,7 +71,7 @@ class Cohort:
         self._last = -1  # the last row among these that is known to be a match point
 
     def push(
-        self, batch: EventBatch, slots: Ints, rows: Ints, ticks: Ints, keys: KeyCodes, purse: float
+        self, batch: EventBatch, slots: Ints, rows: Ints, ticks: Ints, keys: KeyCodes, quota: float
     ) -> list[Trace]:
         """Match those of some events that lie in chosen cells, or up to a window before them.
 
@@ -83,7 +82,7 @@ class Cohort:
             Of those events of the batch that the run looks at: slot of the key, row in the stream, tick.
         keys : KeyCodes
             The keys of the slots; empty where there is one partition.
-        purse : float
+        quota : float
             Run-steps that may be done.
 
         Returns
@@ -105,11 +104,11 @@ class Cohort:
         self._rows = np.concatenate((self._rows, rows[chosen]))
         progress = self._tracer.progress
         done = progress.steps
-        self._tracer.pipeline.give_up_after(done + max(int(purse), 0))
+        self._tracer.pipeline.give_up_after(done + max(int(quota), 0))
         try:
             found = list(self._tracer.push(part))
         except TooManyStepsError:
-            self.steps += max(int(purse), 0)
+            self.steps += max(int(quota), 0)
             self.given_up += 1
             self._tracer, self._rows, self._last = None, self._rows[:0], -1
             return []

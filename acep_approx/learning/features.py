@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.kernels.runs.sample import LEFT_OUT
-from acep_approx.learning.rows import Rows
-from acep_approx.learning.sampling import SPARE_PACE, Reader
+from acep_approx.learning.sampling import SPARE_PACE, SampleReader
+from acep_approx.learning.training_sample import SampledTests
 from acep_approx.training.policies import depths
 from acep_approx.training.trace import AHEAD, PACE_NAME
 from history.fitting import MOST_FEATURES, fit_features
@@ -26,13 +26,13 @@ MOST_ROWS = 20_000
 """Tests of one place that are looked at, the latest."""
 
 
-def telling_scheme(reader: Reader, rows: Rows, before: Scheme) -> Scheme:
+def telling_scheme(reader: SampleReader, tests: SampledTests, before: Scheme) -> Scheme:
     """Vertices whose groups tell what becomes of runs.
 
     Parameters
     ----------
-    reader : Reader
-    rows : Rows
+    reader : SampleReader
+    tests : SampledTests
         Tests, in order of time.
     before : Scheme
         As it was found before: a place keeps its features unless at least as many are found now.
@@ -48,24 +48,24 @@ def telling_scheme(reader: Reader, rows: Rows, before: Scheme) -> Scheme:
     that leaves room for a feature, times how many events its key has as well. What a group is worth is the mean of
     success. Rounds of a repetition say nothing. Left out are the pace where there is one partition, in which it is the
     same for all runs, and how far a register is ahead of an event: of the event at hand it would say what comes of the
-    test. Complexity: O(rows · columns · log rows).
+    test. Complexity: O(tests · columns · log rows).
     """
     remembered = reader.remembered
     steps = reader.chart(before)
     names = [*zip(remembered.columns, remembered.kinds, strict=True), (KEY, "text")]
-    has_keys = bool((rows.key >= 0).any())
+    has_keys = bool((tests.key >= 0).any())
     names = [(name, kind) for name, kind in names if not name.endswith(AHEAD) and (has_keys or name != PACE_NAME)]
     fitted = {number: Place(state, errors) for number, (state, errors) in enumerate(remembered.places)}
     worth: dict[int, Floats] = {}
-    rate = _rates(rows)
+    rate = _rates(tests)
     for number in np.argsort(-depths(reader.tables.automaton), kind="stable").tolist():
-        is_known = np.isin(steps.target[rows.step], [*worth]) | steps.ends[steps.target[rows.step]]
-        mine = np.flatnonzero((rows.source == number) & (rows.outcome != LEFT_OUT) & is_known)[-MOST_ROWS:]
+        is_known = np.isin(steps.target[tests.step], [*worth]) | steps.ends[steps.target[tests.step]]
+        mine = np.flatnonzero((tests.source == number) & (tests.outcome != LEFT_OUT) & is_known)[-MOST_ROWS:]
         state, errors = remembered.places[number]
         worth[number] = np.ones(fitted[number].groups)
         if not len(mine) or number == 0:
             continue
-        some = rows[mine]
+        some = tests[mine]
         success = _success(reader, some, steps.target, steps.ends, fitted, worth)
         success /= max(float(success.max()), 1e-300)
         columns = {name: (kind, reader.column(some.key, some.values, name)) for name, kind in names}
@@ -83,40 +83,40 @@ def telling_scheme(reader: Reader, rows: Rows, before: Scheme) -> Scheme:
     return Scheme(tuple(fitted[number] for number in range(len(fitted))), before.window)
 
 
-def bare_scheme(reader: Reader, window: int) -> Scheme:
+def bare_scheme(reader: SampleReader, window: int) -> Scheme:
     """Vertices without features."""
     return Scheme(tuple(Place(state, errors) for state, errors in reader.remembered.places), window)
 
 
 def _success(
-    reader: Reader,
-    rows: Rows,
+    reader: SampleReader,
+    tests: SampledTests,
     target: Ints,
     ends: npt.NDArray[np.bool_],
     fitted: dict[int, Place],
     worth: dict[int, Floats],
 ) -> Floats:
     """What came of some tests of one place: what the child is worth, 1 where it is a match, 0 where there is none."""
-    found = np.zeros(len(rows))
-    to = target[rows.step]
-    passed = rows.passed > 0
+    found = np.zeros(len(tests))
+    to = target[tests.step]
+    passed = tests.passed > 0
     for number in np.unique(to[passed]).tolist():
         here = np.flatnonzero(passed & (to == number))
         if ends[number]:
             found[here] = 1.0
         else:
-            found[here] = worth[number][reader.group(rows.key, rows.children, fitted[number], here)]
+            found[here] = worth[number][reader.group(tests.key, tests.children, fitted[number], here)]
     return found
 
 
-def _rates(rows: Rows) -> Floats:
+def _rates(tests: SampledTests) -> Floats:
     """How fast the key of each row is, as a share of the fastest; all are the same where they differ by chance only.
 
     The pace of a key is a count that fades: if events came at one rate it would vary by half of its mean.
     """
-    if not len(rows):
-        return rows.rate
-    mean, spread = float(rows.rate.mean()), float(rows.rate.var())
-    by_chance = mean / 2 * float(rows.rate.min()) / SPARE_PACE  # the lowest rate stands for the spare pace
-    rate = mean + max(0.0, 1 - by_chance / max(spread, 1e-300)) * (rows.rate - mean)
+    if not len(tests):
+        return tests.rate
+    mean, spread = float(tests.rate.mean()), float(tests.rate.var())
+    by_chance = mean / 2 * float(tests.rate.min()) / SPARE_PACE  # the lowest rate stands for the spare pace
+    rate = mean + max(0.0, 1 - by_chance / max(spread, 1e-300)) * (tests.rate - mean)
     return np.minimum(rate / max(float(np.quantile(rate, 0.99)), 1e-300), 1.0)

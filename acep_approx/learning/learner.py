@@ -1,27 +1,25 @@
 """Learn while the stream runs: what the shedder sees goes to ``rl.Updater``, and what it finds goes back as worth.
 
-The learner decides how much is looked at, when runs are revalued, and when it is asked anew what tells them apart;
+The learner decides how much is sampled, when runs are scored anew, and when it is asked anew what tells them apart;
 all of it by counting events, tests and run-steps, so that the same stream is always answered in the same way.
 
-Source: ours; Li and Ge, PVLDB 2016, name an update of the history by reinforcement learning in section 5, which is not
-at hand.
+Source: ours, a reconstruction of what Li and Ge, PVLDB 2016, name in section 5 (docs/paper.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Worth
-from acep_approx.events.keys import KeyCodes
 from acep_approx.learning.features import bare_scheme, telling_scheme
-from acep_approx.learning.rows import Rows
-from acep_approx.learning.sampling import Reader
+from acep_approx.learning.sample_size import FIRST_ROWS, LEAST_ROWS, SampleSize
+from acep_approx.learning.sampling import SampleReader
+from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.training.policies import OVERLAP, raised, worth_of
 from history.bundles import of_trace
 from history.trace import Trace
@@ -34,8 +32,6 @@ from rl.values import Values
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
-"""Tests that are looked at: so many in any case, this many times the root of the events, and this many per event."""
 KEPT_ROWS = 40_000
 """Tests that are kept to be read again, the latest."""
 HALF_WINDOWS = 8
@@ -48,28 +44,17 @@ FIRST_KNOWN: tuple[tuple[int, int], ...] = ((2_000, 16), (30_000, 0))
 not waited for longer than if nothing were known."""
 SURPRISE = 12
 """Match points that must have been promised before their absence says anything."""
-LEAST_ROWS = 300
-"""New tests before runs are revalued."""
 FIRST_PIECE, MOST_PIECE = 512, 1 << 18
 LEAST_PRICE = 1e-9
 REFIT = 1.5
 """It is asked anew what tells runs apart when so many times as many tests were seen."""
 PRICED = 5_000
-"""Children that are looked at to find a price."""
+"""Children of tests that the score threshold is found from."""
 PLENTY = 3.0
 """Times of what should be left of the budget that is too much, or too little by the same factor."""
 GROWTH, LATER_GROWTH, YOUNG = 1.1, 1.5, 20_000
-"""Runs are revalued when so many times as many events were seen since the beginning or the last change of the stream;
-the second holds after so many events."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """Tests that were looked at in a piece of the stream, those of its events that they may be of, and its length."""
-
-    rows: Rows
-    events: Events
-    size: int
+"""Runs are scored anew when so many times as many events were seen since the beginning or the last change of the
+stream; the second holds after so many events."""
 
 
 @dataclass(frozen=True)
@@ -78,55 +63,6 @@ class Moment:
 
     events: int
     rows: int
-
-
-@dataclass(frozen=True)
-class Brought:
-    """What some events brought: tests that were looked at, and how many there were of all, passed ones by place."""
-
-    rows: int
-    events: int
-    tests: float
-    passes: Floats
-
-    @classmethod
-    def by(cls, rows: Rows, target: Ints, events: int, share: float, passed: Floats) -> Self:
-        """That of tests which were looked at with these shares."""
-        passes = np.bincount(target[rows.passed > 0], minlength=len(passed)) / passed
-        return cls(len(rows), events, float((rows.seen > 0).sum() / share), passes)
-
-
-@dataclass
-class Looking:
-    """How much is looked at: shares of the events, and what they brought of late.
-
-    ``passed`` are the shares for passed tests, by the pool that they lead to; ``rows`` were seen of ``events`` so far;
-    ``tests`` and ``passes`` are what an event brings; ``more`` tests are looked at because the stream has changed.
-    """
-
-    passed: Floats
-    share: float = 1.0
-    rows: int = 0
-    events: int = 0
-    more: int = 0
-    tests: float = 0.0
-    passes: Floats = field(default_factory=lambda: np.zeros(1))
-
-    def adapt(self, brought: Brought, ahead: int, most: float = np.inf) -> None:
-        """Choose shares for the next ``ahead`` events, so that ``most`` tests are looked at, after these were."""
-        events = max(brought.events, 1)
-        self.rows += brought.rows
-        self.events += brought.events
-        then = self.events + ahead
-        wanted = FIRST_ROWS + self.more + ROWS_PER_ROOT * then**0.5 + ROWS_PER_EVENT * then - self.rows
-        wanted = min(max(wanted, ROWS_PER_EVENT * ahead, LEAST_ROWS), most) / 2
-        tests, passes = brought.tests / events, brought.passes / events
-        if not self.tests:
-            self.tests, self.passes = tests, passes
-        self.tests, self.passes = (self.tests + tests) / 2, (self.passes + passes) / 2
-        self.share = float(np.clip(wanted / max(self.tests * ahead, 1.0), 1e-6, 1.0))
-        each = wanted / max(int((self.passes > 0).sum()), 1)
-        self.passed = np.clip(each / np.maximum(self.passes * ahead, 1e-300), self.share, 1.0)
 
 
 class Learner:
@@ -150,7 +86,7 @@ class Learner:
     updater : rl.Updater
     scheme : Scheme
     values : Values or None
-        As of the last time that runs were revalued.
+        As of the last time that runs were scored anew.
     refreshes : list of int
         Events after which they were.
     alarms : list of rl.Alarm
@@ -167,24 +103,23 @@ class Learner:
         overlap: Floats | None = None,
         promise: float = 0.0,
     ) -> None:
-        self.reader = Reader(tables)
+        self.reader = SampleReader(tables)
         self.known = known
         self.promise = promise
         self.overlap = np.full(len(tables.pools), OVERLAP) if overlap is None else overlap
         self.scheme = scheme or bare_scheme(self.reader, tables.window)
         self.updater = Updater(self.reader.chart(self.scheme), HALF_WINDOWS * max(self.scheme.window, 1))
         self.cohort = CohortCounts(self.scheme.vertices, HALF_WINDOWS * max(self.scheme.window, 1))
-        self.looking = Looking(passed=np.ones(len(tables.pools)))
+        self.sample_size = SampleSize(passed=np.ones(len(tables.pools)))
         self.values: Values | None = known
         self.refreshes: list[int] = []
         self.alarms: list[Alarm] = []
-        self._letters = np.zeros(len(tables.automaton.letters))
-        self._relevant = self._passed_by = 0
+        self._passed_by = 0
         self._is_broken = False  # the promise of the history
         self._kept_until = 0, 0  # events and match points so far, when it was last held to its promise
-        self._kept: list[Seen] = []
-        self._whole: Rows | None = None
-        self._revalued = self._changed = Moment(0, 0)
+        self._kept: list[TrainingSample] = []
+        self._whole: SampledTests | None = None
+        self._rescored = self._changed = Moment(0, 0)
         self._told = 0  # tests seen when it was asked last what tells runs apart
 
     @property
@@ -192,31 +127,21 @@ class Learner:
         """Events until it is to be shown what was seen."""
         return int(np.clip(self._passed_by / 12, FIRST_PIECE, MOST_PIECE))
 
-    def count(self, cls: Ints) -> None:
-        """Some events came that runs are tested with."""
-        self._letters += self.reader.letters(self.reader.tables.classes, cls)
-        self._relevant += len(cls)
+    @property
+    def relevant_ahead(self) -> int:
+        """Events with a letter until then, about."""
+        return int(self.most_events * self.sample_size.events / self._passed_by) + 1
 
-    def look(self, sample: Ints, keys: KeyCodes, events: int, tick: int, fates: Lineages, found: int) -> None:
-        """Take what was seen of a piece of so many events up to ``tick``, and fates of the cohort.
+    def process(self, sample: TrainingSample, fates: Lineages, found: int) -> None:
+        """Learn from a sample of a part of the stream, and from fates of the cohort.
 
         ``found`` are the match points of the run so far.
         """
-        looking = self.looking
-        rows = self.reader.read(sample, looking.share, looking.passed, keys)
-        records = Events(tick, self._letters, float(self._relevant))
-        self._letters, self._relevant = np.zeros_like(self._letters), 0
-        self.take(Seen(rows, records, events), fates, found)
-        brought = Brought.by(rows, self.reader.target(rows), int(records.total), looking.share, looking.passed)
-        looking.adapt(brought, int(self.most_events * looking.events / self._passed_by) + 1)
-
-    def take(self, seen: Seen, fates: Lineages, found: int) -> None:
-        """Take tests that were read elsewhere, and fates of the cohort; ``found`` as for ``look``."""
-        self._passed_by += seen.size
+        self._passed_by += sample.size
         self._hold_to_promise(found)
-        self._set_half_life(seen.events.tick)
-        self.updater.observe(seen.events, self.reader.tests(seen.rows, self.scheme), fates)
-        self._kept.append(seen)
+        self._set_half_life(sample.events.tick)
+        self.updater.observe(sample.events, self.reader.encode(sample.tests, self.scheme), fates)
+        self._kept.append(sample)
         self._whole = None
         self._forget()
         self._notice(self.updater.watch())
@@ -232,7 +157,8 @@ class Learner:
 
     def add_fates(self, fates: Lineages) -> None:
         """Take fates of the cohort alone."""
-        nothing = Events(int(fates.tick.max(initial=self.updater.statistics.tick)), np.zeros_like(self._letters), 0.0)
+        letters = np.zeros(len(self.reader.tables.automaton.letters))
+        nothing = Events(int(fates.tick.max(initial=self.updater.statistics.tick)), letters, 0.0)
         self.updater.observe(nothing, self.reader.nothing(), fates)
         self.cohort.add(fates)
 
@@ -254,11 +180,11 @@ class Learner:
             return
         self.alarms += alarms
         since = min(alarm.tick for alarm in alarms)
-        self._kept = [seen for seen in self._kept[:-1] if seen.events.tick >= since] + self._kept[-1:]
+        self._kept = [sample for sample in self._kept[:-1] if sample.events.tick >= since] + self._kept[-1:]
         self._whole = None
         self.cohort.drop_before(since)
-        self._changed = Moment(self.looking.events, self.looking.rows)
-        self.looking.more += FIRST_ROWS
+        self._changed = Moment(self.sample_size.events, self.sample_size.rows)
+        self.sample_size.more += FIRST_ROWS
 
     def _set_half_life(self, tick: int) -> None:
         """Let what was seen count half after some windows, but not before half of the tests that are kept came."""
@@ -267,44 +193,44 @@ class Learner:
 
     def _forget(self) -> None:
         """Let go of tests that are too many to be kept."""
-        held = sum(len(seen.rows) for seen in self._kept)
-        while len(self._kept) > 1 and held - len(self._kept[0].rows) >= KEPT_ROWS:
-            held -= len(self._kept.pop(0).rows)
+        held = sum(len(sample.tests) for sample in self._kept)
+        while len(self._kept) > 1 and held - len(self._kept[0].tests) >= KEPT_ROWS:
+            held -= len(self._kept.pop(0).tests)
 
     def forget_texts(self) -> None:
         """Let go of texts that none of the tests which are kept points to."""
         texts = self.reader.forget()
-        self._kept = [replace(seen, rows=self.reader.adopt(seen.rows, texts)) for seen in self._kept]
+        self._kept = [replace(some, tests=self.reader.adopt(some.tests, texts)) for some in self._kept]
         self._whole = None
 
     @property
-    def _rows(self) -> Rows:
+    def _tests(self) -> SampledTests:
         """All tests that are kept."""
         if self._whole is None:
-            self._whole = Rows.joined([seen.rows for seen in self._kept])
+            self._whole = SampledTests.joined([sample.tests for sample in self._kept])
         return self._whole
 
     def is_due(self) -> bool:
-        """Whether enough is new for runs to be revalued."""
+        """Whether enough is new for runs to be scored anew."""
         if not self.refreshes and not self._has_seen_enough():
             return False
         begun = self._changed.events
-        since, last = self.looking.events - begun, max(self._revalued.events - begun, 0)
+        since, last = self.sample_size.events - begun, max(self._rescored.events - begun, 0)
         is_more = since >= last * (GROWTH if since < YOUNG else LATER_GROWTH)
         return is_more and self.has_news()
 
     def has_news(self) -> bool:
-        """Whether enough tests were seen since runs were revalued."""
-        return self.looking.rows >= self._revalued.rows + LEAST_ROWS
+        """Whether enough tests were seen since runs were scored anew."""
+        return self.sample_size.rows >= self._rescored.rows + LEAST_ROWS
 
     def _has_seen_enough(self) -> bool:
         """Whether runs can be ranked by what was seen, rather than by lot, or by what was known before."""
-        events, rows = self.looking.events, self._rows
+        events, tests = self.sample_size.events, self._tests
         first = FIRST if self.known is None or self._is_broken else FIRST_KNOWN
-        matches = int((rows.passed > 0)[self.updater.chart.ends[self.reader.target(rows)]].sum())
+        matches = int((tests.passed > 0)[self.updater.chart.ends[self.reader.target(tests)]].sum())
         return any(events >= least and matches >= wanted for least, wanted in first)
 
-    def revalue(self, price: float, steps: float, spare: float) -> tuple[Worth, float]:
+    def rescore(self, price: float, steps: float, spare: float) -> tuple[Worth, float]:
         """What runs are worth by now, and from which score on they can be kept.
 
         Parameters
@@ -325,12 +251,12 @@ class Learner:
         scheme, values = self.scheme, self.values
         worth = self.learn()
         assert self.values is not None
-        rows = self.reader.born(self._rows, PRICED)
-        if not len(rows):
+        tests = self.reader.born(self._tests, PRICED)
+        if not len(tests):
             return worth, price
-        score, cost = self._scores(rows, self.scheme, self.values)
-        enough = steps * sum(seen.size for seen in self._kept)
-        kept = enough if values is None else float(cost[self._scores(rows, scheme, values)[0] >= price].sum())
+        score, cost = self._scores(tests, self.scheme, self.values)
+        enough = steps * sum(sample.size for sample in self._kept)
+        kept = enough if values is None else float(cost[self._scores(tests, scheme, values)[0] >= price].sum())
         if spare > PLENTY:
             kept = max(2 * kept, enough)
         elif spare < 1 / PLENTY:
@@ -344,39 +270,39 @@ class Learner:
         """What runs are worth by now; vertices are other ones where others tell more."""
         if self.known is not None:
             self.known, self.overlap = None, np.full(len(self.overlap), OVERLAP)
-        self._revalued = Moment(self.looking.events, self.looking.rows)
-        rows = self.looking.rows - self._changed.rows
+        self._rescored = Moment(self.sample_size.events, self.sample_size.rows)
+        rows = self.sample_size.rows - self._changed.rows
         is_bare = not any(place.features for place in self.scheme.places)
         if is_bare or not self.refreshes or rows >= REFIT * max(self._told - self._changed.rows, 0):
             self._tell_apart()
-            self._told = self.looking.rows
-        self.refreshes.append(self.looking.events)
+            self._told = self.sample_size.rows
+        self.refreshes.append(self.sample_size.events)
         self.values = self.updater.values()
         return self.worth()
 
     def demand(self) -> tuple[Floats, Floats]:
         """Scores of the children of the tests that are kept, and the run-steps per event that each stands for."""
         assert self.values is not None
-        score, cost = self._scores(self.reader.born(self._rows, PRICED), self.scheme, self.values)
-        return score, cost / sum(seen.size for seen in self._kept)
+        score, cost = self._scores(self.reader.born(self._tests, PRICED), self.scheme, self.values)
+        return score, cost / sum(sample.size for sample in self._kept)
 
-    def _scores(self, rows: Rows, scheme: Scheme, values: Values) -> tuple[Floats, Floats]:
+    def _scores(self, tests: SampledTests, scheme: Scheme, values: Values) -> tuple[Floats, Floats]:
         """Scores of the children of some tests, and their run-steps by what is known now."""
-        vertex, cover = self.reader.children(rows, scheme)
+        vertex, cover = self.reader.children(tests, scheme)
         lost = np.where(cover >= 0, np.minimum(values.gain[cover], values.gain[vertex]), 0.0)
-        gain = values.gain[vertex] - self.overlap[self.reader.target(rows)] * lost
-        return gain / values.cost[vertex], rows.passed * values.cost[vertex]
+        gain = values.gain[vertex] - self.overlap[self.reader.target(tests)] * lost
+        return gain / values.cost[vertex], tests.passed * values.cost[vertex]
 
     def _tell_apart(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
         before = self.scheme if self.refreshes else bare_scheme(self.reader, self.scheme.window)
-        scheme = telling_scheme(self.reader, self._rows, before)
+        scheme = telling_scheme(self.reader, self._tests, before)
         if scheme == self.scheme:
             return
         self.scheme = scheme
         updater = Updater(self.reader.chart(scheme), self.updater.statistics.half_life)
-        for seen in self._kept:
-            updater.observe(seen.events, self.reader.tests(seen.rows, scheme), Lineages.none())
+        for sample in self._kept:
+            updater.observe(sample.events, self.reader.encode(sample.tests, scheme), Lineages.none())
         updater.succeed(self.updater)
         self.updater = updater
         self.cohort = CohortCounts(scheme.vertices, self.cohort.half_life)

@@ -14,8 +14,9 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.learning.learner import Learner, Looking, Moment, Seen
-from acep_approx.learning.rows import Rows, rows_of, rows_to_bytes
+from acep_approx.learning.learner import Learner, Moment
+from acep_approx.learning.sample_size import SampleSize
+from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.sealed import sealed, unsealed
 from history.vectors import Scheme
 from rl.drift import Alarm
@@ -42,16 +43,16 @@ def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
         arrays |= _values_to_arrays("values", learner.values) | _values_to_arrays("known", learner.known)
         arrays["overlap"] = learner.overlap
         if learner._kept:
-            rows = rows_to_bytes(learner._rows, {"texts": learner.reader.texts})
+            rows = learner._tests.to_bytes({"texts": learner.reader.texts})
             arrays["rows"] = np.frombuffer(rows, np.uint8)
-            arrays["letters"] = np.array([seen.events.counts for seen in learner._kept])
+            arrays["letters"] = np.array([sample.events.counts for sample in learner._kept])
     sink = io.BytesIO()
     np.savez(sink, header=np.frombuffer(json.dumps(saved).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
     return sealed([sink.getvalue()])
 
 
 def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
-    """Make a new learner go on from what ``learner_to_bytes`` wrote; returns the caller's header.
+    """Restore a new learner to what ``learner_to_bytes`` wrote; returns the caller's header.
 
     Raises
     ------
@@ -65,31 +66,30 @@ def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
         if saved["format"] != FORMAT or ("learner" in saved) != (learner is not None):
             raise ValueError("of another format, or of another query")
         if learner is not None:
-            _go_on(learner, saved["learner"], arrays)
+            _restore(learner, saved["learner"], arrays)
     except (KeyError, TypeError, IndexError, OSError, EOFError, BadZipFile) as error:
         raise ValueError("these bytes are not those of a learner") from error
     return dict(saved["caller"])
 
 
 def _header(learner: Learner) -> dict[str, Any]:
-    looking = learner.looking
     return {
         "scheme": learner.scheme.to_json(),
         "promise": learner.promise,
         "refreshes": learner.refreshes,
         "alarms": [[alarm.tick, alarm.place, alarm.what] for alarm in learner.alarms],
-        "looking": {**vars(looking), "passed": looking.passed.tolist(), "passes": looking.passes.tolist()},
+        "looking": learner.sample_size.to_json(),
         "passed_by": learner._passed_by,
         "is_broken": bool(learner._is_broken),
         "kept_until": learner._kept_until,
-        "revalued": asdict(learner._revalued),
+        "revalued": asdict(learner._rescored),
         "changed": asdict(learner._changed),
         "told": learner._told,
-        "kept": [[len(seen.rows), seen.events.tick, seen.events.total, seen.size] for seen in learner._kept],
+        "kept": [[len(some.tests), some.events.tick, some.events.total, some.size] for some in learner._kept],
     }
 
 
-def _go_on(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
+def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     scheme = Scheme.from_json(saved["scheme"])
     if _vertices(scheme) != _vertices(learner.scheme):
         raise ValueError("of another query")
@@ -101,12 +101,10 @@ def _go_on(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner.overlap, learner.promise = arrays["overlap"], saved["promise"]
     learner.refreshes = saved["refreshes"]
     learner.alarms = [Alarm(*alarm) for alarm in saved["alarms"]]
-    looking = saved["looking"]
-    columns = {name: np.array(looking[name], np.float64) for name in ("passed", "passes")}
-    learner.looking = Looking(**{**looking, **columns})
+    learner.sample_size = SampleSize.from_json(saved["looking"])
     learner._passed_by, learner._is_broken = saved["passed_by"], saved["is_broken"]
     learner._kept_until = tuple(saved["kept_until"])
-    learner._revalued, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
+    learner._rescored, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
     learner._told = saved["told"]
     learner._kept, learner._whole = _kept(learner, saved["kept"], arrays), None
 
@@ -116,16 +114,16 @@ def _vertices(scheme: Scheme) -> tuple[Any, ...]:
     return scheme.window, scheme.cells, [(place.state, place.errors) for place in scheme.places]
 
 
-def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> list[Seen]:
+def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> list[TrainingSample]:
     """The tests that were kept, in the pieces that they came in."""
     if not saved:
         return []
-    rows, header = rows_of(arrays["rows"].tobytes())
-    rows = learner.reader.adopt(rows, header["texts"])
+    tests, header = SampledTests.from_bytes(arrays["rows"].tobytes())
+    tests, texts = learner.reader.adopt(tests, header["texts"]), learner.reader.texts
     ends = np.cumsum([size for size, *_ in saved])
-    parts: list[Rows] = [rows[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
-    return [
-        Seen(part, Events(tick, letters, total), size)
+    parts: list[SampledTests] = [tests[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
+    return [  # what they were samples of was used when they came
+        TrainingSample(part, Events(tick, letters, total), size, 0.0, np.zeros(0), 0, texts)
         for part, letters, (_, tick, total, size) in zip(parts, arrays["letters"], saved, strict=True)
     ]
 

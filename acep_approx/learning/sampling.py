@@ -1,6 +1,6 @@
 """From what the kernel wrote down of tests to what a learner reads: steps, vertices, weights, children.
 
-Rows keep what runs remembered, so that they can be read again when it is found out what tells runs apart.
+Sampled tests keep what runs remembered, so that they can be read again when it is found out what tells runs apart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
-from acep_approx.learning.rows import Rows
+from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
 from acep_approx.training.trace import Remembered
 from history.trace import KEY
@@ -29,8 +29,7 @@ SPARE_PACE = 0.5
 """How many events of a key are taken for seen before the first one; the event at hand is not one of them."""
 
 
-
-class Reader:
+class SampleReader:
     """Reads the tests of one engine.
 
     Parameters
@@ -43,7 +42,7 @@ class Reader:
     remembered : Remembered
         Places and columns.
     texts : list of str
-        All texts and keys that rows point to.
+        All texts and keys that tests point to.
     """
 
     def __init__(self, tables: RunTables) -> None:
@@ -82,7 +81,7 @@ class Reader:
         has = [[int(mask) >> letter & 1 for mask in masks] for letter in range(len(self.tables.automaton.letters))]
         return np.asarray(np.array(has, np.float64) @ of_class)
 
-    def read(self, sample: Ints, share: float, of_passed: Floats, keys: KeyCodes) -> Rows:
+    def read(self, sample: Ints, share: float, of_passed: Floats, keys: KeyCodes) -> SampledTests:
         """Read what ``Shedding.take_sample`` gave.
 
         Parameters
@@ -110,7 +109,7 @@ class Reader:
                 values[number] = self._kept(values[number], texts.__getitem__)
                 children[number] = self._kept(children[number], texts.__getitem__)
         key = self._kept(sample[:, 8].astype(np.float64), keys.text) if len(keys) else np.full(len(sample), -1.0)
-        return Rows(
+        return SampledTests(
             step=self._step_of[sample[:, 0], sample[:, 2]],
             source=sample[:, 0].copy(),
             outcome=outcome,
@@ -133,18 +132,18 @@ class Reader:
         births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, 9]
         return np.hstack((births, sample[:, at : at + registers], sample[:, SAMPLE_WORDS + 2 * registers :]))
 
-    def adopt(self, rows: Rows, texts: Sequence[str]) -> Rows:
-        """Rows that another reader of the same query has read, or this one before ``forget``; ``texts`` are theirs."""
-        values, children = rows.values.copy(), rows.children.copy()
+    def adopt(self, tests: SampledTests, texts: Sequence[str]) -> SampledTests:
+        """Tests that another reader of the same query has read, or this one before ``forget``; ``texts`` are theirs."""
+        values, children = tests.values.copy(), tests.children.copy()
         for number, kind in enumerate(self.remembered.kinds):
             if kind == "text":
                 for columns in (values, children):
                     columns[number] = self._kept(columns[number], texts.__getitem__)
-        key = self._kept(rows.key.astype(np.float64), texts.__getitem__).astype(np.int64)
-        return replace(rows, values=values, children=children, key=key)
+        key = self._kept(tests.key.astype(np.float64), texts.__getitem__).astype(np.int64)
+        return replace(tests, values=values, children=children, key=key)
 
     def forget(self) -> list[str]:
-        """Forget all texts, and give them back: rows that are kept must be adopted anew."""
+        """Forget all texts, and give them back: tests that are kept must be adopted anew."""
         texts, self.texts, self._codes = self.texts, [], {}
         return texts
 
@@ -167,61 +166,61 @@ class Reader:
         none, floats = np.zeros(0, np.int64), np.zeros(0)
         return Tests(none, none, floats, floats, floats, floats, none)
 
-    def target(self, rows: Rows) -> Ints:
-        """The place that each row's step leads to."""
-        return np.asarray(self._steps[rows.step, 1], np.int64)
+    def target(self, tests: SampledTests) -> Ints:
+        """The place that the step of each test leads to."""
+        return np.asarray(self._steps[tests.step, 1], np.int64)
 
-    def tests(self, rows: Rows, scheme: Scheme) -> Tests:
-        """What a learner of these vertices is shown."""
+    def encode(self, tests: SampledTests, scheme: Scheme) -> Tests:
+        """The tests as a learner of these vertices takes them."""
         vertex = scheme.encode(
-            rows.source,
-            self._groups(rows.key, rows.values, rows.source, scheme),
-            rows.start + scheme.window - rows.tick,
-            rows.tick - rows.last,
+            tests.source,
+            self._groups(tests.key, tests.values, tests.source, scheme),
+            tests.start + scheme.window - tests.tick,
+            tests.tick - tests.last,
         )
-        target = self.target(rows)
-        child = np.full(len(rows), -1, np.int64)
+        target = self.target(tests)
+        child = np.full(len(tests), -1, np.int64)
         stays = np.array([pool.stays for pool in self.tables.pools])
-        goes_on = np.flatnonzero((rows.passed > 0) & stays[target])
+        goes_on = np.flatnonzero((tests.passed > 0) & stays[target])
         at = target[goes_on]
-        group = self._groups(rows.key[goes_on], rows.children[:, goes_on], at, scheme)
+        group = self._groups(tests.key[goes_on], tests.children[:, goes_on], at, scheme)
         child[goes_on] = scheme.first_group[at] + group
         is_indexed = np.zeros(len(self._steps), np.bool_)
-        is_indexed[rows.step[rows.outcome == LEFT_OUT]] = True
-        seen = np.where(is_indexed[rows.step], rows.outcome == LEFT_OUT, True)  # of indexed steps those before the look
+        is_indexed[tests.step[tests.outcome == LEFT_OUT]] = True
+        seen = np.where(is_indexed[tests.step], tests.outcome == LEFT_OUT, True)  # those before the index
         return Tests(
-            step=rows.step,
+            step=tests.step,
             vertex=vertex,
-            rate=rows.rate,
-            seen=rows.seen * seen,
-            tested=rows.seen * ((rows.outcome != LEFT_OUT) & (self._is_first | is_indexed)[rows.step]),
-            passed=rows.passed,
+            rate=tests.rate,
+            seen=tests.seen * seen,
+            tested=tests.seen * ((tests.outcome != LEFT_OUT) & (self._is_first | is_indexed)[tests.step]),
+            passed=tests.passed,
             child=child,
-            tick=rows.tick,
+            tick=tests.tick,
         )
 
-    def born(self, rows: Rows, most: int) -> Rows:
+    def born(self, tests: SampledTests, most: int) -> SampledTests:
         """Those of some tests that made a child which goes on; about ``most`` of them, weighted so as to stand for all.
 
         Complexity: O(tests).
         """
         stays = np.array([pool.stays for pool in self.tables.pools])
-        some = np.flatnonzero((rows.passed > 0) & stays[self.target(rows)])
+        some = np.flatnonzero((tests.passed > 0) & stays[self.target(tests)])
         apart = max(len(some) // most, 1)
-        found = rows[some[::apart]]
+        found = tests[some[::apart]]
         return replace(found, passed=found.passed * apart)
 
-    def children(self, rows: Rows, scheme: Scheme) -> tuple[Ints, Ints]:
+    def children(self, tests: SampledTests, scheme: Scheme) -> tuple[Ints, Ints]:
         """The vertex of the child that each of some tests made, and that which it would have as its cover.
 
         Where the window of the cover is over, the last is -1.
         """
-        place = self.target(rows)
-        start = np.where(rows.source == 0, rows.tick, rows.start)
-        group = self._groups(rows.key, rows.children, place, scheme)
-        vertex = scheme.encode(place, group, start + scheme.window - rows.tick, 0)
-        is_covered = rows.cover >= rows.tick - scheme.window
-        of_cover = scheme.encode(place, group, np.where(is_covered, rows.cover + scheme.window - rows.tick, 0), 0)
+        place = self.target(tests)
+        start = np.where(tests.source == 0, tests.tick, tests.start)
+        group = self._groups(tests.key, tests.children, place, scheme)
+        vertex = scheme.encode(place, group, start + scheme.window - tests.tick, 0)
+        is_covered = tests.cover >= tests.tick - scheme.window
+        of_cover = scheme.encode(place, group, np.where(is_covered, tests.cover + scheme.window - tests.tick, 0), 0)
         return vertex, np.where(is_covered, of_cover, -1)
 
     def _groups(self, key: Ints, values: Floats, at: Ints, scheme: Scheme) -> Ints:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.engines.progress import Progress
-from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source, open_source
@@ -43,7 +43,7 @@ class Matcher:
         Most determinised states for listing and counting.
     merge : str, default "equal,pareto,chain"
         Which lossless mergings the runs engine uses; "none" for none.
-    shedding : Shedding, optional
+    shedding : LoadShedder, optional
         How the runs engine stays inside a load budget (``budget`` makes one); default: nothing is shed.
     bind : str or sequence of str, optional
         What stands for a bound event in the results: the value of this column of it, or a struct of these. Default: its
@@ -73,7 +73,7 @@ class Matcher:
         unit: str | None = None,
         state_cap: int = MAX_DETERMINISED,
         merge: str = ",".join(MERGING),
-        shedding: Shedding | None = None,
+        shedding: LoadShedder | None = None,
         bind: str | Sequence[str] | None = None,
     ) -> None:
         if output not in ("matches", "points", "counts", "partial", "compressed"):
@@ -255,7 +255,7 @@ class Matcher:
             )
 
     @classmethod
-    def from_state(cls, plan: Plan, state: bytes, shedding: Shedding | None = None) -> Matcher:
+    def from_state(cls, plan: Plan, state: bytes, shedding: LoadShedder | None = None) -> Matcher:
         """The matcher whose state this is, ready for the next batch; with a load budget ``shedding`` as it was given.
 
         Raises

@@ -16,8 +16,8 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.progress import Progress
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.roles import Roles
@@ -26,7 +26,7 @@ from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_cells import Counts, Listing, Points
+from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.output import Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -70,7 +70,7 @@ class Pipeline:
         Most determinised states for listing and counting.
     merging : frozenset of str
         Which lossless mergings the runs engine uses.
-    shedding : Shedding, optional
+    shedding : LoadShedder, optional
         How the runs engine stays inside a load budget.
     bind : tuple of str
         Columns of the events that stand for them in the results; none for row numbers.
@@ -98,7 +98,7 @@ class Pipeline:
         roles: Roles,
         state_cap: int,
         merging: frozenset[str] = frozenset(MERGING),
-        shedding: Shedding | None = None,
+        shedding: LoadShedder | None = None,
         bind: tuple[str, ...] = (),
     ) -> None:
         if output == "partial":
@@ -133,10 +133,10 @@ class Pipeline:
             self.engine, self._output = self._runs(plan.registers)
         elif output == "points":
             self.engine = Cells(plan.automaton, self.window)
-            self._output = Points(self.engine, self._stamps)
+            self._output = CellPoints(self.engine, self._stamps)
         elif output == "counts":
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
-            self._output = Counts(self.engine, self._stamps)
+            self._output = CellCounts(self.engine, self._stamps)
         else:
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
             self._output = self._listing(self.engine)
@@ -188,7 +188,7 @@ class Pipeline:
         if output == "partial":
             merging = frozenset()
         if shedding is not None:
-            shedding.keys_now = lambda: self.preparer.keys
+            shedding.arena.keys_now = lambda: self.preparer.keys
             shedding.begin_stream(self.schema, self.roles)
         kind = {"partial": TracedRuns, "compressed": SharedRuns, "trace": Traced}.get(output, Runs)
         engine = kind(
@@ -210,10 +210,10 @@ class Pipeline:
             return engine, RunListing(engine, finder, stamps, self.recent, bindings)
         return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
 
-    def _listing(self, engine: ArcLogs) -> Listing:
+    def _listing(self, engine: ArcLogs) -> CellListing:
         bindings = self._bindings()
         self.recent = Recent(self.schema, bindings.needed)
-        return Listing(engine, self._stamps, bindings, self.recent)
+        return CellListing(engine, self._stamps, bindings, self.recent)
 
     def _bindings(self) -> BindingColumns:
         query = self.plan.query
@@ -267,13 +267,13 @@ class Pipeline:
         assert isinstance(self._output, RunTrace), "another output was asked for"
         return self._output.take()
 
-    def header(self) -> dict[str, int]:
-        """What ``go_on`` needs: when silent keys were looked for, and how many events are run at a time."""
+    def counters(self) -> dict[str, int]:
+        """What ``restore_counters`` needs: when silent keys were looked for, and how many events are run at a time."""
         return {"swept": self._swept, "piece": self._piece}
 
-    def go_on(self, header: dict[str, int]) -> None:
-        """Take over what ``header`` gave."""
-        self._swept, self._piece = header["swept"], header["piece"]
+    def restore_counters(self, counters: dict[str, int]) -> None:
+        """Take over what ``counters`` gave."""
+        self._swept, self._piece = counters["swept"], counters["piece"]
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
@@ -303,13 +303,13 @@ class Pipeline:
             yield from self._run(batch, progress)
             return
         first = 0
-        self.engine.shedding.begin_batch(len(batch))
+        self.engine.load_shedder.begin_batch(len(batch))
         while first < len(batch):
-            most = min(self._piece, self.engine.shedding.most_events)
+            most = min(self._piece, self.engine.load_shedder.most_events)
             piece, made, begun = batch.slice(first, most), progress.made, time.perf_counter()
             yield from self._run(piece, progress)
             first += len(piece)
-            self.engine.shedding.end_piece(piece, progress, time.perf_counter() - begun)
+            self.engine.load_shedder.end_piece(piece, progress, time.perf_counter() - begun)
             per_event = max((progress.made - made) / len(piece), 1.0)
             self._piece = int(min(PIECE, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
 

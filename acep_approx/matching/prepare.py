@@ -12,7 +12,18 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.kernels.group import FOLD_HIGH, FOLD_LOW, classify, group
+from acep_approx.kernels.group import (
+    COUNTED,
+    FOLD_HIGH,
+    FOLD_LOW,
+    TICKS,
+    UNCOUNTED,
+    Arrived,
+    Relevant,
+    Slots,
+    classify,
+    group,
+)
 from acep_approx.planning.planner import Plan
 
 Ints = npt.NDArray[np.int64]
@@ -44,8 +55,9 @@ class Preparer:
         self.letters = LetterReader(plan.letters)
         self.key_columns = tuple(roles.column(e.name) for e in plan.query.equivalences)
         self.is_count = plan.is_count_window
-        self._counts = 2 if self.is_count else int(plan.query.strategy == "partition_contiguity")
-        self.counts_events = self._counts > 0
+        is_counted = plan.query.strategy == "partition_contiguity"
+        self._counts = TICKS if self.is_count else COUNTED if is_counted else UNCOUNTED
+        self.counts_events = self._counts > UNCOUNTED
         self.classes: list[int] = [0]
         self.keys = KeyCodes()
         self.slots = 0 if self.key_columns else 1
@@ -63,18 +75,11 @@ class Preparer:
             return Grouped(*(np.zeros(0, np.int64) for _ in range(5)))
         slot = self._slots(batch, rows)
         cls = self._classes(batch, rows)
-        out = [np.empty(rows, np.int64) for _ in range(6)]
-        used = group(
-            slot,
-            cls,
-            np.require(batch.ticks, requirements="W"),  # columns of a file are read-only: another type to numba
-            batch.first_row,
-            self.counters,
-            self._counts,
-            self._count,
-            *out,
-        )
-        return Grouped(*(column[:used] for column in out[1:]))
+        ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
+        slots = Slots(self.counters, self._count, np.empty(rows, np.int64))
+        out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
+        used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, slots, out)
+        return Grouped(*(column[:used] for column in out))
 
     def _slots(self, batch: EventBatch, rows: int) -> Ints:
         if not self.key_columns:
@@ -111,7 +116,7 @@ class Preparer:
             self._remember(mask, len(self.classes) - 1)
 
     def _remember(self, mask: int, number: int) -> None:
-        """Put a mask into the hash table of ``kernel_group.classify`` (same hash)."""
+        """Put a mask into the hash table of ``group.classify`` (same hash)."""
         size = self._known_mask.size
         mixed = mask ^ (mask >> int(FOLD_HIGH))
         place = (mixed ^ (mixed >> int(FOLD_LOW))) & (size - 1)

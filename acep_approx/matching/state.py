@@ -111,7 +111,7 @@ def restore(new: Callable[[pa.Schema, Roles], Pipeline], saved: Header, arrays: 
     preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
     recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
     recent.data = from_ipc(arrays["recent_data"])
-    pipeline.go_on(saved["pipeline"])
+    pipeline.restore_counters(saved["pipeline"])
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
     pipeline.engine.restore(saved["engine"], engine, preparer.classes)
     pipeline.restore({name.removeprefix("output_"): a for name, a in arrays.items() if name.startswith("output_")})
@@ -124,7 +124,7 @@ def _save(pipeline: Pipeline, saved: Header, arrays: Arrays, last_tick: int) -> 
     saved["classes"] = preparer.classes
     saved["slots"] = preparer.slots
     saved["without_key"] = preparer.without_key
-    saved["pipeline"] = pipeline.header()
+    saved["pipeline"] = pipeline.counters()
     saved["engine"] = pipeline.engine.header()
     floors = pipeline.floors_after(last_tick)
     arrays["schema"] = _raw(pipeline.schema.empty_table())

@@ -38,9 +38,8 @@ def explain_text(plan: Plan) -> str:
 
     Examples
     --------
-    >>> from acep_approx.planning.planner import plan
-    >>> from acep_approx.query.parser import parse
-    >>> text = explain_text(plan(parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5")))
+    >>> from acep_approx import compile_query
+    >>> text = explain_text(compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5").plan)
     >>> [line for line in text.splitlines() if "->" in line]
     ['tests    of a run, a -> b: a.x < b.x']
     """

@@ -3,3 +3,26 @@
 ``parser`` reads text, ``builder`` makes the same tree in Python, ``printer`` writes it back, ``checks`` and
 ``types`` refuse what makes no sense, ``predicates`` and ``evaluate`` are for those who run the query.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from history.lazy import lazy
+
+if TYPE_CHECKING:
+    from acep_approx.query.parser import parse
+    from acep_approx.query.printer import to_text
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "acep_approx.query.parser": "parse",
+            "acep_approx.query.printer": "to_text",
+        },
+    )
+
+__all__ = [
+    "parse",
+    "to_text",
+]

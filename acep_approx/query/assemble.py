@@ -30,9 +30,9 @@ from acep_approx.query.syntax import (
     In,
     Index,
     IsNull,
-    Output,
     Pattern,
     Repeat,
+    ReturnItem,
     Sequence,
     Span,
     Strategy,
@@ -72,7 +72,7 @@ class Clauses:
     errors: int = 0
     weights: list[tuple[str, int]] = dataclasses.field(default_factory=list)
     non_overlap: bool = False
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
     places: list[tuple[str, Span]] = dataclasses.field(default_factory=list)
 
@@ -242,11 +242,11 @@ class Assembler:
         self.clauses_read.non_overlap = True
         self.clauses_read.places.append(("NON OVERLAP", span))
 
-    def outputs(self, parts: list[Output], span: Span) -> None:
+    def outputs(self, parts: list[ReturnItem], span: Span) -> None:
         self.clauses_read.outputs = tuple(parts)
 
-    def output(self, parts: list[Any], span: Span) -> Output:
-        return Output(unquote(parts[1]), parts[0], span)
+    def output(self, parts: list[Any], span: Span) -> ReturnItem:
+        return ReturnItem(unquote(parts[1]), parts[0], span)
 
     def define(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.definitions = tuple(parts[1:])

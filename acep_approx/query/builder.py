@@ -32,10 +32,10 @@ from acep_approx.query.syntax import (
     Atom,
     Equivalence,
     Expression,
-    Output,
     Pattern,
     QuerySyntax,
     Repeat,
+    ReturnItem,
     Strategy,
     Window,
 )
@@ -65,7 +65,7 @@ class QueryBuilder:
     missing: int = 0
     weights: tuple[tuple[str, int], ...] = ()
     apart: bool = False
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[ReturnItem, ...] = ()
 
     def where(self, conditions: str) -> QueryBuilder:
         """Add conditions; all conditions of all calls must hold.
@@ -195,7 +195,7 @@ class QueryBuilder:
         QueryError
             A text is no expression.
         """
-        made = tuple(Output(name, parse_expression(text)) for name, text in outputs.items())
+        made = tuple(ReturnItem(name, parse_expression(text)) for name, text in outputs.items())
         return dataclasses.replace(self, outputs=self.outputs + made)
 
     def syntax(self) -> QuerySyntax:

@@ -40,7 +40,7 @@ def check(query: QuerySyntax) -> None:
 
     Examples
     --------
-    >>> from acep_approx.query.parser import parse
+    >>> from acep_approx.query import parse
     >>> check(parse("PATTERN SEQ(A a, B b) WITHIN 5 ERRORS 1"))
     >>> check(parse("ab WITHIN 5 ERRORS 2"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):

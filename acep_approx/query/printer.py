@@ -55,7 +55,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
 
     Examples
     --------
-    >>> from acep_approx.query.parser import parse
+    >>> from acep_approx.query import parse
     >>> print(to_text(parse("pattern ( Shelf a , Exit+ b ) where a.x==1 and ([id]) within 5 minutes")))
     PATTERN SEQ(Shelf a, Exit+ b[])
     WHERE [id] AND a.x = 1

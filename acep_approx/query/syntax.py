@@ -191,7 +191,7 @@ class Equivalence:
 
 
 @dataclass(frozen=True)
-class Output:
+class ReturnItem:
     """``expr AS name`` of a RETURN clause."""
 
     name: str
@@ -229,7 +229,7 @@ class QuerySyntax:
     errors: int = 0
     weights: tuple[tuple[str, int], ...] = ()
     non_overlap: bool = False
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
     text: str = field(default="", compare=False, repr=False)
     places: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)

@@ -95,7 +95,7 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> None:
 
     Examples
     --------
-    >>> from acep_approx.query.parser import parse
+    >>> from acep_approx.query import parse
     >>> query = parse("PATTERN A a WHERE a.prise > 10 WITHIN 5")
     >>> check_types(query, {"price": "number"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from acep_approx.budget.learning_ledger import place_words
 from acep_approx.report.drawing import cut, moment, percent, table
 from acep_approx.report.learning_charts import learning_curve, reliability
-from acep_approx.report.summary import learning_facts
+from acep_approx.report.lines import learning_facts
 from acep_approx.report.times import thinned
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning_ledger import Learning, Told
+    from acep_approx.budget.learning_ledger import Learning, SelectedFeature
     from acep_approx.budget.ledger import RunRecord
 
 MOST_ROWS, MOST_TEXT = 40, 160
@@ -43,13 +43,13 @@ def learned(record: RunRecord) -> Iterator[str]:
     yield f"<dl>{rows}</dl>"
     if record.pieces:
         yield f"<figure>{learning_curve(record, known)}</figure>"
-    yield from _revalued(record, known)
+    yield from _rescored(record, known)
     yield from _chances(known)
     yield from _alarms(record, known)
     yield from _told(known)
 
 
-def _revalued(record: RunRecord, known: Learning) -> Iterator[str]:
+def _rescored(record: RunRecord, known: Learning) -> Iterator[str]:
     if not known.revalued:
         return
     rows = [
@@ -59,7 +59,7 @@ def _revalued(record: RunRecord, known: Learning) -> Iterator[str]:
         ]
         for one in thinned(known.revalued, MOST_ROWS)
     ]
-    head = ["runs revalued at", "events", "match points", "tests seen", "run-steps", "of the cohort", "drift alarms"]
+    head = ["runs rescored at", "events", "match points", "tests seen", "run-steps", "of the cohort", "drift alarms"]
     shown = table(head, rows, caption="all counted from the beginning")
     yield f"<details><summary>as a table</summary>{shown}</details>"
 
@@ -68,7 +68,7 @@ def _chances(known: Learning) -> Iterator[str]:
     if not known.cases:
         return
     yield (
-        '<p class="soft">Before the fate of a run of the cohort was known, its chance to lead to a match point was '
+        '<p class="soft">Before the outcome of a run of the cohort was known, its chance to lead to a match point was '
         "foretold. On the dashed line it came true as often as foretold; circles are as large as their number of "
         "cases.</p>"
     )
@@ -92,9 +92,9 @@ def _told(known: Learning) -> Iterator[str]:
         yield "<p>Nothing that runs remember was found to tell them apart: only how far they are, and what is left.</p>"
         return
     rows = [[place_words(one.state, one.errors), one.feature, _ranges(one)] for one in known.told[:MOST_ROWS]]
-    caption = "what tells the runs of a state apart; pace: how many events of their key came of late"
+    caption = "the features by which the runs of a state are told apart; pace: the arrival rate of events of their key"
     yield table(["state", "by", "in ranges"], rows, caption=caption, texts=3)
 
 
-def _ranges(told: Told) -> str:
+def _ranges(told: SelectedFeature) -> str:
     return cut("; ".join(told.ranges), MOST_TEXT)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from acep_approx.budget.learning_ledger import Learning, Score
     from acep_approx.budget.ledger import Piece, RunRecord
 
-MOST_ALARMS, MOST_REVALUED = 100, 200
+MOST_ALARMS, MOST_RESCORED = 100, 200
 _SIZE, _LEFT, _TOP, _LARGEST, _LEAST = 300.0, 70.0, 34.0, 16.0, 3.0
 
 
@@ -76,8 +76,8 @@ def learning_curve(record: RunRecord, learned: Learning) -> str:
     Returns
     -------
     str
-        Strips on one axis: Brier score of the fates that became known (none where none did), match points found; a mark
-        for each time that runs were revalued, a line through both strips for each alarm.
+        Strips on one axis: Brier score of the outcomes that became known (none where none did), match points found; a
+        mark for each time that runs were rescored, a line through both strips for each alarm.
     """
     pieces = thinned(record.pieces, MOST_PIECES)
     time = Times.of(pieces, record.begin)
@@ -100,7 +100,7 @@ def learning_curve(record: RunRecord, learned: Learning) -> str:
         height=base + 56,
         name="learning",
         title="Learning over time",
-        description=f"Runs were revalued {len(learned.revalued):,} times; {len(learned.alarms):,} drift alarms. The "
+        description=f"Runs were rescored {len(learned.revalued):,} times; {len(learned.alarms):,} drift alarms. The "
         "numbers are in the tables below.",
     )
 
@@ -115,7 +115,7 @@ def _points(pieces: Sequence[Piece]) -> list[float]:
 
 
 def piece_scores(scores: Sequence[Score], pieces: Sequence[Piece]) -> list[float | None]:
-    """The Brier score of the fates that became known in each piece; None where none did.
+    """The Brier score of the outcomes that became known in each piece; None where none did.
 
     What became known after the last event, at the end of the stream, belongs to the last piece.
     """
@@ -139,14 +139,14 @@ def _levels(panel: Panel, time: Times, values: Sequence[float | None]) -> Iterat
 
 
 def _marks(record: RunRecord, learned: Learning, time: Times, middle: float, base: float) -> Iterator[str]:
-    """Alarms, times of revaluation, and what the signs mean."""
-    for one in thinned(learned.revalued, MOST_REVALUED):
+    """Alarms, times of rescoring, and what the signs mean."""
+    for one in thinned(learned.revalued, MOST_RESCORED):
         yield f'<path class="line l3" d="M{time.x(one.tick):.1f} {middle:.1f}v8"/>'
     for alarm in learned.alarms[-MOST_ALARMS:]:
         said = escape(f"drift alarm at {moment(alarm.tick, is_time=record.is_time)}: {alarm.where}")
         line = f"M{time.x(alarm.tick):.1f} 34V{base:.1f}"
         yield f'<path class="line l1 dash" d="{line}"><title>{said}</title></path>'
     x, y = WIDTH - RIGHT - 260, base + 44
-    for kind, text in (("line l3", "runs revalued"), ("line l1 dash", "drift alarm")):
+    for kind, text in (("line l3", "runs rescored"), ("line l1 dash", "drift alarm")):
         yield f'<path class="{kind}" d="M{x:.1f} {y:.1f}h22"/>' + label(x + 28, y + 4, text)
         x += 140

@@ -14,9 +14,9 @@ from acep_approx.report.charts import bundle_bars, by_state, recall_bar, shed_ba
 from acep_approx.report.drawing import moment, percent, table
 from acep_approx.report.flow import MOST_PATHS, flow, words
 from acep_approx.report.learned import learned
+from acep_approx.report.lines import recall_words
 from acep_approx.report.load import load
 from acep_approx.report.style import STYLE
-from acep_approx.report.summary import recall_words
 from acep_approx.report.times import thinned
 from acep_approx.timeline.picture import BINS, svg
 from acep_approx.timeline.scale import bin_edges
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 _AUDIT = (
-    "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed are only "
-    "marked. The share of match points there that need no marked run is the estimate."
+    "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed only "
+    "get an audit flag. The share of match points there that need no flagged run is the estimate."
 )
 _COHORT = (
     "A small part of the stream, chosen by a hash, is matched exactly beside the run. The share of its match points "

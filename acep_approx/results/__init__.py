@@ -1,1 +1,32 @@
 """What a user holds: matches, matches within a budget, tuning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from history.lazy import lazy
+
+if TYPE_CHECKING:
+    from acep_approx.results.advice import Advice
+    from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.results.matches import Match, Matches
+    from acep_approx.results.tuning import Trial, Tuning
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "acep_approx.results.advice": "Advice",
+            "acep_approx.results.budgeted": "BudgetedMatches",
+            "acep_approx.results.matches": "Match Matches",
+            "acep_approx.results.tuning": "Trial Tuning",
+        },
+    )
+
+__all__ = [
+    "Advice",
+    "BudgetedMatches",
+    "Match",
+    "Matches",
+    "Trial",
+    "Tuning",
+]

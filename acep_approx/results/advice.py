@@ -47,8 +47,8 @@ def advise(tuning: Tuning) -> Advice:
 
     Examples
     --------
-    >>> from acep_approx.budget.budget import Budget
-    >>> from acep_approx.results.tuning import Trial, Tuning
+    >>> from acep_approx import Budget
+    >>> from acep_approx.results import Trial, Tuning
     >>> trials = [Trial(0, "10 s", 100, 150, steps=8.0, work=(0.2, 0.5), recalls=(0.7, 0.95)),
     ...           Trial(1, "10 s", 102, 900, steps=30.0, work=(0.2, 0.5), recalls=(0.8, 0.92))]
     >>> advice = advise(Tuning((Budget.parse("20%"), Budget.parse("50%")), tuple(trials), 700, 300))

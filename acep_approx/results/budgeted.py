@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.budget.learning_ledger import Learning
 from acep_approx.budget.ledger import Bundle, RunRecord, Step
 from acep_approx.budget.ledger import Path as HistoryPath
 from acep_approx.engines.runs.runs import Runs
@@ -25,9 +26,11 @@ from acep_approx.matching.renumber import renumbered
 from acep_approx.planning.planner import Plan
 from acep_approx.results.expand import expanded
 from acep_approx.results.matches import Matches
-from acep_approx.shedding.learning_summary import lessons, lessons_table
+from acep_approx.shedding.learning_summary import learning_table, summary
+from acep_approx.shedding.load import Load, full_work_unknown
+from acep_approx.shedding.metrics import Metrics, shed_by_state
 from acep_approx.shedding.shed_log import shed_table
-from acep_approx.shedding.shedder import Load, Shedder, full_work_unknown, shedder
+from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
 
@@ -117,7 +120,7 @@ class BudgetedMatches(Matches):
         return tick_unit(schema.field(roles.time).type, roles.unit) is not None
 
     def shed(self) -> pa.Table:
-        """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
+        """The runs shed by the last call that found matches: one row each; see ``shed_log.shed_table``.
 
         Raises
         ------
@@ -146,21 +149,26 @@ class BudgetedMatches(Matches):
             A new one; None as long as nothing was learned.
         """
         done = self.shedder
-        if done is None or done.learner is None or done.learner.values is None:
+        if done is None or done.online is None or done.online.learner.values is None:
             return None
         known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
-        refresh(known, done.learner, self.progress.events, len(done.points.joined("row")), done.full_work())
+        refresh(known, done.online.learner, self.progress.events, len(done.metrics.points), done.full_work())
         return known
 
     def learning(self) -> pa.Table:
-        """When the last call that found matches revalued runs, and by what: one row each time.
+        """When the last call that found matches scored runs anew, and by what: one row each time.
 
         Returns
         -------
         pyarrow.Table
-            See ``lessons.lessons_table``; without rows where nothing was learned. ``record().learning`` has more.
+            See ``learning_summary.learning_table``; without rows where nothing was learned. More is in
+            ``record().learning``.
         """
-        return lessons_table(lessons(self.shedder) if self.shedder else None, is_time=self._is_time)
+        return learning_table(self._learned(), is_time=self._is_time)
+
+    def _learned(self) -> Learning | None:
+        online = self.shedder.online if self.shedder is not None else None
+        return summary(online) if online is not None else None
 
     def expanded(self) -> pa.Table:
         """All matches that end when a match point does which ``points`` finds, not only those whose runs were kept.
@@ -195,7 +203,7 @@ class BudgetedMatches(Matches):
             self.points()
         if self.shedder is None or self._pipeline is None:  # no columns, no events
             return pa.table({})
-        ticks = self.shedder.points.joined("tick")
+        ticks = self.shedder.metrics.points.joined("tick")
         matcher = Matcher(self.plan, **self._options)
         pipeline = matcher.bind(self.source.schema)
         batches = read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
@@ -210,9 +218,8 @@ class BudgetedMatches(Matches):
             Name of the input, for people.
         """
         known, done = self.load.history, self.shedder
-        learned = lessons(done) if done else None
-        empty = np.zeros(0, np.int64)
-        ticks = done.points.joined("tick") if done else empty
+        learned, found = self._learned(), done.metrics if done else Metrics()
+        ticks = found.points.joined("tick")
         order = np.argsort(ticks, kind="stable")
         return RunRecord(
             query=str(self.plan.query.text).strip(),
@@ -222,12 +229,12 @@ class BudgetedMatches(Matches):
             policy=self.load.policy_words if learned else self.load.policy_name,
             seed=self.load.seed,
             is_time=self._is_time,
-            begin=done.begin if done else None,
-            pieces=done.pieces if done else (),
-            shed=done.shed() if done and self._pipeline else (),
+            begin=found.begin,
+            pieces=found.pieces,
+            shed=shed_by_state(done.arena) if done and self._pipeline else (),
             recall=done.recall() if done else None,
             point_ticks=ticks[order],
-            point_errors=done.points.joined("errors")[order] if done else empty,
+            point_errors=found.points.joined("errors")[order],
             bundles=_bundles(ticks[order], self.window),
             paths=_paths(known) if known else (),
             late=self.source.late.count,

@@ -1,8 +1,8 @@
 """All matches at the match points that a budgeted run found: the regions before them are matched again, exactly.
 
 Under a budget one run stands for others that lead to the same match points, so few of the matches of each are listed.
-Source: approximate proxy match, Li and Ge, PVLDB 2016, section 3.3 (title only at hand; Definition 3 says that a found
-region is enumerated afterwards).
+Source: approximate proxy match, Li and Ge, PVLDB 2016, section 3.3; a reconstruction (docs/paper.md). Definition 3 says
+that a found region is enumerated afterwards.
 """
 
 from __future__ import annotations

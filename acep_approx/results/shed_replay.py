@@ -34,7 +34,7 @@ def nearest(
     Parameters
     ----------
     shed : pyarrow.Table
-        See ``shed_runs.shed_table``.
+        See ``shed_log.shed_table``.
     at : int
         A tick, or a row number.
     by : {"at", "row"}
@@ -120,13 +120,14 @@ def _score(run: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _kept(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
     """What runs of this state were kept at this price, as far as the past tells."""
-    known, shedder = matches.load.history, matches.shedder
-    if run["price"] is None or known is None or shedder is None or shedder.worth is None or run["vertex"] < 0:
+    known = matches.load.history
+    worth = matches.shedder.arena.worth if matches.shedder is not None else None
+    if run["price"] is None or known is None or worth is None or run["vertex"] < 0:
         return
     scheme, visits = known.graph_.scheme, known.graph_.counts.visits
     place = int(scheme.place_of_group[run["vertex"] // scheme.cells])
     mine = scheme.place_of_group[np.arange(scheme.vertices) // scheme.cells] == place
-    scores = np.where(mine, shedder.worth.gain / shedder.worth.cost, -1.0)
+    scores = np.where(mine, worth.gain / worth.cost, -1.0)
     is_kept = (scores >= run["price"]) & (visits > 0)
     share = visits[is_kept].sum() / max(visits[mine].sum(), 1)
     said = f"of the past's runs of this state {share:.0%} scored that much"

@@ -20,7 +20,7 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.query.printer import to_text
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.results.matches import Matches
-from acep_approx.shedding.shedder import Load
+from acep_approx.shedding.load import Load
 from acep_approx.training.history_graph import HistoryGraph
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""One learner for all shards of a job: takes what they have seen of each batch, and makes new versions of the history.
+"""One learner for all shards of a job: learns from their training samples, and makes new versions of the history.
 
-It is the learner of a run on one machine (``learner``) that is shown the tests of other processes (``observing``). What
+It is the learner of a run on one machine (``learner``); the samples are those of other processes (``observer``). What
 runs are worth and the prices of budgets go into the new version; shards take it up by themselves (``versions``).
 """
 
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from acep_approx.learning.learner import Brought, Learner, Seen
+from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.refresh import refresh
-from acep_approx.learning.rows import Rows
+from acep_approx.learning.sample_size import Shares
+from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.matcher import Matcher
-from acep_approx.shedding.observer import MOST_TESTS, Observation, Shares
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.observer import MOST_TESTS
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.drift import Alarm
 from rl.records import Events, Lineages
@@ -57,18 +59,18 @@ class Refresher:
     load : Load
         That of the whole job: its budget, and the history that it began with.
     most_tests : int, default 5000
-        Tests that are looked at in a batch, over all shards, about.
+        Tests that are sampled in a batch, over all shards, about.
 
     Attributes
     ----------
     learner : Learner or None
         None where there is nothing to learn: all of the work may be done, or windows are moments.
     batch : int
-        The last one that was taken; -1: none.
+        The last one that was processed; -1: none.
     events, points : int
         Seen and found so far.
     shares : Shares or None
-        How closely shards are to look at the next batch; None before the first one.
+        Of the next batch, for all shards; None before the first one.
 
     Notes
     -----
@@ -88,50 +90,44 @@ class Refresher:
         self._made = Made()
         shedder = Shedder(query.plan, replace(load, learns=True, audit=0.0))
         Matcher(query.plan, output="points", shedding=shedder).bind(schema, roles)
-        self.learner = shedder.learner
+        self.learner = shedder.online.learner if shedder.online is not None else None
 
     @property
     def alarms(self) -> Sequence[Alarm]:
         """Of drift, so far."""
         return self.learner.alarms if self.learner is not None else ()
 
-    def take(self, batch: int, parts: Sequence[bytes]) -> None:
-        """Take what the shards have seen of a batch.
+    def process(self, batch: int, samples: Sequence[bytes]) -> None:
+        """Learn from the training samples of a batch.
 
         Parameters
         ----------
         batch : int
-            Its number; one that is not above ``batch`` was taken before, and changes nothing.
-        parts : sequence of bytes
-            What ``Observer.observed`` gave, in any order; empty ones are left out.
+            Its number; one that is not above ``batch`` was processed before, and changes nothing.
+        samples : sequence of bytes
+            What ``Shedder.training_sample`` gave, in any order; empty ones are left out.
 
         Complexity: O(tests log tests).
         """
         if batch <= self.batch:
             return
         self.batch = batch
-        learner, some = self.learner, [Observation.of(part) for part in sorted(parts) if part]
-        if learner is None or not some:
+        learner, parts = self.learner, [TrainingSample.from_bytes(raw) for raw in sorted(samples) if raw]
+        if learner is None or not parts:
             return
-        seen = _joined(learner, some)
-        self.events += seen.size
-        self.points += sum(one.points for one in some)
-        learner.take(seen, Lineages.none(), self.points)
-        brought = Brought(
-            rows=len(seen.rows),
-            events=int(seen.events.total),
-            tests=sum(one.brought.tests for one in some),
-            passes=np.sum([one.brought.passes for one in some], axis=0),
-        )
-        learner.looking.adapt(brought, max(brought.events, 1), self.most_tests)
-        self.shares = Shares(learner.looking.share, tuple(learner.looking.passed.tolist()))
+        sample = _joined(learner, parts)
+        self.events += sample.size
+        self.points += sample.points
+        learner.process(sample, Lineages.none(), self.points)
+        learner.sample_size.adapt(sample, max(int(sample.events.total), 1), self.most_tests)
+        self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
             learner.forget_texts()
 
     def is_due(self) -> bool:
         """Whether enough is new for another version: as for a learner, and every few batches and windows."""
         learner = self.learner
-        if learner is None or not learner.looking.rows:
+        if learner is None or not learner.sample_size.rows:
             return False
         tick, window = learner.updater.statistics.tick, learner.scheme.window
         is_long_ago = self.batch >= self._made.batch + EVERY and tick >= self._made.tick + EVERY * window
@@ -159,7 +155,7 @@ class Refresher:
         shares = [self.shares.share, self.shares.passed] if self.shares is not None else None
         return learner_to_bytes(self.learner, {**header, "shares": shares})
 
-    def go_on(self, raw: bytes) -> None:
+    def restore(self, raw: bytes) -> None:
         """Go on from what ``to_bytes`` gave, by one of the same query, columns and budget.
 
         Raises
@@ -173,13 +169,19 @@ class Refresher:
         self.shares = Shares(shares[0], tuple(shares[1])) if shares is not None else None
 
 
-def _joined(learner: Learner, some: Sequence[Observation]) -> Seen:
-    """What several shards have seen, as one: tests in order of time."""
-    rows = Rows.joined([learner.reader.adopt(one.seen.rows, one.texts) for one in some])
-    records = [one.seen.events for one in some]
-    events = Events(
-        tick=max(*(record.tick for record in records), learner.updater.statistics.tick),
-        counts=np.sum([record.counts for record in records], axis=0),
-        total=sum(record.total for record in records),
+def _joined(learner: Learner, parts: Sequence[TrainingSample]) -> TrainingSample:
+    """The samples of several shards as one: tests in order of time."""
+    tests = SampledTests.joined([learner.reader.adopt(part.tests, part.texts) for part in parts])
+    return TrainingSample(
+        tests[np.argsort(tests.tick, kind="stable")],
+        Events(
+            tick=max(*(part.events.tick for part in parts), learner.updater.statistics.tick),
+            counts=np.sum([part.events.counts for part in parts], axis=0),
+            total=sum(part.events.total for part in parts),
+        ),
+        size=sum(part.size for part in parts),
+        population=sum(part.population for part in parts),
+        passes=np.sum([part.passes for part in parts], axis=0),
+        points=sum(part.points for part in parts),
+        texts=learner.reader.texts,
     )
-    return Seen(rows[np.argsort(rows.tick, kind="stable")], events, sum(one.seen.size for one in some))

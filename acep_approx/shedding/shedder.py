@@ -1,32 +1,25 @@
-"""A load budget at work: what the engine may do from event to event, and what came of it."""
+"""A load budget at work: what the engine may do from event to event."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
-from numbers import Integral, Real
-from types import NoneType
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from acep_approx.automaton.words import state_names
-from acep_approx.budget.audit import AuditSample, RecallEstimate
-from acep_approx.budget.audit import Cohort as Cells
-from acep_approx.budget.budget import Budget
-from acep_approx.budget.learning_ledger import Revaluation
-from acep_approx.budget.ledger import Piece, Shed
-from acep_approx.budget.pace import Calibration
+from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
+from acep_approx.budget.ledger import Piece
+from acep_approx.budget.step_clock import StepClock
+from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
-from acep_approx.engines.runs.worth import REASONS, WITHOUT_END, Allowance, Worth
-from acep_approx.errors import UsageError, expect
+from acep_approx.engines.runs.worth import WITHOUT_END, Allowance, Worth
+from acep_approx.errors import UsageError
 from acep_approx.learning.exact_sample import Cohort
-from acep_approx.learning.learner import LEAST_PRICE, Learner
+from acep_approx.learning.learner import Learner
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.metrics import Metrics
+from acep_approx.shedding.online import OnlineLearning
 from acep_approx.training.policies import LEARNED, lots, policy_named
-from rl.records import Lineages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,219 +31,143 @@ if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
     from acep_approx.planning.planner import Plan
-    from acep_approx.training.history_graph import HistoryGraph
-    from history.trace import Trace
+    from acep_approx.shedding.observer import Observer
 
-Ints = npt.NDArray[np.int64]
 RESERVE_SHARE = 0.03
 """Share of what was granted so far that is held back for times of higher load."""
 RESERVE_EVENTS = 1024
 EPOCH_WINDOWS = 4
-UNKNOWN_SHARE = 0.2
-"""What share of the full work a budget is taken for where no history knows the full work."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
 
-@dataclass(frozen=True)
-class Load:
-    """What a user asks for when a run must not do all of the work.
-
-    Parameters
-    ----------
-    budget : Budget
-    history : HistoryGraph, optional
-        What was learned from the past.
-    policy : str, optional
-        See ``policies.POLICIES``; default ``history`` where there is one, else ``oldest``.
-    audit : float, default 0.05
-        Share of the budget that goes to a protected cohort, from which recall is estimated; 0: no estimate.
-    seed : int, default 0
-        Of the cohort, and of coins.
-    logs_shed : bool, default False
-        Whether each run that is shed is written down.
-    learns : bool, default False
-        Whether what runs are worth is learned while the stream runs, from the history on or from nothing. The audit is
-        then a cohort that is matched beside the run (``cohort.Cohort``).
-    full_work : float, optional
-        Run-steps per event of the exact run: what a share is of, where no history knows.
-    """
-
-    budget: Budget
-    history: HistoryGraph | None = None
-    policy: str | None = None
-    audit: float = 0.05
-    seed: int = 0
-    logs_shed: bool = False
-    learns: bool = False
-    full_work: float | None = None
-
-    def __post_init__(self) -> None:
-        expect("audit", self.audit, Real, "a share from 0 to below 1")
-        expect("seed", self.seed, Integral, "a whole number")
-        expect("full_work", self.full_work, (Real, NoneType), "a number above 0")
-        expect("policy", self.policy, (str, NoneType), "the name of one")
-        if not 0 <= self.audit < 1:
-            raise UsageError(
-                f"the audit is {self.audit} of the budget", code="ACEP-U033", hint="it lies from 0 to below 1"
-            )
-        policy_named(self.policy_name)
-        if self.learns and self.policy not in (None, "history"):
-            raise UsageError(
-                f"the policy {self.policy!r} ranks runs by what cannot be learned",
-                code="ACEP-U048",
-                hint="leave --policy out, or do not learn",
-            )
-        if self.full_work is not None and not 0 < self.full_work < math.inf:
-            raise UsageError(
-                f"the full work is {self.full_work} run-steps per event",
-                code="ACEP-U050",
-                hint="it is a number above 0: what the exact run takes, as acep run says at its end",
-            )
-
-    @property
-    def steps_per_event(self) -> float | None:
-        """Run-steps per event of the exact run, where they are known."""
-        if self.full_work is not None or self.history is None:
-            return self.full_work
-        return self.history.steps_per_event_
-
-    @property
-    def policy_name(self) -> str:
-        """The policy asked for, or the default."""
-        return self.policy or ("history" if self.history is not None else "oldest")
-
-    @property
-    def policy_words(self) -> str:
-        """The policy, for people."""
-        if not self.learns:
-            return self.policy_name
-        return ("history" if self.history is not None else "by lot") + ", then what was learned"
-
-
-@dataclass
-class Points:
-    """Match points found: parallel columns, one row each."""
-
-    row: list[Ints] = field(default_factory=list)
-    tick: list[Ints] = field(default_factory=list)
-    slot: list[Ints] = field(default_factory=list)
-    errors: list[Ints] = field(default_factory=list)
-    is_kept: list[npt.NDArray[np.bool_]] = field(default_factory=list)
-
-    def joined(self, name: str) -> Ints:
-        """A column as one array."""
-        parts = getattr(self, name)
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-
-class Shedder(Shedding):
-    """Sheds by a policy inside a budget, and keeps the books.
+class Shedder:
+    """Sheds by a policy inside a budget; see ``LoadShedder`` for the order of the calls.
 
     Parameters
     ----------
     plan : Plan
         With registers: only the runs engine sheds.
     load : Load
+    observer : Observer, optional
+        Samples tests for a learner that is elsewhere; then without ``load.learns``. Where there is neither a history
+        yet nor a policy, runs are kept at random.
 
     Attributes
     ----------
-    pieces : list of Piece
-        Where the run stood after each piece of the stream.
-    points : Points
-    calibration : Calibration
+    arena : Shedding
+        What the kernel sheds by.
+    metrics : Metrics
+        What came of it.
+    online : OnlineLearning or None
+        What is learned on the way.
+    clock : StepClock
         How long an event and a run-step take here.
-    revalued : list of Revaluation
-        When what is learned has changed what runs are worth.
+    cells : AuditCells or None
+        Where runs are protected from being shed.
     """
 
-    def __init__(self, plan: Plan, load: Load) -> None:
-        super().__init__(None, Allowance(), logs_shed=load.logs_shed)
+    def __init__(self, plan: Plan, load: Load, observer: Observer | None = None) -> None:
         self.plan = plan
         self.load = load
-        self.pieces: list[Piece] = []
-        self.points = Points()
-        self.calibration = Calibration()
-        self.cells: Cells | None = None
-        self.cohort: Cohort | None = None
-        self.explores = 0.0  # share of the budget that is the cohort's
-        self.purse = 0.0  # run-steps that the cohort was granted
-        self.learner: Learner | None = None
-        self.begin: int | None = None
+        self.observer = observer
+        self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed)
+        self.metrics = Metrics()
+        self.online: OnlineLearning | None = None
+        self.clock = StepClock()
+        self.cells: AuditCells | None = None
+        self._order = CallOrder()
+        self._columns: tuple[pa.Schema, Roles]
         self._rate = 0.0  # run-steps per event of the stream
         self._seen = (0, 0)  # relevant events and run-steps at the end of the last piece
-        self.learning_seconds = 0.0
-        self._traces: list[Trace] = []  # of the cohort, that the learner was not shown yet
-        self._not_shown = 0  # events
-        self.revalued: list[Revaluation] = []
-        self._found = self._events = 0
+        self._events = 0
 
     # --- setting up -----------------------------------------------------------------------------------------
 
+    def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
+        """These columns come."""
+        self._order.check("begin_stream")
+        self._columns = schema, roles
+
     def bind(self, tables: RunTables) -> None:
         """Now that the columns are known: look up what runs are worth and what may be done."""
-        known = self.load.history
-        if known is not None:
-            known.check(self.plan, tables.window)
-        policy = policy_named(self.load.policy_name)
-        if not self.load.budget.is_unlimited:
-            self.worth = known.worth(self.load.policy_name) if known else policy(tables.automaton, None, 0.0)
-            if self.load.learns and tables.window > 0:  # within one moment nothing is known before it is over
-                self.worth = self.worth if known else lots(tables.automaton)
-                self.learner = self._learner(tables, known)
-        self.allowance = self._first_allowance(tables.window)
-        super().bind(tables)
-        if self.learner is not None:
-            self._look_at(self.learner)
+        self._order.check("bind")
+        load = self.load
+        if load.history is not None:
+            load.history.check(self.plan, tables.window)
+        learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
+        cohort = None
+        if not load.budget.is_unlimited:
+            self.arena.worth = self._first_worth(tables, learns=learns)
+            cells = self._audited_cells(tables.window, learns=learns)
+            if not learns:
+                self.cells = cells
+            elif cells is not None and load.budget.unit != "runs" and self._has_cells():
+                cohort = Cohort(self.plan, *self._columns, cells)
+            explores = load.audit if cohort is not None else 0.0
+            self.arena.allowance = self._first_allowance(self.arena.worth, tables.window, explores, learns=learns)
+        self.arena.bind(tables)
+        if learns:
+            self.online = OnlineLearning(
+                self.arena, self._learner(tables), cohort, explores, counts_runs=load.budget.unit == "runs"
+            )
+        if self.observer is not None:
+            self.observer.bind(self.arena)
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
-        if self.learner is not None:
+        self._order.check("rebind")
+        if self.online is not None:
             raise type_too_late("what is being learned")
-        super().rebind(tables)
+        self.arena.rebind(tables)
 
-    def _learner(self, tables: RunTables, known: HistoryGraph | None) -> Learner:
+    def _first_worth(self, tables: RunTables, *, learns: bool) -> Worth:
+        known = self.load.history
+        if known is not None:
+            return known.worth(self.load.policy_name)
+        if learns or (self.observer is not None and self.load.policy is None):
+            return lots(tables.automaton)
+        return policy_named(self.load.policy_name)(tables.automaton, None, 0.0)
+
+    def _learner(self, tables: RunTables) -> Learner:
+        known, worth = self.load.history, self.arena.worth
         if known is None:
             return Learner(tables)
-        assert self.worth is not None
-        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self._share())
-        return Learner(tables, known.graph_.scheme, known.values(), self.worth.overlap, promise)
+        assert worth is not None
+        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self.load.share)
+        return Learner(tables, known.graph_.scheme, known.values(), worth.overlap, promise)
 
-    def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
-        """These columns come."""
-        self._columns = schema, roles
+    @property
+    def _audit(self) -> float:
+        """Share of the runs that the audit's budget protects; those count too that begin a window before a cell."""
+        return self.load.audit * self.load.share / (1 + 1 / EPOCH_WINDOWS)
 
-    def _first_allowance(self, window: int) -> Allowance:
-        budget = self.load.budget
-        if budget.is_unlimited:
-            return Allowance()
-        share = self._share()
-        known = self.load.history
-        is_learned = known is not None and self.load.policy_name in LEARNED
-        price = known.prices_.price(share) if known and is_learned else _first_price(self.worth, share)
-        audit = self.load.audit * share / (1 + 1 / EPOCH_WINDOWS)  # runs that begin a window before are protected too
-        if audit > 0:
-            share = audit / 2 if self.load.learns else audit  # so that what cells cost can be saved up
-            self.cells = Cells(share, max(EPOCH_WINDOWS * window, 1), window, self.load.seed)
-            if self.load.learns and budget.unit != "runs" and self._has_cells():
-                self.cohort, self.explores = Cohort(self.plan, *self._columns, self.cells), self.load.audit
-        is_audited = not self.load.learns
+    def _audited_cells(self, window: int, *, learns: bool) -> AuditCells | None:
+        if self._audit <= 0:
+            return None
+        share = self._audit / 2 if learns else self._audit  # so that what a cohort costs can be saved up
+        return AuditCells(share, _epoch(window), window, self.load.seed)
+
+    def _first_allowance(self, worth: Worth, window: int, explores: float, *, learns: bool) -> Allowance:
+        load, known = self.load, self.load.history
+        budget, share = load.budget, load.share
+        is_learned = known is not None and load.policy_name in LEARNED
         base = Allowance(
-            price=price,
-            audit=audit * is_audited,
-            audit_share=self.load.audit * is_audited,
-            epoch=max(EPOCH_WINDOWS * window, 1),
-            seed=self.load.seed,
+            price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
+            audit=0.0 if learns else self._audit,
+            audit_share=0.0 if learns else load.audit,
+            epoch=_epoch(window),
+            seed=load.seed,
         )
         if budget.unit == "runs":
             return replace(base, runs=int(budget.amount))
         if budget.unit == "%":
-            full = self.load.steps_per_event
+            full = load.steps_per_event
             assert full is not None
-            self._rate = budget.amount / 100 * full * (1 - self.explores)
+            self._rate = budget.amount / 100 * full * (1 - explores)
             return replace(base, rate=self._rate, reserve=RESERVE_EVENTS * self._rate, reserve_share=RESERVE_SHARE)
         if budget.unit == "steps/event":
-            self._rate = budget.amount * (1 - self.explores)
+            self._rate = budget.amount * (1 - explores)
             return replace(base, rate=self._rate, most=budget.amount, reserve=budget.amount / 4)
         return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
 
@@ -261,226 +178,159 @@ class Shedder(Shedding):
         is_loose = automaton.query.strategy not in ("strict_contiguity", "partition_contiguity")
         return is_loose and not (self.plan.is_count_window or automaton.needs_filter or automaton.has_late_ends)
 
-    def _share(self) -> float:
-        """What share of the full work the budget is, as far as that is known."""
-        budget, full = self.load.budget, self.load.steps_per_event
-        if budget.unit == "%":
-            if full is None:
-                raise full_work_unknown(budget)
-            return min(budget.amount / 100, 1.0)
-        if budget.unit == "steps/event" and full:
-            return min(budget.amount / full, 1.0)
-        return UNKNOWN_SHARE
-
     # --- while it runs --------------------------------------------------------------------------------------
+
+    @property
+    def most_events(self) -> int:
+        """As many as the learner waits for."""
+        return self.online.learner.most_events if self.online is not None else WHOLE_BATCH
+
+    @property
+    def explores(self) -> float:
+        """Share of the budget that is not the run's but the cohort's."""
+        return self.online.explores if self.online is not None else 0.0
 
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
-        budget = self.load.budget
+        self._order.check("begin_batch")
+        budget, arena = self.load.budget, self.arena
         if budget.unit == "ms/batch":
-            steps = self.calibration.steps_in(budget.amount / 1e3, events) * (1 - self.explores)
-            self.grant(-max(self.left, 0.0) / 0.9)  # what the last batch did not use is gone
+            steps = self.clock.steps_in(budget.amount / 1e3, events) * (1 - self.explores)
+            arena.grant(-max(arena.left, 0.0) / 0.9)  # what the last batch did not use is gone
             self._rate = steps / events
-            self.allow(replace(self.allowance, rate=self._rate, most=WITHOUT_END, reserve=RESERVE_SHARE * steps))
+            arena.allow(replace(arena.allowance, rate=self._rate, most=WITHOUT_END, reserve=RESERVE_SHARE * steps))
         elif budget.unit == "events/s":
             self._keep_up()
+        if self.observer is not None:
+            self.observer.begin_batch(events, self._rate)
 
     def _keep_up(self) -> None:
         a_second = self.load.budget.amount
-        self._rate = self.calibration.steps_in(1 / a_second, 1) * (1 - self.explores)
+        self._rate = self.clock.steps_in(1 / a_second, 1) * (1 - self.explores)
         most = self._rate * a_second * SAVED_SECONDS
-        self.allow(replace(self.allowance, rate=self._rate, most=most, reserve=most / 4))
+        self.arena.allow(replace(self.arena.allowance, rate=self._rate, most=most, reserve=most / 4))
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
-        if self.learner is not None:
-            self.learner.count(events.cls)
-            self._shown = events
+        self._order.check("note_hits")
+        for learning in (self.online, self.observer):
+            if learning is not None:
+                learning.count(events)
         if not len(hits):
             return
-        event, place = np.unique(hits.event, return_inverse=True)
-        if self.cohort is not None:
-            self.cohort.note_found(events.row[event])
-        least = np.full(len(event), np.iinfo(np.int64).max)
-        np.minimum.at(least, place, hits.errors)
-        is_kept = np.zeros(len(event), np.bool_)
-        np.logical_or.at(is_kept, place, hits.mark < 2)
-        self.points.row.append(events.row[event])
-        self.points.tick.append(events.tick[event])
-        self.points.slot.append(events.slot[event])
-        self.points.errors.append(least)
-        self.points.is_kept.append(is_kept)
-        self._found += len(event)
+        rows = self.metrics.add_points(events, hits)
+        if self.online is not None and self.online.cohort is not None:
+            self.online.cohort.note_found(rows)
 
     def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
-        """Grant what events without a letter are entitled to, look at the clock, and write the ledger."""
+        """Grant what events without a letter are entitled to, look at the clock, and write down what came of it."""
+        self._order.check("end_piece")
         relevant, steps = self._seen
-        self._seen = progress.relevant, progress.steps
-        spare = self.spare
+        self._seen, self._events = (progress.relevant, progress.steps), progress.events
+        spare = self.arena.spare
         if self._rate > 0:
-            self.grant(self._rate * (len(batch) - (progress.relevant - relevant)))
+            self.arena.grant(self._rate * (len(batch) - (progress.relevant - relevant)))
         if self.load.budget.needs_clock:
-            self.calibration.observe(len(batch), progress.steps - steps, seconds)
+            self.clock.observe(len(batch), progress.steps - steps, seconds)
             if self.load.budget.unit == "events/s":
                 self._keep_up()
-        if self.learner is not None:
-            self._not_shown += len(batch)
-            if progress.relevant > relevant:
-                self._learn(self.learner, batch, spare)
-        if self.begin is None:
-            self.begin = int(batch.ticks[0])
-        self._events = progress.events
-        work = progress.steps + int(self.on_passes) + (self.cohort.steps if self.cohort else 0)
-        self.pieces.append(
-            Piece(
-                tick=int(batch.ticks[-1]),
-                events=progress.events,
-                work=work,
-                bound=int(self.granted + self.purse) if self._rate > 0 else work,
-                live=progress.live,
-                price=self.price,
-                shed=int(self.counts.sum()),
-                points=self._found,
-            )
+        if self.online is not None:
+            is_relevant = progress.relevant > relevant
+            self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+        piece = self._piece(int(batch.ticks[-1]), progress)
+        self.metrics.add_piece(batch.ticks, piece)
+        if self.online is not None:
+            self.online.note(piece)
+        if self.observer is not None:
+            self.observer.end_piece(batch)
+
+    def _piece(self, tick: int, progress: Progress) -> Piece:
+        """Where the run stands."""
+        arena, online = self.arena, self.online
+        work = progress.steps + int(arena.on_passes) + (online.explored if online is not None else 0)
+        quota = online.quota if online is not None else 0.0
+        return Piece(
+            tick=tick,
+            events=progress.events,
+            work=work,
+            bound=int(arena.granted + quota) if self._rate > 0 else work,
+            live=progress.live,
+            price=arena.price,
+            shed=int(arena.counts.sum()),
+            points=self.metrics.found,
         )
-        if self.learner is not None and len(self.learner.refreshes) > len(self.revalued):
-            self.revalued.append(self._revaluation(self.learner, self.pieces[-1]))
-
-    def _revaluation(self, learner: Learner, piece: Piece) -> Revaluation:
-        """What runs have just been revalued by."""
-        return Revaluation(
-            tick=piece.tick,
-            events=piece.events,
-            points=piece.points,
-            tests=learner.looking.rows,
-            work=piece.work,
-            explored=self.cohort.steps if self.cohort else 0,
-            alarms=len(learner.alarms),
-        )
-
-    def _learn(self, learner: Learner, batch: EventBatch, spare: float) -> None:
-        """Show the learner what was seen, if it is worth it, and ask it for what runs are worth if enough is new."""
-        begun = time.perf_counter()
-        self._explore(batch)
-        if self._not_shown >= learner.most_events or self.tables.scalars.columns.texts.has_many:
-            fates, self._traces = self._fates(learner, self._traces), []
-            learner.look(self.take_sample(), self.keys_now(), self._not_shown, int(batch.ticks[-1]), fates, self._found)
-            self._not_shown = 0
-            if learner.is_due():
-                self._revalue(learner, spare)
-            self._look_at(learner)
-        self.learning_seconds += time.perf_counter() - begun
-
-    def _revalue(self, learner: Learner, spare: float) -> None:
-        worth, price = learner.revalue(self.allowance.price * self.factor, self._rate, spare)
-        if self.load.budget.unit == "runs":  # places are taken until there are none
-            price = LEAST_PRICE
-        self.allow(replace(self.allowance, price=price / self.factor))
-        self.revalue(worth)
-
-    def _explore(self, batch: EventBatch) -> None:
-        """Match the cohort's part of a piece."""
-        if self.cohort is None:
-            return
-        self.purse += self._rate * len(batch) * self.explores / (1 - self.explores)
-        seen, left = self._shown, self.purse - self.cohort.steps
-        self._traces += self.cohort.push(batch, seen.slot, seen.row, seen.tick, self.keys_now(), left)
-
-    def _fates(self, learner: Learner, traces: Iterable[Trace]) -> Lineages:
-        found = [Lineages.none()]
-        if self.cohort is None:
-            return found[0]
-        for trace in traces:
-            self.cohort.compare(trace)
-            fates, visits = self.cohort.fates(trace, learner.scheme)
-            learner.reach(trace, visits, fates.vertex)
-            found.append(fates)
-        return Lineages(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(Lineages)))
 
     def finish(self) -> None:
-        """The stream has ended: what became of the rest of the cohort."""
-        if self.learner is not None and self.cohort is not None:
-            self.learner.add_fates(self._fates(self.learner, [*self._traces, *self.cohort.finish()]))
-            self._traces = []
-
-    def _look_at(self, learner: Learner) -> None:
-        self.sample_tests(learner.looking.share, learner.looking.passed)
-        self.most_events = learner.most_events
+        """The stream has ended."""
+        if self.online is not None:
+            self.online.finish()
 
     # --- state ----------------------------------------------------------------------------------------------
 
-    def header(self) -> dict[str, Any]:
-        """What must be kept to go on elsewhere, as JSON: not the books.
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON: not the metrics.
 
         Raises
         ------
         UsageError
             ``ACEP-U052``: it learns, and what it has learned is not in its state.
         """
-        if self.learner is not None:
+        self._order.check("snapshot")
+        if self.online is not None:
             raise UsageError(
                 "a run that learns cannot be saved: what it is learning would be lost",
                 code="ACEP-U052",
                 hint="run without learning, and refresh the history from the tests that runs write down",
             )
-        return {
-            **super().header(),
+        saved = {
+            **self.arena.snapshot(),
             "seen": self._seen,
-            "found": self._found,
-            "clock": self.calibration.header() if self.load.budget.needs_clock else None,
+            "found": self.metrics.found,
+            "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
         }
+        return saved if self.observer is None else {**saved, "version": self.version}
 
-    def go_on(self, header: dict[str, Any]) -> None:
-        """Go on from what ``header`` gave; with another version of the history, or another budget, as may be."""
-        super().go_on(header)
-        relevant, steps = header["seen"]
-        self._seen, self._found = (relevant, steps), header["found"]
-        if header["clock"] is not None:
-            self.calibration = Calibration.of(header["clock"])
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
+        self._order.check("restore")
+        self.arena.restore(saved)
+        relevant, steps = saved["seen"]
+        self._seen, self.metrics.found = (relevant, steps), saved["found"]
+        if saved["clock"] is not None:
+            self.clock = StepClock.restored(saved["clock"])
+        if self.observer is not None and saved.get("version", self.version) != self.version:
+            self.arena.trust_price()
+
+    @property
+    def version(self) -> int:
+        """Of the history; 0 without."""
+        return self.load.history.version_ if self.load.history is not None else 0
 
     # --- what came of it ------------------------------------------------------------------------------------
 
-    def shed(self) -> list[Shed]:
-        """Runs shed by state and reason, those of the first states first."""
-        assert self.plan.registers is not None
-        tables = self.tables
-        found, states = [], state_names(tables.automaton)
-        for pool, row in zip(tables.pools, self.counts.tolist(), strict=True):
-            name = states[pool.state] + (f", {pool.errors} missing" if pool.errors else "")
-            found += [Shed(name, reason, runs) for reason, runs in zip(REASONS, row, strict=True) if runs]
-        return found
-
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
-        if self.cohort is not None:
-            beside = self.cohort.sample
-            return replace(beside, outside=self._found - int(beside.found.sum())).estimate()
+        if self.online is not None and self.online.cohort is not None:
+            beside = self.online.cohort.sample
+            return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate()
         sample = self.audited()
         return sample.estimate() if sample is not None else None
 
     def audited(self) -> AuditSample | None:
-        """What the audit saw of the match points found since this shedder was made; None where nothing is audited.
+        """What the audit saw of the match points found since this shedder was made; None where nothing is audited."""
+        return self.metrics.audited(self.cells) if self.cells is not None else None
 
-        Samples are added by ``AuditSample.combine``: those of later batches, and of parts of a stream that run with
-        another seed each. Parts of one seed have the same cells, for keys are known by their slots.
-        """
-        if self.cells is None or self.learner is not None:
-            return None
-        cells = self.cells.cells(self.points.joined("slot"), self.points.joined("tick"))
-        audited = cells >= 0
-        kept = self.points.joined("is_kept").astype(np.bool_)
-        return AuditSample.of(cells[audited], kept[audited], int((~audited).sum()))
+    def training_sample(self) -> bytes:
+        """What a learner that is elsewhere can learn from; empty where there is none, or nothing to be learned."""
+        return self.observer.training_sample(len(self.metrics.points)) if self.observer is not None else b""
 
     def full_work(self) -> float:
-        """Run-steps per event of the exact run: as was given, else as the cohort suggests, else as the learner does."""
+        """Run-steps per event of the exact run: as was given, else as is found on the way."""
         known = self.load.steps_per_event
         if known is not None:
             return known
-        assert self.learner is not None
-        if self.cohort is not None and self.cohort.steps and self._events:
-            share = self.cohort.cells.share * (1 + self.cohort.cells.window / self.cohort.cells.epoch)
-            return self.cohort.steps / share / self._events
-        return float(self.learner.demand()[1].sum())
+        assert self.online is not None
+        return self.online.full_work(self._events)
 
     def bound_in_words(self) -> str:
         """What the budget comes to."""
@@ -497,22 +347,14 @@ class Shedder(Shedding):
         return f"{per_event} at the end, by the clock"
 
 
-def _first_price(worth: Worth | None, share: float) -> float:
+def _epoch(window: int) -> int:
+    return max(EPOCH_WINDOWS * window, 1)
+
+
+def first_price(worth: Worth, share: float) -> float:
     """A price to begin with where none was learned: that of the best share of all vertices, and of the coins."""
-    if worth is None:
-        return 0.0
     best = float(np.quantile(worth.gain / worth.cost, 1 - share))
     return max(best, 1e-9) * worth.spread / (worth.spread + share)
-
-
-def full_work_unknown(budget: Budget) -> UsageError:
-    """The error of a share of nobody knows what."""
-    return UsageError(
-        f"{budget} of the full work: nobody knows the full work without a history",
-        code="ACEP-U034",
-        hint="learn one with acep train and give it with --history, say the full work, in run-steps per event, with "
-        "--full-work (full_work=), or grant '5000 steps/event', '200 runs', '2 ms/batch' or '100k events/s'",
-    )
 
 
 def shedder(plan: Plan, load: Load | None) -> Shedder | None:

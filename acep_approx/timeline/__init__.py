@@ -1,1 +1,22 @@
 """Pictures of matches on a line of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from history.lazy import lazy
+
+if TYPE_CHECKING:
+    from acep_approx.timeline.picture import svg, timeline_html
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "acep_approx.timeline.picture": "svg timeline_html",
+        },
+    )
+
+__all__ = [
+    "svg",
+    "timeline_html",
+]

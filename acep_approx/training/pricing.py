@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.events.stream import EventBatch
@@ -128,13 +129,13 @@ def learn_prices(
     """
 
     def run(price: float) -> Replay:
-        counting = _Counting(worth, Allowance(price=price, reserve=-1.0))
+        counting = _Counting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
         matcher = Matcher(plan, output="points", merge=MERGE, shedding=counting)
         bind(matcher)
         for batch in past:
             for _ in matcher.run(batch):
                 pass
-        return Replay(price, matcher.progress.steps + int(counting.on_passes), counting.points)
+        return Replay(price, matcher.progress.steps + int(counting.arena.on_passes), counting.points)
 
     found = list(known) or [run(0.0)]
     if found[0].steps:
@@ -178,7 +179,7 @@ def _fill(found: list[Replay], run: Callable[[float], Replay], most: int) -> Non
         found.append(run(between))
 
 
-class _Counting(Shedding):
+class _Counting(FixedLoad):
     """Counts the events that complete a run."""
 
     points = 0

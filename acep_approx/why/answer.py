@@ -23,7 +23,7 @@ from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, sequence_of, walk
 from acep_approx.query.syntax import Absent, Choice, Pattern, QuerySyntax, Repeat, Sequence
-from acep_approx.why.place import Place, find_place, tick_text
+from acep_approx.why.place import StreamPlace, find_place, tick_text
 from acep_approx.why.result import Why, text_of
 from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
 
@@ -61,11 +61,11 @@ def explain(
     Complexity: reads the events once, and runs those within two windows of the time once per question asked.
     """
     place = find_place(wanted, source, around, key, options, sort=sort)
-    return _Answer(place).answer()
+    return _Diagnosis(place).answer()
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Candidate:
     """A match or a partial match."""
 
     bound: Bound
@@ -75,8 +75,8 @@ class _Found:
     awaited: tuple[str, ...] = ()
 
 
-class _Answer:
-    def __init__(self, place: Place) -> None:
+class _Diagnosis:
+    def __init__(self, place: StreamPlace) -> None:
         self.place = place
         self.query = replace(place.plan.query, outputs=(), non_overlap=False)
         self.clock = place.clock
@@ -99,12 +99,12 @@ class _Answer:
 
     # --- answers --------------------------------------------------------------------------------------------
 
-    def _why(self, matched: bool, headline: str, found: _Found | None = None, **more: Any) -> Why:
+    def _why(self, matched: bool, headline: str, found: _Candidate | None = None, **more: Any) -> Why:
         events = tuple({"variable": name, **self._event(at)} for at, name in (found.bound if found else ()))
         answer = Why(self.around, self.place.key, matched, events=events, headline=headline, **more)
         return replace(answer, errors=found.errors, missing=found.missing, why=found.why) if found else answer
 
-    def _matched(self, found: _Found) -> Why:
+    def _matched(self, found: _Candidate) -> Why:
         missing = f", without {', '.join(found.missing)}" if found.missing else ""
         lines = []
         if self.place.plan.query.non_overlap:
@@ -119,7 +119,7 @@ class _Answer:
         headline = f"no match{self._of()} at {self.around}: no event there could begin one"
         return self._why(False, headline, awaited=tuple(map(self._plain, awaited)), helps=helps, lines=tuple(lines))
 
-    def _unmatched(self, found: _Found) -> Why:
+    def _unmatched(self, found: _Candidate) -> Why:
         awaited = self.waiting.awaited(found.bound, found.errors, found.awaited)
         refused = Refused()
         if found.why == "refused":
@@ -153,7 +153,7 @@ class _Answer:
     def _at(self, at: int) -> str:
         return f"row {self.place.rows[at]}, {tick_text(int(self.place.ticks[at]), is_time=self.place.is_time)}"
 
-    def _ending(self, found: _Found) -> str:
+    def _ending(self, found: _Candidate) -> str:
         first, last = found.bound[0][0], found.bound[-1][0]
         match found.why:
             case "window closed" if not self.place.plan.is_count_window:
@@ -258,13 +258,13 @@ class _Answer:
 
     # --- running --------------------------------------------------------------------------------------------
 
-    def _match(self, query: QuerySyntax, *, shortest: bool = False) -> _Found | None:
+    def _match(self, query: QuerySyntax, *, shortest: bool = False) -> _Candidate | None:
         """A match around the time: with fewest errors, or the shortest."""
-        best: _Found | None = None
+        best: _Candidate | None = None
         seen = 0
         for table in self._run(query, "matches"):
             for row in table.to_pylist():
-                found = _Found(self._bound(row, query), row["errors"], tuple(row.get("missing") or ()))
+                found = _Candidate(self._bound(row, query), row["errors"], tuple(row.get("missing") or ()))
                 if self._is_there(found) and (best is None or self._rank(found, shortest) < self._rank(best, shortest)):
                     best = found
             seen += table.num_rows
@@ -272,21 +272,22 @@ class _Answer:
                 break
         return best
 
-    def _rank(self, found: _Found, shortest: bool) -> tuple[int, int]:
+    def _rank(self, found: _Candidate, shortest: bool) -> tuple[int, int]:
         span = int(self.clock[found.bound[-1][0]] - self.clock[found.bound[0][0]])
         return (span, found.errors) if shortest else (found.errors, span)
 
-    def _is_there(self, found: _Found) -> bool:
+    def _is_there(self, found: _Candidate) -> bool:
         first, last = found.bound[0][0], found.bound[-1][0]
         return bool(
             self.place.is_part[first] and self.place.ticks[first] <= self.place.around <= self.place.ticks[last]
         )
 
-    def _partial(self) -> _Found | None:
+    def _partial(self) -> _Candidate | None:
         """The furthest partial match whose window holds the time; else the one that began soonest after it."""
         rows = [row for table in self._run(self.query, "partial") for row in table.to_pylist()]
         found = [
-            _Found(self._bound(row, self.query), row["errors"], (), row["why"], tuple(row["awaited"])) for row in rows
+            _Candidate(self._bound(row, self.query), row["errors"], (), row["why"], tuple(row["awaited"]))
+            for row in rows
         ]
         near = self.place.near()
         found = [one for one in found if near[one.bound[0][0]]]
@@ -344,7 +345,7 @@ def _help_lines(helps: Items[str]) -> Iterator[str]:
         yield from (f"  {one}" for one in helps)
 
 
-def _progress(found: _Found) -> tuple[int, int, int, int]:
+def _progress(found: _Candidate) -> tuple[int, int, int, int]:
     """The more the further: events, then few errors, then a late last event, then a late first one."""
     return len(found.bound), -found.errors, found.bound[-1][0], found.bound[0][0]
 

@@ -16,7 +16,7 @@ from acep_approx.query.evaluate import evaluate
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
-from acep_approx.why.place import Place
+from acep_approx.why.place import StreamPlace
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 Binding = Mapping[str, Sequence[int]]
@@ -32,7 +32,7 @@ class Miss:
 
 
 @dataclass(frozen=True)
-class _Unit:
+class _Instance:
     """One way to read a condition: a binding, and one event of each variable that it ranges over."""
 
     binding: Binding
@@ -42,7 +42,7 @@ class _Unit:
 class Tester:
     """Tests conditions on the events of a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StreamPlace) -> None:
         self._place = place
 
     def miss(self, condition: Condition, binding: Binding, only: str | None = None) -> Miss | None:
@@ -64,7 +64,7 @@ class Tester:
         misses = [self._miss(condition.expression, unit) for unit in failing]
         return min(misses, key=lambda miss: miss.distance) if misses else None
 
-    def _miss(self, expression: Expression, unit: _Unit) -> Miss:
+    def _miss(self, expression: Expression, unit: _Instance) -> Miss:
         match expression:
             case Binary(op=op, left=left, right=right) if op in COMPARISONS:
                 (one,), (other,) = self._values(left, [unit]), self._values(right, [unit])
@@ -73,11 +73,11 @@ class Tester:
         values = [f"{to_text(leaf)} is {shown(self._values(leaf, [unit])[0])}" for leaf in named]
         return Miss(", ".join(values), float("inf"))
 
-    def _values(self, expression: Expression, units: list[_Unit]) -> list[Any]:
+    def _values(self, expression: Expression, units: list[_Instance]) -> list[Any]:
         value = evaluate(expression, lambda leaf: self._column(leaf, units))
         return [value.as_py()] * len(units) if isinstance(value, pa.Scalar) else value.to_pylist()
 
-    def _column(self, leaf: Leaf, units: list[_Unit]) -> pa.Array:
+    def _column(self, leaf: Leaf, units: list[_Instance]) -> pa.Array:
         if isinstance(leaf, Attribute):
             return self._take(leaf.name, [_event(leaf, unit) for unit in units])
         events = [_events(leaf, unit) for unit in units]
@@ -94,7 +94,7 @@ class Tester:
         return column.take(pa.array(events, pa.int64())).combine_chunks()
 
 
-def _units(condition: Condition, binding: Binding, only: str | None) -> Iterator[_Unit]:
+def _units(condition: Condition, binding: Binding, only: str | None) -> Iterator[_Instance]:
     each = sorted(condition.each)
     ranges = []
     for name in each:
@@ -102,10 +102,10 @@ def _units(condition: Condition, binding: Binding, only: str | None) -> Iterator
         first = int(name in condition.looks_back)
         ranges.append(range(max(first, count - 1) if name == only else first, count))
     for at in product(*ranges):
-        yield _Unit(binding, dict(zip(each, at, strict=True)))
+        yield _Instance(binding, dict(zip(each, at, strict=True)))
 
 
-def _event(leaf: Attribute, unit: _Unit) -> int:
+def _event(leaf: Attribute, unit: _Instance) -> int:
     events = unit.binding[leaf.variable or ""]
     if leaf.index == "first":
         return events[0]
@@ -114,7 +114,7 @@ def _event(leaf: Attribute, unit: _Unit) -> int:
     return events[unit.at[str(leaf.variable)] - (leaf.index == "previous")]
 
 
-def _events(leaf: Aggregate, unit: _Unit) -> Sequence[int]:
+def _events(leaf: Aggregate, unit: _Instance) -> Sequence[int]:
     events = unit.binding[leaf.variable]
     return events[: unit.at[leaf.variable]] if leaf.prior else events
 

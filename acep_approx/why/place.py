@@ -34,7 +34,7 @@ SAMPLE = 1000
 
 
 @dataclass(frozen=True)
-class Place:
+class StreamPlace:
     """The events around a time.
 
     ``rows`` are their numbers in the input; ``is_part``: whether they are of the partition in question (only strict
@@ -95,7 +95,7 @@ class Place:
 
 def find_place(
     plan: Plan, source: Source, around: Any, key: Any, options: Mapping[str, Any], *, sort: bool = False
-) -> Place:
+) -> StreamPlace:
     """Read the events of a key within two windows on both sides of a time.
 
     Parameters
@@ -127,7 +127,7 @@ def find_place(
     time_type = source.schema.field(roles.time).type
     at = _tick(around, time_type, roles.unit)
     wanted = _key(plan, key, source.schema, roles)
-    reader = _Reader(plan, at, pipeline.window, wanted, roles)
+    reader = _Collector(plan, at, pipeline.window, wanted, roles)
     played = [column for column in (roles.key, roles.type) if column is not None]
     columns = tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(plan)), *played]))
     for given in read_events(source, roles, columns=columns, sort=sort):
@@ -143,10 +143,11 @@ def find_place(
     table, rows, found_ticks, is_part = reader.result(pipeline.schema, columns, is_time=is_time)
     key_values = {name: value.as_py() for name, value in wanted.items()}
     rows = source.late.original(rows)
-    return Place(plan, roles, at, pipeline.window, is_time, key_values, table, rows, found_ticks, is_part, reader.last)
+    window, last = pipeline.window, reader.last
+    return StreamPlace(plan, roles, at, window, is_time, key_values, table, rows, found_ticks, is_part, last)
 
 
-class _Reader:
+class _Collector:
     """Keeps what lies near the time."""
 
     def __init__(self, plan: Plan, around: int, window: int, key: dict[str, pa.Scalar], roles: Roles) -> None:

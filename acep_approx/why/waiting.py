@@ -14,7 +14,7 @@ from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, kleene_variables, negated_variables
 from acep_approx.query.syntax import Atom
 from acep_approx.why.conditions import Binding, Miss, Tester
-from acep_approx.why.place import Place
+from acep_approx.why.place import StreamPlace
 
 Bound = Sequence[tuple[int, str]]
 """Events of a partial match by their places, with their variables, in order."""
@@ -62,10 +62,10 @@ class Waiting:
 
     Parameters
     ----------
-    place : Place
+    place : StreamPlace
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StreamPlace) -> None:
         query = place.plan.query
         self.place = place
         self.query = query

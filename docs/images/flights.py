@@ -6,8 +6,8 @@ from pathlib import Path
 
 from acep_approx import compile_query
 from acep_approx.cli.commands.demo import QUERY
-from acep_approx.events.demo import flights
-from acep_approx.timeline.picture import svg
+from acep_approx.events import flights
+from acep_approx.timeline import svg
 
 
 def flights_picture() -> str:

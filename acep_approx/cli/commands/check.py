@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli import options
+from acep_approx.cli.options.groups import grouped
+from acep_approx.cli.options.input import QueryText, SourceOptions
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
@@ -14,21 +15,19 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
 
 
+@grouped
 def check(
-    query: options.Query,
+    query: QueryText,
+    *,
     input: Annotated[  # noqa: A002  (the option's name)
         str | None,
         typer.Option(
             metavar="INPUT",
-            show_default=False,
-            help="Events to check the names and types of the query against: a file, a folder, or - for stdin.",
+            help="Events to hold the names and types against: a file, a folder, or - for stdin.",
+            rich_help_panel=SourceOptions.panel,
         ),
     ] = None,
-    time: options.Time = None,
-    key: options.Key = None,
-    type: options.Type = None,  # noqa: A002  (the word of the query language)
-    unit: options.TimeUnit = None,
-    input_format: options.FileFormat = None,
+    source: SourceOptions,
 ) -> None:
     """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs."""
     text = read_query(query)
@@ -40,10 +39,12 @@ def check(
     if input is not None:
         from acep_approx.events.source import open_source
 
-        matcher = compiled.matcher(time=time, key=key, type=type, unit=unit)
-        source = open_source(input, format=input_format, on_malformed="skip")  # only columns and types matter here
-        lines += _columns(matcher.bind(source.schema))
-        matcher.look_for_types(source)
+        matcher = compiled.matcher(**source.roles)
+        events = open_source(
+            input, format=source.input_format, on_malformed="skip"
+        )  # only columns and types matter here
+        lines += _columns(matcher.bind(events.schema))
+        matcher.look_for_types(events)
     typer.echo("\n".join(lines))
 
 

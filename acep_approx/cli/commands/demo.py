@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli import options
+from acep_approx.cli.options.groups import grouped
+from acep_approx.cli.options.output import OutputOptions, Quiet
+from acep_approx.cli.options.spark import SparkOptions
 from acep_approx.cli.terminal import amount, progress_bar, say
 from acep_approx.errors import UsageError
 
@@ -71,28 +73,36 @@ class Findings:
     lost: list[bool]
 
 
+@grouped
 def demo(
+    *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the picture goes (a page of HTML).")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where the picture goes (a page of HTML).",
+            rich_help_panel=OutputOptions.panel,
+        ),
     ] = Path("acep-demo.html"),
-    quiet: options.Quiet = False,
-    spark: options.Spark = False,
-    master: options.Master = None,
+    spark: SparkOptions,
+    quiet: Quiet = False,
 ) -> None:
     """Show the main job on real data: matches with a missing event among US flights, and a picture of where they lie.
 
     Takes a few seconds. With --spark: a history is learned from three months of flights, and the other nine are matched
     as a stream, inside a budget, while the history learns on; takes a few minutes. Nothing is downloaded.
     """
-    options.check_master(master, spark=spark)
+    spark.check()
     if not output.parent.is_dir():
         raise UsageError(
             f"there is no folder {str(output.parent)!r} for the picture", code="ACEP-U016", hint="name another FILE"
         )
-    if spark:
+    if spark.spark:
         from acep_approx.cli.on_spark.demo import demo_on_spark
 
-        _write(demo_on_spark(master, quiet=quiet), output)
+        _write(demo_on_spark(spark.master, quiet=quiet), output)
     else:
         _demo_here(output, quiet=quiet)
     if not quiet:
@@ -101,7 +111,7 @@ def demo(
 
 def _demo_here(output: Path, *, quiet: bool) -> None:
     if not quiet:
-        say("reading the flights, and compiling the kernels if this is the first run (a few seconds) ...")
+        say("reading the flights ...")
 
     from acep_approx.events.demo import flights
 

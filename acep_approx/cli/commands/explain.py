@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from acep_approx.cli import options
+from acep_approx.cli.options.input import QueryText
+from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.terminal import read_query
 
 
@@ -21,9 +22,13 @@ class Diagram(StrEnum):
 
 
 def explain(
-    query: options.Query,
+    query: QueryText,
     format: Annotated[  # noqa: A002  (the option's name)
-        Diagram, typer.Option(help="The plan in words, or the automaton for Mermaid, for Graphviz, or as data.")
+        Diagram,
+        typer.Option(
+            help="The plan in words, or the automaton for Mermaid, for Graphviz, or as data.",
+            rich_help_panel=OutputOptions.panel,
+        ),
     ] = Diagram.TEXT,
 ) -> None:
     """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper."""

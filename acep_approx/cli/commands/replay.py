@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acep_approx.cli import options
-from acep_approx.cli.budgeted import Asked
-from acep_approx.cli.options import OnLate, OnMalformed, Wanted
+from acep_approx.cli.options.budget import BudgetOptions
+from acep_approx.cli.options.choices import Wanted
+from acep_approx.cli.options.groups import grouped
+from acep_approx.cli.options.input import Inputs, KeyedInputOptions, QueryText
+from acep_approx.cli.options.matching import MergingOptions
+from acep_approx.cli.options.output import OutputOptions, Quiet
 from acep_approx.cli.terminal import amount, progress_bar, read_query, say
 from acep_approx.errors import AcepError, UsageError
 
@@ -16,62 +20,52 @@ if TYPE_CHECKING:
     from acep_approx.results.budgeted import BudgetedMatches
 
 
-def replay(
-    query: options.Query,
-    inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT", show_default=False, help="The events of the run in question.")
-    ],
+@dataclass(frozen=True)
+class ShedQuestionOptions:
+    """Which partial matches are asked about."""
+
+    panel = "Question"
+
     at: Annotated[
         str,
         typer.Option(
             metavar="TS",
-            show_default=False,
-            help="The moment in question: 2024-05-01T08:00:00Z, or a number as in the time column; in a window of "
-            "events a row number.",
+            help="The moment in question, e.g. 2024-05-01T08:00:00Z, or a number; in a window of events a row number.",
         ),
-    ],
-    budget: options.Budget = None,
-    history: options.History = None,
-    policy: options.Policy = None,
-    audit: options.Audit = None,
-    full_work: options.FullWork = None,
-    seed: options.Seed = None,
+    ]
+    value: Annotated[str | None, typer.Option("--key", metavar="VALUE", help="Only partial matches of this key.")] = (
+        None
+    )
+    state: Annotated[str | None, typer.Option(metavar="NAME", help="Only those in this state, e.g. 'b'.")] = None
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show so many, the nearest to the moment first.")] = 3
+
+
+@grouped
+def replay(
+    query: QueryText,
+    inputs: Inputs,
+    *,
+    question: ShedQuestionOptions,
+    matching: MergingOptions,
     output: Annotated[
-        Wanted, typer.Option(help="What the run in question put out: all matches (or counts), or match points.")
+        Wanted,
+        typer.Option(
+            help="What the run in question put out: matches (or counts), or points.",
+            rich_help_panel=OutputOptions.panel,
+        ),
     ] = Wanted.MATCHES,
-    key: Annotated[
-        str | None, typer.Option(metavar="VALUE", show_default=False, help="Only partial matches of this key.")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default=False, help="Only those in this state, e.g. 'b'.")
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show so many, the nearest to the moment first.")] = 3,
-    key_column: options.Key = None,
-    time: options.Time = None,
-    type: options.Type = None,  # noqa: A002  (the word of the query language)
-    unit: options.TimeUnit = None,
-    errors: options.Errors = None,
-    within: options.Within = None,
-    merge: Annotated[str, typer.Option(metavar="NAMES", help="As in the run in question.")] = "equal,pareto,chain",
-    sort: options.Sort = False,
-    input_format: options.FileFormat = None,
-    on_malformed: Annotated[
-        OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")
-    ] = OnMalformed.REFUSE,
-    on_late: Annotated[
-        OnLate, typer.Option(help="Stop at an event that comes late, or leave such events out.")
-    ] = OnLate.REFUSE,
-    quiet: options.Quiet = False,
+    source: KeyedInputOptions,
+    spent: BudgetOptions,
+    quiet: Quiet = False,
 ) -> None:
     """Say why partial matches were shed at a moment of acep run --budget.
 
     The run is done again, with the same options, and sheds the same: nothing depends on the clock. Shows each partial
     match as the history knows it, and the terms of its score against the price.
     """
-    if budget is None:
+    if spent.budget is None:
         raise UsageError("without a budget nothing is shed", code="ACEP-U040", hint="give the --budget of the run")
-    asked = Asked(budget, history, policy, audit, seed, full_work=full_work)
-    asked.check()
+    spent.check()
     text = read_query(query)
 
     from acep_approx.api import compile_query
@@ -79,33 +73,22 @@ def replay(
     from acep_approx.results.shed_replay import nearest
     from acep_approx.results.tuning import refuse_clock
 
-    refuse_clock(Budget.parse(budget))
-    compiled = compile_query(text, errors=errors, within=within)
+    refuse_clock(Budget.parse(spent.budget))
+    compiled = compile_query(text, **matching.replaced)
+    more = source.roles | source.reading | {"sort": source.sort, "merge": matching.merge}
     with progress_bar("running again", enabled=not quiet) as progress:
         matches = compiled.match_within(
-            inputs,
-            budget,
-            **asked.options() | {"log_shed": True},
-            time=time,
-            key=key_column,
-            type=type,
-            unit=unit,
-            sort=sort,
-            on_progress=progress.done,
-            format=input_format,
-            on_malformed=on_malformed,
-            on_late=on_late,
-            merge=merge,
+            inputs, spent.budget, **spent.spending(), log_shed=True, on_progress=progress.done, **more
         )
         progress.total = matches.source.rows
-        moment = _moment(at, matches, {"time": time, "key": key_column, "type": type, "unit": unit})
+        moment = _moment(question.at, matches, source.roles)
         for _ in matches.tables() if output is Wanted.MATCHES else matches.point_tables():
             pass
     shed = matches.shed()
     if not quiet:
         say(f"{amount(shed.num_rows, 'partial match')} shed; {matches.record().bound}")
     by = "row" if matches.plan.is_count_window else "at"
-    found = nearest(shed, moment, by=by, key=key, state=state, limit=limit)
+    found = nearest(shed, moment, by=by, key=question.value, state=question.state, limit=question.limit)
     if not found:
         typer.echo("no partial match was shed" + (" that fits" if shed.num_rows else ""))
     for number, run in enumerate(found):

@@ -2,109 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli import options
-from acep_approx.cli.budgeted import check_folder, learned_query, show_table, stages
-from acep_approx.cli.options import OnLate, OnMalformed, Wanted
-from acep_approx.cli.terminal import amount, read_query, say
+from acep_approx.cli.learning import learned_query
+from acep_approx.cli.options.choices import Wanted
+from acep_approx.cli.options.groups import grouped
+from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText
+from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder
+from acep_approx.cli.options.spark import SparkOptions
+from acep_approx.cli.terminal import amount, read_query, say, show_table, stages
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     from acep_approx.results.advice import Advice
-    from acep_approx.results.tuning import Elsewhere, Tuning
+    from acep_approx.results.tuning import Elsewhere, PastTable, Tuning
 
 BUDGETS = "5%,10%,20%,50%"
 
 
-def tune(
-    query: options.Query,
-    past: Annotated[
-        list[str],
-        typer.Argument(metavar="PAST...", show_default=False, help="Past events, oldest first; read as by acep run."),
-    ],
+@dataclass(frozen=True)
+class TrialOptions:
+    """What is tried, and for which runs."""
+
+    panel = "Matching"
+
     errors: Annotated[
         str | None,
-        typer.Option(
-            "--errors", "-k", metavar="K,K", show_default=False, help="ERRORS to try. By default the query's."
-        ),
-    ] = None,
+        typer.Option("--errors", "-k", metavar="K,K", help="ERRORS to try; by default the query's."),
+    ] = None
     within: Annotated[
-        str | None,
-        typer.Option(
-            metavar="W,W", show_default=False, help="Windows to try, e.g. '10 s,20 s'. By default the query's."
-        ),
-    ] = None,
-    budgets: Annotated[
-        str, typer.Option(metavar="B,B", help="Budgets to try, as for acep run; not those of time.")
-    ] = BUDGETS,
+        str | None, typer.Option(metavar="W,W", help="Windows to try, e.g. '10 s,20 s'; by default the query's.")
+    ] = None
+    output: Annotated[
+        Wanted, typer.Option(help="What the runs to come will put out; points take less work than matches.")
+    ] = Wanted.MATCHES
+    most_steps: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Leave out what takes more run-steps per event than this.")
+    ] = 20_000
+
+    def wanted_errors(self) -> list[int | None]:
+        """The numbers of errors to try; None: the query's."""
+        return [_whole(item) for item in _items(self.errors)] or [None]
+
+    def windows(self) -> list[str | None]:
+        """The windows to try; None: the query's."""
+        return [*_items(self.within)] or [None]
+
+
+@dataclass(frozen=True)
+class TrialBudgetOptions:
+    """The budgets that are tried."""
+
+    panel = "Budget"
+
+    budgets: Annotated[str, typer.Option(metavar="B,B", help="Budgets to try, as for acep run; not those of time.")] = (
+        BUDGETS
+    )
+    seed: Annotated[int, typer.Option(metavar="N", help="Of all that is random.")] = 0
+
+
+@grouped
+def tune(
+    query: QueryText,
+    past: PastInputs,
+    *,
+    trials: TrialOptions,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="Draw the curves: a page of HTML that loads nothing."),
-    ] = None,
-    output: Annotated[
-        Wanted, typer.Option(help="What the runs to come will put out: all matches, or match points alone (less work).")
-    ] = Wanted.MATCHES,
-    most_steps: Annotated[
-        float,
         typer.Option(
-            metavar="N",
-            min=0,
-            help="Leave out what takes more run-steps per event than this, at the beginning of PAST.",
+            metavar="FILE",
+            help="Draw the curves: a page of HTML that loads nothing.",
+            rich_help_panel=OutputOptions.panel,
         ),
-    ] = 20_000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of all coins.")] = 0,
-    time: options.Time = None,
-    key: options.Key = None,
-    type: options.Type = None,  # noqa: A002  (the word of the query language)
-    unit: options.TimeUnit = None,
-    sort: options.Sort = False,
-    input_format: options.FileFormat = None,
-    on_malformed: Annotated[
-        OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")
-    ] = OnMalformed.REFUSE,
-    on_late: Annotated[
-        OnLate, typer.Option(help="Stop at an event that comes late, or leave such events out.")
-    ] = OnLate.REFUSE,
-    spark: options.Spark = False,
-    master: options.Master = None,
-    quiet: options.Quiet = False,
+    ] = None,
+    source: InputOptions,
+    spent: TrialBudgetOptions,
+    spark: SparkOptions,
+    quiet: Quiet = False,
 ) -> None:
     """Try ERRORS, windows and budgets for QUERY on PAST: what each finds, at which load. Recommends some of them.
 
     A history is learned from the first 70% of PAST; what budgets find is measured on the rest, which it has not seen.
     """
-    check_folder(plot)
-    if plot is not None and plot.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"the curves are a page, and {str(plot)!r} is none", code="ACEP-U044", hint="name a FILE.html")
-    wanted_errors = [_whole(item) for item in _items(errors)] or [None]
-    wanted_windows: list[str | None] = [*_items(within)] or [None]
-    options.check_master(master, spark=spark)
+    _check_plot(plot)
+    trials.wanted_errors()  # refuses what is no number before anything is read
+    spark.check()
     text = read_query(query)
 
-    from acep_approx.events.source import open_source
     from acep_approx.results.advice import advise
-    from acep_approx.results.tuning import PastTable
-    from acep_approx.results.tuning import tune as try_all
 
     with stages(enabled=not quiet) as bar:
-        source = open_source(past, format=input_format, on_malformed=on_malformed, on_late=on_late)
-        table = PastTable.read(source, sort=sort, time=time, key=key, type=type, unit=unit)
-        tuning = try_all(
-            lambda k, window: learned_query(text, errors=k, within=window),
-            table,
-            errors=wanted_errors,
-            within=wanted_windows,
-            budgets=_items(budgets),
-            output="points" if output is Wanted.POINTS else "counts",
-            most_steps=most_steps,
-            seed=seed,
-            on_progress=bar,
-            elsewhere=_on_spark(master) if spark else None,
-        )
+        table = _past(past, source)
+        tuning = _try_all(text, table, trials, spent, _on_spark(spark.master) if spark.spark else None, bar)
     advice = advise(tuning)
     if not quiet:
         said = f"learned from {amount(tuning.trained, 'event')}, measured on the {tuning.measured:,} after them"
@@ -112,12 +106,50 @@ def tune(
     _show(tuning)
     _recommend(advice)
     if plot is not None:
-        _draw(tuning, advice, text, output, plot)
+        _draw(tuning, advice, text, trials.output, plot)
+
+
+def _check_plot(plot: Path | None) -> None:
+    """Refuse what is no page, or nowhere."""
+    check_folder(plot)
+    if plot is not None and plot.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"the curves are a page, and {str(plot)!r} is none", code="ACEP-U044", hint="name a FILE.html")
+
+
+def _past(inputs: list[str], source: InputOptions) -> PastTable:
+    from acep_approx.events.source import open_source
+    from acep_approx.results.tuning import PastTable
+
+    return PastTable.read(open_source(inputs, **source.reading), sort=source.sort, **source.roles)
+
+
+def _try_all(
+    text: str,
+    past: PastTable,
+    trials: TrialOptions,
+    spent: TrialBudgetOptions,
+    elsewhere: Elsewhere | None,
+    on_progress: Callable[[str, float], None],
+) -> Tuning:
+    from acep_approx.results.tuning import tune as try_all
+
+    return try_all(
+        lambda errors, within: learned_query(text, errors=errors, within=within),
+        past,
+        errors=trials.wanted_errors(),
+        within=trials.windows(),
+        budgets=_items(spent.budgets),
+        output="points" if trials.output is Wanted.POINTS else "counts",
+        most_steps=trials.most_steps,
+        seed=spent.seed,
+        on_progress=on_progress,
+        elsewhere=elsewhere,
+    )
 
 
 def _on_spark(master: str | None) -> Elsewhere:
+    from acep_approx.spark import session
     from acep_approx.spark.past.tuning import on_spark
-    from acep_approx.spark.session.session import session
 
     return on_spark(session(master))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli import options
-from acep_approx.cli.options import OnLate, OnMalformed
+from acep_approx.cli.options.groups import grouped
+from acep_approx.cli.options.input import Inputs, KeyedInputOptions, QueryText
+from acep_approx.cli.options.matching import MatchingOptions
+from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
@@ -23,41 +26,36 @@ class Answer(StrEnum):
     JSON = "json"
 
 
-def why(
-    query: options.Query,
-    inputs: Annotated[
-        list[str],
-        typer.Argument(metavar="INPUT", show_default=False, help="Events, as for acep run."),
-    ],
+@dataclass(frozen=True)
+class QuestionOptions:
+    """What is asked."""
+
+    panel = "Question"
+
     around: Annotated[
-        str,
-        typer.Option(
-            metavar="TS", show_default=False, help="The time in question, e.g. 2024-05-01T08:00:00Z, or a number."
-        ),
-    ],
-    key: Annotated[
+        str, typer.Option(metavar="TS", help="The time in question, e.g. 2024-05-01T08:00:00Z, or a number.")
+    ]
+    keys: Annotated[
         list[str] | None,
         typer.Option(
+            "--key",
             metavar="VALUE",
-            show_default=False,
-            help="The value of [attribute] in question; attribute=VALUE where the query has several, once for each.",
+            help="The value of \\[attribute] in question; of several, attribute=VALUE, once for each.",
         ),
-    ] = None,
-    key_column: options.Key = None,
-    time: options.Time = None,
-    type: options.Type = None,  # noqa: A002  (the word of the query language)
-    unit: options.TimeUnit = None,
-    errors: options.Errors = None,
-    within: options.Within = None,
-    format: Annotated[Answer, typer.Option(help="In words, or as data.")] = Answer.TEXT,  # noqa: A002
-    sort: options.Sort = False,
-    input_format: options.FileFormat = None,
-    on_malformed: Annotated[
-        OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")
-    ] = OnMalformed.REFUSE,
-    on_late: Annotated[
-        OnLate, typer.Option(help="Stop at an event that comes late, or leave such events out.")
-    ] = OnLate.REFUSE,
+    ] = None
+
+
+@grouped
+def why(
+    query: QueryText,
+    inputs: Inputs,
+    *,
+    question: QuestionOptions,
+    matching: MatchingOptions,
+    format: Annotated[  # noqa: A002  (the option's name)
+        Answer, typer.Option(help="In words, or as data.", rich_help_panel=OutputOptions.panel)
+    ] = Answer.TEXT,
+    source: KeyedInputOptions,
 ) -> None:
     """Say why QUERY has a match in INPUT around a time, or has none.
 
@@ -68,18 +66,16 @@ def why(
 
     from acep_approx.api import compile_query
 
-    answer = compile_query(text, errors=errors, within=within).why(
+    answer = compile_query(text, **matching.replaced).why(
         inputs,
-        around=around,
-        key=key,
-        key_column=key_column,
-        time=time,
-        type=type,
-        unit=unit,
-        sort=sort,
-        format=input_format,
-        on_malformed=on_malformed,
-        on_late=on_late,
+        around=question.around,
+        key=question.keys,
+        key_column=source.key,
+        time=source.time,
+        type=source.type,
+        unit=source.unit,
+        sort=source.sort,
+        **source.reading,
     )
     if format is Answer.JSON:
         typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False, default=str))

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.budgeted import show_table, stages
 from acep_approx.cli.on_spark.live import live
-from acep_approx.cli.on_spark.stream import Told
-from acep_approx.cli.terminal import say
+from acep_approx.cli.on_spark.stream import Tally
+from acep_approx.cli.terminal import say, show_table, stages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,8 +90,8 @@ def demo_on_spark(master: str | None, *, quiet: bool) -> str:
     import pyarrow.compute as pc
 
     from acep_approx.events.demo import flights
-    from acep_approx.spark.session.failures import clear_errors
-    from acep_approx.spark.session.session import check_spark, session
+    from acep_approx.spark.setup.failures import clear_errors
+    from acep_approx.spark.setup.session import check_spark, session
 
     check_spark(streaming=True)
     events = flights()
@@ -168,8 +167,8 @@ def _stream(spark: SparkSession, query: Query, now: Path, history: Path, home: P
         id=ID, output="points", budget=BUDGET, history=history, learn=True, watermark="0 seconds", shards=_shards(spark)
     )
     with live(enabled=not quiet) as show:
-        read = _Rows()
-        told = Told([show, read])
+        read = _RowCounter()
+        told = Tally([show, read])
         running = start(
             matcher, events, to=home / "found", checkpoint=home / "state", trigger=TRIGGER, on_progress=told
         )
@@ -183,7 +182,7 @@ def _stream(spark: SparkSession, query: Query, now: Path, history: Path, home: P
     return told.totals
 
 
-class _Rows:
+class _RowCounter:
     """Adds up the rows that came in."""
 
     def __init__(self) -> None:

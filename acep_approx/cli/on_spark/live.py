@@ -37,7 +37,7 @@ def live(*, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
     Yields
     ------
     callable
-        A sink for ``acep_approx.spark.streaming.metrics.Listener``; other threads may call it.
+        A sink for ``acep_approx.spark.Listener``; other threads may call it.
     """
     if not enabled:
         yield lambda _progress: None

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import typer
 
 from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.cli.on_spark.live import live
 from acep_approx.cli.on_spark.words import Numbers, say_budget, say_read
+from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 
@@ -31,7 +32,7 @@ WAIT = 1
 
 @dataclass(frozen=True)
 class Places:
-    """Where a stream goes, and when.
+    """Where a stream goes.
 
     Parameters
     ----------
@@ -40,20 +41,14 @@ class Places:
     checkpoint : Path
     late : Path or None
         Folder of the events left out.
-    trigger : str or None
-    until_done : bool
-    metrics_port : int or None
     """
 
     to: Path
     checkpoint: Path
     late: Path | None
-    trigger: str | None
-    until_done: bool
-    metrics_port: int | None
 
     @classmethod
-    def of(cls, inputs: list[str], to: Path | None, checkpoint: Path | None, late: Path | None, *more: Any) -> Self:
+    def of(cls, inputs: list[str], to: Path | None, checkpoint: Path | None, late: Path | None) -> Self:
         """The places, checked.
 
         Raises
@@ -69,7 +64,7 @@ class Places:
             raise UsageError(
                 "a stream is read from one folder", code="ACEP-S070", hint="start a run for each, or use one folder"
             )
-        places = cls(to, checkpoint, late, *more)
+        places = cls(to, checkpoint, late)
         folders = [folder for folder in (to, checkpoint, late) if folder is not None]
         resolved = [folder.resolve() for folder in folders]
         source = Path(inputs[0]).resolve()
@@ -87,22 +82,23 @@ class Places:
         return places
 
 
-def run_stream(asked: OnSpark, places: Places) -> None:
+def run_stream(asked: OnSpark, places: Places, options: StreamOptions) -> None:
     """Match a folder as a stream, until all is done, or until Ctrl-C.
 
     Parameters
     ----------
     asked : OnSpark
     places : Places
+    options : StreamOptions
 
     Raises
     ------
     AcepError
-        As ``spark.stream.start``; what goes wrong in a worker too.
+        As ``acep_approx.spark.start``; what goes wrong in a worker too.
     typer.Exit
         130: it was stopped by Ctrl-C.
     """
-    from acep_approx.spark.session.failures import clear_errors
+    from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.growing import read_growing
     from acep_approx.spark.streaming.stream import start
 
@@ -111,17 +107,17 @@ def run_stream(asked: OnSpark, places: Places) -> None:
         if not asked.quiet:
             say("starting Spark ...")
         events = read_growing(asked.session(streaming=True), asked.inputs[0], asked.input_format)
-        told = Told([stack.enter_context(live(enabled=not asked.quiet))])
-        if places.metrics_port is not None:
-            told.sinks.append(stack.enter_context(_exporter(places.metrics_port, quiet=asked.quiet)))
+        told = Tally([stack.enter_context(live(enabled=not asked.quiet))])
+        if options.metrics_port is not None:
+            told.sinks.append(stack.enter_context(_exporter(options.metrics_port, quiet=asked.quiet)))
         query = start(
             asked.matcher,
             events,
             to=places.to.absolute(),  # Spark may have been started in another folder
             checkpoint=places.checkpoint.absolute(),
             late=places.late and places.late.absolute(),
-            trigger=places.trigger,
-            until_done=places.until_done,
+            trigger=options.trigger,
+            until_done=options.until_done,
             on_progress=told,
         )
         stopped = wait(query)
@@ -170,7 +166,7 @@ def _interruption() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-class Told:
+class Tally:
     """Hands on the numbers of each micro-batch, and adds them up; none twice, and in the end none is lost.
 
     Spark tells them in a thread of its own, the last ones often when the stream has ended.
@@ -222,7 +218,7 @@ def _exporter(port: int, *, quiet: bool) -> Iterator[Callable[[Progress], object
         yield exporter
 
 
-def _conclude(asked: OnSpark, told: Told, places: Places, seconds: float, thing: str) -> None:
+def _conclude(asked: OnSpark, told: Tally, places: Places, seconds: float, thing: str) -> None:
     numbers = Numbers.of_stream(told.totals)
     say_read(numbers, asked.query, seconds)
     say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")

@@ -6,19 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from acep_approx.cli.options import Output
+from acep_approx.cli.options.choices import ResultKind
+from acep_approx.cli.summary import events_read
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.cli.write import Results
     from acep_approx.spark.streaming.metrics import Totals
     from acep_approx.spark.worker.job import Spending
 
-MANY = 100_000
-"""Events from which on a speed means something: below, starting up takes longer than matching."""
-THINGS = {Output.MATCHES: "match", Output.POINTS: "point"}
+THINGS = {ResultKind.MATCHES: "match", ResultKind.POINTS: "point"}
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,7 @@ def say_read(numbers: Numbers, query: Query, seconds: float) -> None:
     """Say on stderr what was read, and what it took."""
     counts = numbers.counts
     events = counts["events"]
-    rate = f", {events / seconds:,.0f} events/s" if events >= MANY else ""
-    say(f"{amount(events, 'event')} read, {counts['relevant']:,} relevant to the query; {seconds:.2f} s{rate}")
+    say(events_read(events, counts["relevant"], seconds))
     if counts["steps"]:
         say(f"{amount(counts['steps'], 'run')} met, {counts['steps'] / events:,.1f} per event")
     if counts["without_key"]:
@@ -84,20 +81,6 @@ def say_read(numbers: Numbers, query: Query, seconds: float) -> None:
         say(f"{amount(counts['late'], 'event')} left out that came late")
     if counts.get("waiting"):
         say(f"{amount(counts['waiting'], 'event')} wait until the watermark has passed them")
-
-
-def say_found(results: Results, output: Output) -> None:
-    """Say on stderr what was found and collected."""
-    if output is Output.COUNT:
-        return
-    parts = [f"{n:,} with {amount(e, 'error')}" for e, n in sorted(results.by_errors.items())]
-    found = amount(results.rows, THINGS[output])
-    say(f"{found}: {', '.join(parts)}" if parts else found)
-    if results.is_cut:
-        say(
-            f"stopped after {found}, there are more: --limit N lists more of them, -o FOLDER writes them all, "
-            "--output count counts all matches"
-        )
 
 
 def say_budget(numbers: Numbers, spending: Spending) -> None:

@@ -1,4 +1,4 @@
-"""Tables and state of the enumeration kernels: the determinised automaton as ``kernel_arclog`` wants it."""
+"""Tables and state of the enumeration kernels: the determinised automaton as ``kernels.cells`` wants it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,44 @@ from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.engines.batches import Grouped, Listed
 from acep_approx.engines.order import Sorter, groups
-from acep_approx.kernels.cells import arclog as kernel_arclog
-from acep_approx.kernels.cells import count as kernel_count
-from acep_approx.kernels.cells import enumerate as kernel_enumerate
-from acep_approx.kernels.cells.arclog import LOG, NOT_MADE
+from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, update
+from acep_approx.kernels.cells.count import count_runs
 from acep_approx.kernels.cells.detect import NEVER
+from acep_approx.kernels.cells.enumerate import DEEPER, walk
+from acep_approx.kernels.cells.enumerate import DONE as WALKED
+from acep_approx.kernels.cells.layout import (
+    ARC,
+    ARC_COLUMNS,
+    ARC_ERR,
+    ARC_SOURCE,
+    ASK,
+    DEPTH,
+    END,
+    ENTRY_COLUMNS,
+    ENTRY_ROW,
+    FIRST,
+    FRAME,
+    HEAD_COLUMNS,
+    HIT,
+    HITS,
+    LOGS,
+    MATCHES,
+    NEXT,
+    NOT_MADE,
+    OFFSET,
+    SLOT,
+    UPDATE_HEADER,
+    USED,
+    WALK_HEADER,
+    WRITTEN,
+    Counts,
+    Events,
+    Logs,
+    Tables,
+    Update,
+    Walk,
+)
+from acep_approx.kernels.order import Found
 
 Ints = npt.NDArray[np.int64]
 
@@ -73,8 +106,7 @@ class ArcLogs:
         self.logs = np.zeros(0, np.int64)
         self.arena = np.zeros(0, np.int64)
         self.used = 0
-        self.tables = np.zeros(0, np.int64)
-        self.offsets = np.zeros(11, np.int64)
+        self.tables = Tables(np.zeros(0, np.int64), np.zeros(LOGS + 1, np.int64))
         self._pending = np.zeros(2, np.int64)
 
     # --- tables ---------------------------------------------------------------------------------------------
@@ -137,10 +169,10 @@ class ArcLogs:
             into,
             reset,
         ]
-        self.tables = np.concatenate(tables).astype(np.int64)
         starts = np.cumsum([0, *(part.size for part in tables)])[:-1]
         self._widen(len(d), len(arcs))
-        self.offsets = np.array([*starts, self._states, self._width], dtype=np.int64)
+        offsets = np.array([*starts, self._states, self._width], np.int64)
+        self.tables = Tables(np.concatenate(tables).astype(np.int64), offsets)
         most = max(count + len(gone) for count, gone in zip(counts, passes, strict=True))
         self._pending = np.zeros(2 * most, np.int64)
 
@@ -175,9 +207,9 @@ class ArcLogs:
             wide[:, : self._states] = self.latest.reshape(self.slots, self._states)
             self.latest, self._states = wide.ravel(), wide.shape[1]
         if logs > self._width:
-            wider = np.zeros((self.slots, _room(logs) * LOG), np.int64)
-            wider[:, : self._width * LOG] = self.logs.reshape(self.slots, self._width * LOG)
-            self.logs, self._width = wider.ravel(), wider.shape[1] // LOG
+            wider = np.zeros((self.slots, _room(logs) * HEAD_COLUMNS), np.int64)
+            wider[:, : self._width * HEAD_COLUMNS] = self.logs.reshape(self.slots, self._width * HEAD_COLUMNS)
+            self.logs, self._width = wider.ravel(), wider.shape[1] // HEAD_COLUMNS
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
@@ -185,13 +217,13 @@ class ArcLogs:
         if slots > self.slots:
             grown = max(slots, 2 * self.slots)
             self.latest = extended(self.latest, grown * self._states, NEVER)
-            self.logs = extended(self.logs, grown * self._width * LOG, 0)
+            self.logs = extended(self.logs, grown * self._width * HEAD_COLUMNS, 0)
             self.slots = grown
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
         self.latest.reshape(self.slots, self._states)[slots] = NEVER
-        self.logs.reshape(self.slots, self._width * LOG)[slots] = 0
+        self.logs.reshape(self.slots, self._width * HEAD_COLUMNS)[slots] = 0
 
     def newest(self) -> Ints:
         """Per key slot the latest start of any run; below every tick where there is none."""
@@ -200,9 +232,10 @@ class ArcLogs:
 
     def _grow(self, wanted: int, floors: Ints) -> None:
         """Drop what has left the window, and give the arena at least twice the room that the rest takes."""
-        live = int(((self.logs[2::LOG] - self.logs[1::LOG]).clip(0)).sum())
-        moved = np.zeros(2 * max(1024, 8 * live + 2 * wanted), np.int64)
-        self.used = kernel_arclog.compact(self.logs, self._width, self.arena, floors, moved)
+        live = int(((self.logs[END::HEAD_COLUMNS] - self.logs[FIRST::HEAD_COLUMNS]).clip(0)).sum())
+        moved = np.zeros(ENTRY_COLUMNS * max(1024, 8 * live + 2 * wanted), np.int64)
+        if self.arena.size > 0:  # not before the first event: a kernel less to compile
+            self.used = compact(Logs(self.logs, self.arena), self._width, floors, moved)
         self.arena = moved
 
     # --- state ----------------------------------------------------------------------------------------------
@@ -221,10 +254,11 @@ class ArcLogs:
         """The state as arrays: of each log its length, and its entries that start at ``floors`` or later, no room."""
         self._grow(0, np.broadcast_to(floors, self.slots).copy())
         kept = self.needed, len(self._arcs) + len(self._resets)
-        offset, lengths = (self.logs[field::LOG].reshape(self.slots, -1)[: kept[0], : kept[1]] for field in (0, 2))
+        heads = self.logs.reshape(self.slots, -1, HEAD_COLUMNS)[: kept[0], : kept[1]]
+        offset, lengths = heads[:, :, OFFSET], heads[:, :, END]
         entries = places(offset.ravel(), lengths.ravel())
         latest = self.latest.reshape(self.slots, self._states)[: kept[0], : len(self.determinised)]
-        arena = self.arena[: 2 * self.used].reshape(-1, 2)[entries]
+        arena = self.arena[: ENTRY_COLUMNS * self.used].reshape(-1, ENTRY_COLUMNS)[entries]
         return {"latest": latest.ravel(), "lengths": lengths.ravel(), "arena": arena.ravel()}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
@@ -236,7 +270,7 @@ class ArcLogs:
         self.slots = self.needed = header["slots"]
         self._states, self._width = len(self.determinised), len(self._arcs) + len(self._resets)
         self.latest, self.arena, lengths = arrays["latest"], arrays["arena"], arrays["lengths"]
-        self.used = self.arena.size // 2
+        self.used = self.arena.size // ENTRY_COLUMNS
         self.logs = np.stack([np.cumsum(lengths) - lengths, np.zeros_like(lengths), lengths, lengths], axis=1).ravel()
         self.set_classes(classes)
 
@@ -256,32 +290,21 @@ class ArcLogs:
         numpy.ndarray of int64, shape (2 h,)
             The hits: (event index, arc) of every way a match is completed, by rows, then by errors.
         """
-        header = np.array([0, self.used, 0, -1, 0, 0, 0], np.int64)
+        header = np.zeros(UPDATE_HEADER, np.int64)
+        header[USED], header[SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
+        batch = Events(events.slot, events.tick, events.cls, events.row)
         while True:
-            status = kernel_arclog.update(
-                events.slot,
-                events.tick,
-                events.cls,
-                events.row,
-                header,
-                self.tables,
-                self.offsets,
-                self.latest,
-                self.logs,
-                self.arena,
-                self._pending,
-                hits,
-                self.window,
-            )
-            self.used = int(header[kernel_arclog.USED])
-            if status == kernel_arclog.DONE:
-                return self._sorted(hits[: 2 * header[kernel_arclog.HITS]], events)
-            if status == kernel_arclog.UNKNOWN:
-                self._make_moves(int(header[kernel_arclog.NEXT]), events)
-            elif status == kernel_arclog.GROW:
-                self._grow(int(header[kernel_arclog.ASK]), np.broadcast_to(floors, self.slots).copy())
-                header[kernel_arclog.USED] = self.used
+            at = Update(header, self._pending, hits)
+            status = update(batch, self.window, self.tables, self.latest, Logs(self.logs, self.arena), at)
+            self.used = int(header[USED])
+            if status == DONE:
+                return self._sorted(hits[: 2 * header[HITS]], events)
+            if status == UNKNOWN:
+                self._make_moves(int(header[NEXT]), events)
+            elif status == GROW:
+                self._grow(int(header[ASK]), np.broadcast_to(floors, self.slots).copy())
+                header[USED] = self.used
             else:
                 hits = extended(hits, 2 * hits.size, 0)
 
@@ -303,95 +326,76 @@ class ArcLogs:
 
     def err(self, hits: Ints) -> Ints:
         """Errors of the matches of each hit."""
-        start = self.offsets[kernel_arclog.ARC]
-        err: Ints = self.tables[start + 5 * hits[1::2] + 3]
+        words, offsets = self.tables
+        err: Ints = words[offsets[ARC] + ARC_COLUMNS * hits[1::2] + ARC_ERR]
         return err
 
     def count(self, hits: Ints, events: Grouped) -> Ints:
-        """Number of matches of each hit, without listing them; at most ``kernel_count.MOST``.
+        """Number of matches of each hit, without listing them; at most ``count.MOST``.
 
         Few matches are counted by walking to all but their first events, many by adding up runs per state.
         """
         counts = np.zeros(max(hits.size // 2, 1), np.int64)
-        walk = _Walk(counts, np.zeros(0, np.int64))
-        while (status := self._walk(walk, hits, events, self.patience)) != kernel_enumerate.DONE:
-            if status == kernel_enumerate.PATIENCE_LOST:
-                hit = int(walk.header[kernel_enumerate.HIT])
-                counts[hit] = self._count_runs(int(hits[2 * hit]), int(hits[2 * hit + 1]), events)
-                walk.header[kernel_enumerate.HIT] += 1
-                walk.header[kernel_enumerate.DEPTH] = 0
+        found = Found(counts, np.zeros(0, np.int64))
+        at = _begun(hits)
+        while True:
+            at, status = self._walk(at, events, found, self.patience)
+            if status == WALKED:
+                break
+            hit = int(at.header[HIT])  # takes too many steps
+            counts[hit] = self._count_runs(int(hits[2 * hit]), int(hits[2 * hit + 1]), events)
+            at.header[HIT] += 1
+            at.header[DEPTH] = 0
         return counts[: hits.size // 2]
 
     def _count_runs(self, event: int, arc: int, events: Grouped) -> int:
         """Matches that ``arc`` completes at ``event``: the runs at its source."""
         logs = len(self._arcs) + len(self._resets)
         place, fresh, runs = (np.zeros(size, np.int64) for size in (logs, logs, len(self.determinised)))
-        source = self.tables[self.offsets[kernel_arclog.ARC] + 5 * arc]
+        words, offsets = self.tables
+        source = words[offsets[ARC] + ARC_COLUMNS * arc + ARC_SOURCE]
         low = events.tick[event] - self.window
         key, bound = events.slot[event], events.row[event]
-        tables = (self.tables, self.offsets, self.logs, self.arena)
-        return int(kernel_count.count_runs(source, key, bound, low, *tables, place, fresh, runs))
+        scratch = Counts(place, fresh, runs)
+        return int(count_runs(source, key, bound, low, self.tables, Logs(self.logs, self.arena), scratch))
 
     def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
         """The matches of ``hits``, in order, about ``chunk`` bound events at a time."""
         labels = np.arange(len(self.determinised.automaton.variables))
         sorter = Sorter(groups(hits[0::2], self.err(hits)), labels, chunk, chunk)
-        walk = _Walk(sorter.out_match, sorter.out_event)
+        at = _begun(hits)
 
         def go_on() -> tuple[int, int, bool]:
-            walk.out_match, walk.out_event = sorter.out_match, sorter.out_event
-            walk.header[[kernel_enumerate.MATCHES, kernel_enumerate.EVENTS]] = sorter.matches, sorter.bound
-            status = self._walk(walk, hits, events, -1)
-            matches, bound = walk.header[[kernel_enumerate.MATCHES, kernel_enumerate.EVENTS]].tolist()
-            return matches, bound, status == kernel_enumerate.DONE
+            nonlocal at
+            at.header[[MATCHES, WRITTEN]] = sorter.matches, sorter.bound
+            at, status = self._walk(at, events, sorter.found, -1)
+            matches, bound = at.header[[MATCHES, WRITTEN]].tolist()
+            return matches, bound, status == WALKED
 
         for columns in sorter.sorted(go_on):
             yield Listed(*columns)
 
-    def _walk(self, walk: _Walk, hits: Ints, events: Grouped, patience: int) -> int:
+    def _walk(self, at: Walk, events: Grouped, found: Found, patience: int) -> tuple[Walk, int]:
         """Go on with a walk until it is done or something other than a deeper stack is wanted."""
-        while True:
-            status: int = kernel_enumerate.walk(
-                hits,
-                events.slot,
-                events.tick,
-                events.row,
-                walk.header,
-                self.tables,
-                self.offsets,
-                self.logs,
-                self.arena,
-                walk.stack,
-                walk.path,
-                self.window,
-                patience,
-                walk.out_match,
-                walk.out_event,
-            )
-            if status != kernel_enumerate.DEEPER:
-                return status
-            walk.stack = extended(walk.stack, 2 * walk.stack.size, 0)
-            walk.path = extended(walk.path, 2 * walk.path.size, 0)
+        batch, logs = Events(events.slot, events.tick, events.cls, events.row), Logs(self.logs, self.arena)
+        while (status := walk(batch, self.window, self.tables, logs, at, found, patience)) == DEEPER:
+            stack, path = (extended(array, 2 * array.size, 0) for array in (at.stack, at.path))
+            at = at._replace(stack=stack, path=path)
+        return at, status
 
     def live_rows(self, floors: Ints) -> Ints:
         """Rows of all events that a live run can still point to."""
         self._grow(0, np.broadcast_to(floors, self.slots).copy())
-        offset, tail = self.logs[0::LOG], self.logs[2::LOG]
+        offset, tail = self.logs[OFFSET::HEAD_COLUMNS], self.logs[END::HEAD_COLUMNS]
         lengths = tail[tail > 0]
         first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        rows: Ints = np.unique(self.arena[0::2][first + np.arange(lengths.sum())])
+        rows: Ints = np.unique(self.arena[ENTRY_ROW::ENTRY_COLUMNS][first + np.arange(lengths.sum())])
         return rows
 
 
-class _Walk:
-    """Where a walk through the logs stands, and what it has put out."""
-
-    def __init__(self, out_match: Ints, out_event: Ints) -> None:
-        self.header: Ints = np.zeros(6, np.int64)
-        self.stack: Ints = np.zeros(64 * kernel_enumerate.FRAME, np.int64)
-        self.path: Ints = np.zeros(128, np.int64)
-        self.out_match = out_match
-        self.out_event = out_event
+def _begun(hits: Ints) -> Walk:
+    """A walk that stands before the first hit."""
+    return Walk(hits, *(np.zeros(size, np.int64) for size in (WALK_HEADER, 64 * FRAME, 128)))
 
 
 def _first(counts: npt.ArrayLike) -> Ints:

@@ -1,4 +1,4 @@
-"""Tables and state of the detection kernel: what the automaton looks like to ``kernel_detect``."""
+"""Tables and state of the detection kernel: what the automaton looks like to ``kernels.cells.detect``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import numpy.typing as npt
 from acep_approx.arrays import extended
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.errors import LimitError
-from acep_approx.kernels.cells.detect import FEW_LANES, MANY_LANES, MAX_ERRORS, NEVER, detect_few, detect_many
+from acep_approx.kernels.cells.detect import (
+    FEW_LANES,
+    MANY_LANES,
+    MAX_ERRORS,
+    NEVER,
+    POINT,
+    CellTables,
+    Keyed,
+    detect_few,
+    detect_many,
+)
 
 Ints = npt.NDArray[np.int64]
 Node = tuple[int, frozenset[int]]
@@ -54,8 +64,7 @@ class Cells:
         self.stride = 2 * self.lanes * len(self._rows)
         self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
         self.classes: list[int] = []
-        self.tables = np.zeros(0, np.int64)
-        self.offsets = np.zeros(9, np.int64)
+        self.tables = CellTables(np.zeros(0, np.int64), np.zeros(9, np.int64))
         self._fresh = np.zeros(0, np.int64)
         self.cells = np.zeros(0, np.int64)
         self._out = np.zeros(0, np.int64)
@@ -132,8 +141,9 @@ class Cells:
         heads += [0, 0, len(arcs), len(rows)]
         parts = [class_first, heads, arcs, rows, clear_first, clears]
         starts = np.cumsum([0, *(len(part) for part in parts)])
-        self.tables = np.array([x for part in parts for x in part], dtype=np.int64)
-        self.offsets = np.array([self.automaton.errors, self.stride, *starts[:6], len(clears)], dtype=np.int64)
+        words = np.array([x for part in parts for x in part], dtype=np.int64)
+        offsets = np.array([self.automaton.errors, self.stride, *starts[:6], len(clears)], dtype=np.int64)
+        self.tables = CellTables(words, offsets)
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
@@ -166,7 +176,7 @@ class Cells:
         self.set_classes(classes)
 
     def detect(self, slot: Ints, tick: Ints, cls: Ints) -> Ints:
-        """Match points of a batch, see ``kernel_detect.detect``.
+        """Match points of a batch, see ``kernels.cells.detect``.
 
         Returns
         -------
@@ -174,9 +184,7 @@ class Cells:
             Event index, least err, latest start at that err; in the order of the events given. Valid until the next
             call.
         """
-        if self._out.size < 3 * slot.size + 3:
-            self._out = np.zeros(3 * slot.size + 3, np.int64)
-        hits = self._detect(
-            slot, tick, cls, self.tables, self.offsets, self.cells, self._fresh, self.window, self._out
-        )
-        return self._out[: 3 * hits].reshape(hits, 3)
+        if self._out.size < POINT * (slot.size + 1):
+            self._out = np.zeros(POINT * (slot.size + 1), np.int64)
+        hits = self._detect(Keyed(slot, tick, cls), self.window, self.tables, self.cells, self._fresh, self._out)
+        return self._out[: POINT * hits].reshape(hits, POINT)

@@ -18,6 +18,7 @@ from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.load_shedder import FixedLoad, LoadShedder
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.resume import make_room, take_up
 from acep_approx.engines.runs.rewording import Rewording
@@ -59,7 +60,7 @@ class Runs:
         False where matches are never listed.
     is_count : bool
         Whether the window counts events: then keys differ in what has left their windows.
-    shedding : Shedding, optional
+    shedding : LoadShedder, optional
         How to stay inside a load budget; default: nothing is shed.
 
     Attributes
@@ -77,7 +78,7 @@ class Runs:
         *,
         keeps_lineage: bool = True,
         is_count: bool = False,
-        shedding: Shedding | None = None,
+        shedding: LoadShedder | None = None,
     ) -> None:
         self.automaton = automaton
         self.columns = columns
@@ -87,8 +88,8 @@ class Runs:
         self.merging = merging
         self.sheds = shedding is not None
         self.tables = self._tables_for(columns)
-        self.shedding = shedding or Shedding(None, Allowance())
-        self.shedding.bind(self.tables)
+        self.load_shedder = shedding or FixedLoad(Shedding(None, Allowance()))
+        self.load_shedder.bind(self.tables)
         self.limit = -1
         self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
         self.control = np.zeros(layout.HEADER, np.int64)
@@ -123,6 +124,10 @@ class Runs:
 
     def _keys(self) -> records.Keys:
         return records.Keys(self.stored, self.places, self.guards)
+    @property
+    def shedding(self) -> Shedding:
+        """What the kernel sheds by."""
+        return self.load_shedder.arena
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -377,7 +382,7 @@ class Runs:
         rewording = Rewording(self.columns, columns)
         for register, at in self._held():
             stored[at] = rewording.words(stored[at], self._kind(register), register_kind(register, columns))
-        self.shedding.rebind(tables)
+        self.load_shedder.rebind(tables)
         before, classes = self.pools, list(self.tables.classes)
         self.columns, self.tables, self.stored = columns, tables, stored
         self.pools = self._first_pools()
@@ -419,7 +424,7 @@ class Runs:
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
-        return {"texts": self.columns.texts.values, "shed": self.shedding.header() if self.sheds else None}
+        return {"texts": self.columns.texts.values, "shed": self.load_shedder.snapshot() if self.sheds else None}
 
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays: of links those that start at ``floors`` or later.
@@ -474,7 +479,7 @@ class Runs:
         self.slots = self.needed = self.places.size // saved.PLACE
         self.pace = arrays["pace"].view(np.float64) if self.sheds else np.zeros(2 * self.slots)
         if self.sheds:
-            self.shedding.go_on(header["shed"])
+            self.load_shedder.restore(header["shed"])
         self.set_classes(classes)
         self._take_up(arrays["pools"])
 

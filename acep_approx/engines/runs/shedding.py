@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,6 @@ from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from acep_approx.engines.batches import RunEvents
-    from acep_approx.engines.progress import Progress
-    from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.events.roles import Roles
-    from acep_approx.events.stream import EventBatch
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -67,11 +58,7 @@ class Shedding:
     ----------
     keys_now : callable
         Gives the keys of all slots so far, where features ask for them.
-    most_events : int
-        A batch is run in pieces of at most so many events.
     """
-
-    most_events = 1 << 30
 
     def __init__(
         self,
@@ -170,18 +157,6 @@ class Shedding:
 
     # --- while it runs --------------------------------------------------------------------------------------
 
-    def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
-        """Events of these columns are to come; called before ``bind``."""
-
-    def begin_batch(self, events: int) -> None:
-        """A batch of so many events comes."""
-
-    def note_hits(self, events: RunEvents, hits: Hits) -> None:
-        """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
-
-    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
-        """A piece of the stream is done."""
-
     def allow(self, allowance: Allowance) -> None:
         """Change how much may be done from here on; what is left of before stays."""
         self.allowance = allowance
@@ -239,7 +214,7 @@ class Shedding:
         self._logged = []
         return np.concatenate(parts).reshape(-1, self.entry)
 
-    def revalue(self, worth: Worth) -> None:
+    def rescore(self, worth: Worth) -> None:
         """From here on runs are worth something else, and may be told apart by other vertices."""
         assert not self.words[kernel.SAMPLED], "take the sample first"
         self.worth = worth
@@ -303,6 +278,10 @@ class Shedding:
         parts, self._sampled = self._sampled, []
         return np.concatenate(parts).reshape(-1, int(self.words[kernel.SAMPLE_ENTRY]))
 
+    def trust_price(self) -> None:
+        """Take the price of the allowance as right as it is, whatever work has shown of the one before."""
+        self.floats[kernel.FACTOR] = 1.0
+
     # --- what came of it ------------------------------------------------------------------------------------
 
     @property
@@ -354,13 +333,13 @@ class Shedding:
 
     # --- state ----------------------------------------------------------------------------------------------
 
-    def header(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
         return {"arena": self._arena()}
 
-    def go_on(self, header: dict[str, Any]) -> None:
-        """Go on from what ``header`` gave, after ``bind``: with other worths or another allowance, as may be."""
-        self._restore_arena(header["arena"])
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""
+        self._restore_arena(saved["arena"])
 
     def _arena(self) -> list[int]:
         return [*self.words[list(KEPT)].tolist(), *self._newest.tolist(), *self.counts.ravel().tolist()]

@@ -15,101 +15,173 @@ CORE (PVLDB 15(9) 2022). Log layout, guards and errors are ours. Oracle: ``tests
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from acep_approx.kernels.cells.detect import NEVER
+from acep_approx.kernels.cells.layout import (
+    ARC,
+    ARC_COLUMNS,
+    ARC_ERR,
+    ARC_KEEPS,
+    ARC_TARGET,
+    ASK,
+    ASK_CLASS,
+    END,
+    ENTRY_COLUMNS,
+    ENTRY_START,
+    FIRST,
+    FIRST_MOVE,
+    FLOOR,
+    FOUND,
+    HEAD_COLUMNS,
+    HITS,
+    LOGS,
+    MOVE,
+    MOVES,
+    NEXT,
+    NOT_MADE,
+    OFFSET,
+    PASS,
+    PASS_ARC,
+    PASS_COLUMNS,
+    PASS_RESET,
+    PASS_STATE,
+    PASSES,
+    ROOM,
+    SLOT,
+    SOURCE,
+    SOURCE_COLUMNS,
+    SOURCE_STATE,
+    SOURCES,
+    STATES,
+    USED,
+    Events,
+    Ints,
+    Logs,
+    Tables,
+    Update,
+)
 from acep_approx.kernels.jit import inline, ix, kernel
-
-Ints = npt.NDArray[np.int64]
 
 DONE, UNKNOWN, GROW, HITS_FULL = 0, 1, 2, 3
 """Why ``update`` returned: all events done; a move is not made yet; the arena is full; the hit list is full."""
 
-# header of update: next event, entries used in the arena, hits, slot at hand, its floor, and what is asked for
-NEXT, USED, HITS, SLOT, FLOOR, ASK, ASK_CLASS = 0, 1, 2, 3, 4, 5, 6
-
-# offsets into the tables: per class the sources and the passes, then moves; per arc and per state
-SOURCES, SOURCE, MOVE, PASSES, PASS = 0, 1, 2, 3, 4
-ARC, INTO, INTO_ARC, RESET = 5, 6, 7, 8
-STATES, LOGS = 9, 10
-
-NOT_MADE = -1
-
-LOG = 4
-"""Fields of a log: offset in the arena (in entries), head, tail, room."""
-
 
 @inline
-def _append(logs: Ints, at: int, arena: Ints, header: Ints, row: int, value: int) -> bool:
+def _append(logs: Logs, at: int, header: Ints, row: int, value: int) -> bool:
     """Append ``(row, value)`` to the log at ``at``; False where the arena is full. Repeating it changes nothing."""
-    offset = logs[ix(at)]
-    head = logs[ix(at + 1)]
-    tail = logs[ix(at + 2)]
-    room = logs[ix(at + 3)]
-    if tail > head and arena[ix(2 * (offset + tail - 1))] == row:
+    heads, arena = logs.heads, logs.arena
+    offset = heads[ix(at + OFFSET)]
+    head = heads[ix(at + FIRST)]
+    tail = heads[ix(at + END)]
+    room = heads[ix(at + ROOM)]
+    if tail > head and arena[ix(ENTRY_COLUMNS * (offset + tail - 1))] == row:
         return True
     if tail == room:
         floor = header[ix(FLOOR)]
-        while head < tail and arena[ix(2 * (offset + head) + 1)] < floor:
+        while head < tail and arena[ix(ENTRY_COLUMNS * (offset + head) + ENTRY_START)] < floor:
             head += 1
         live = tail - head
         target = offset
         if 2 * live > room or room == 0:
             room = max(4, 2 * room)
-            if 2 * (header[ix(USED)] + room) > arena.size:
+            if ENTRY_COLUMNS * (header[ix(USED)] + room) > arena.size:
                 header[ix(ASK)] = room
                 return False
             target = header[ix(USED)]
             header[ix(USED)] += room
-        for e in range(2 * live):
-            arena[ix(2 * target + e)] = arena[ix(2 * (offset + head) + e)]
+        for e in range(ENTRY_COLUMNS * live):
+            arena[ix(ENTRY_COLUMNS * target + e)] = arena[ix(ENTRY_COLUMNS * (offset + head) + e)]
         offset = target
         tail = live
-        logs[ix(at)] = offset
-        logs[ix(at + 1)] = 0
-        logs[ix(at + 3)] = room
-    arena[ix(2 * (offset + tail))] = row
-    arena[ix(2 * (offset + tail) + 1)] = value
-    logs[ix(at + 2)] = tail + 1
+        heads[ix(at + OFFSET)] = offset
+        heads[ix(at + FIRST)] = 0
+        heads[ix(at + ROOM)] = room
+    arena[ix(ENTRY_COLUMNS * (offset + tail))] = row
+    arena[ix(ENTRY_COLUMNS * (offset + tail) + ENTRY_START)] = value
+    heads[ix(at + END)] = tail + 1
     return True
 
 
-@kernel
-def update(
-    slot: Ints,
-    tick: Ints,
-    cls: Ints,
-    row: Ints,
-    header: Ints,
-    tables: Ints,
-    offsets: Ints,
-    latest: Ints,
-    logs: Ints,
-    arena: Ints,
-    pending: Ints,
-    hits: Ints,
-    window: int,
+@inline
+def _move(event: int, events: Events, low: int, tables: Tables, latest: Ints, logs: Logs, at: Update) -> int:
+    """Bind an event on every arc that a run can take with it.
+
+    Returns how many runs wait to be entered, or less than 0: why it stopped (``-UNKNOWN``, ``-GROW``, ``-HITS_FULL``).
+    """
+    words, offsets, header = tables.words, tables.offsets, at.header
+    slot, cls = events.slot[ix(event)], events.cls[ix(event)]
+    log = slot * offsets[ix(LOGS)]
+    waiting, found = 0, header[ix(HITS)]
+    for x in range(words[ix(offsets[ix(SOURCES)] + cls)], words[ix(offsets[ix(SOURCES)] + cls + 1)]):
+        source = offsets[ix(SOURCE)] + SOURCE_COLUMNS * x
+        state = words[ix(source + SOURCE_STATE)]
+        start = events.tick[ix(event)] if state == 0 else latest[ix(slot * offsets[ix(STATES)] + state)]
+        if start < low:
+            continue
+        moves = words[ix(source + MOVES)]
+        if moves == NOT_MADE:
+            header[ix(ASK)], header[ix(ASK_CLASS)] = state, cls
+            return -UNKNOWN
+        first = words[ix(source + FIRST_MOVE)]
+        for m in range(first, first + moves):
+            a = words[ix(offsets[ix(MOVE)] + m)]
+            arc = offsets[ix(ARC)] + ARC_COLUMNS * a
+            if words[ix(arc + ARC_KEEPS)] == 1:
+                if not _append(logs, (log + a) * HEAD_COLUMNS, header, events.row[ix(event)], start):
+                    return -GROW
+                at.pending[ix(2 * waiting)], at.pending[ix(2 * waiting + 1)] = words[ix(arc + ARC_TARGET)], start
+                waiting += 1
+            if words[ix(arc + ARC_ERR)] >= 0:
+                if 2 * found + 2 > at.hits.size:
+                    return -HITS_FULL
+                at.hits[ix(2 * found)], at.hits[ix(2 * found + 1)] = event, a
+                found += 1
+    header[ix(FOUND)] = found
+    return waiting
+
+
+@inline
+def _pass(
+    event: int, events: Events, low: int, tables: Tables, latest: Ints, logs: Logs, at: Update, waiting: int
 ) -> int:
-    """Run events through the logs, from ``header[NEXT]`` on.
+    """Move the runs whose guards an event breaks; returns like ``_move``."""
+    words, offsets = tables.words, tables.offsets
+    slot, cls, row = events.slot[ix(event)], events.cls[ix(event)], events.row[ix(event)]
+    base, log = slot * offsets[ix(STATES)], slot * offsets[ix(LOGS)]
+    first, last = words[ix(offsets[ix(PASSES)] + cls)], words[ix(offsets[ix(PASSES)] + cls + 1)]
+    for x in range(first, last):
+        broken = offsets[ix(PASS)] + PASS_COLUMNS * x
+        start = latest[ix(base + words[ix(broken + PASS_STATE)])]
+        if start < low:
+            continue
+        a = words[ix(broken + PASS_ARC)]
+        if a >= 0:
+            if not _append(logs, (log + a) * HEAD_COLUMNS, at.header, row, start):
+                return -GROW
+            at.pending[ix(2 * waiting)] = words[ix(offsets[ix(ARC)] + ARC_COLUMNS * a + ARC_TARGET)]
+            at.pending[ix(2 * waiting + 1)] = start
+            waiting += 1
+        reset = (log + words[ix(broken + PASS_RESET)]) * HEAD_COLUMNS
+        if not _append(logs, reset, at.header, row, events.tick[ix(event)]):
+            return -GROW
+    for x in range(first, last):
+        latest[ix(base + words[ix(offsets[ix(PASS)] + PASS_COLUMNS * x + PASS_STATE)])] = NEVER
+    return waiting
+
+
+@kernel
+def update(events: Events, window: int, tables: Tables, latest: Ints, logs: Logs, at: Update) -> int:
+    """Run events through the logs, from ``at.header[NEXT]`` on.
 
     Parameters
     ----------
-    slot, tick, cls, row : int64, shape (n,)
-        Grouped by slot, ordered inside.
-    header : int64
-        Where the kernel stands; it can be called again after each return.
-    tables, offsets : int64
-        As made by ``arclogs.Tables``.
+    events, tables, logs : records
+        See ``layout``; the tables as ``arclogs`` makes them.
+    window : int
     latest : int64
         Per slot and state the latest start of a run there; changed in place.
-    logs, arena : int64
-        Log heads per slot and arc, and their entries.
-    pending : int64
-        Scratch: two integers for each move of an event.
-    hits : int64
-        Completed matches: (event index, arc), in the order of the events given.
-    window : int
+    at : Update
+        Where the kernel stands; it can be called again after each return. There is room for two pending runs for each
+        move of an event.
 
     Returns
     -------
@@ -122,82 +194,37 @@ def update(
     An event is either done or can be done again: appends are idempotent, everything else is written at its end.
     Complexity: O(live states with a move + appends) per event, appends amortised.
     """
-    states = offsets[ix(STATES)]
-    width = offsets[ix(LOGS)]
-    for i in range(header[ix(NEXT)], slot.size):
+    header = at.header
+    for i in range(header[ix(NEXT)], events.slot.size):
         header[ix(NEXT)] = i
-        s = slot[ix(i)]
-        t = tick[ix(i)]
-        c = cls[ix(i)]
-        if s != header[ix(SLOT)]:
-            header[ix(SLOT)] = s
-            header[ix(FLOOR)] = t - window
-        low = t - window
-        base = s * states
-        found = header[ix(HITS)]
-        waiting = 0
-        for x in range(tables[ix(offsets[ix(SOURCES)] + c)], tables[ix(offsets[ix(SOURCES)] + c + 1)]):
-            at = offsets[ix(SOURCE)] + 3 * x
-            d = tables[ix(at)]
-            start = t if d == 0 else latest[ix(base + d)]
-            if start < low:
-                continue
-            if tables[ix(at + 2)] == NOT_MADE:
-                header[ix(ASK)] = d
-                header[ix(ASK_CLASS)] = c
-                return UNKNOWN
-            for m in range(tables[ix(at + 1)], tables[ix(at + 1)] + tables[ix(at + 2)]):
-                a = tables[ix(offsets[ix(MOVE)] + m)]
-                arc = offsets[ix(ARC)] + 5 * a
-                if tables[ix(arc + 4)] == 1:
-                    if not _append(logs, (s * width + a) * LOG, arena, header, row[ix(i)], start):
-                        return GROW
-                    pending[ix(2 * waiting)] = tables[ix(arc + 1)]
-                    pending[ix(2 * waiting + 1)] = start
-                    waiting += 1
-                if tables[ix(arc + 3)] >= 0:
-                    if 2 * found + 2 > hits.size:
-                        return HITS_FULL
-                    hits[ix(2 * found)] = i
-                    hits[ix(2 * found + 1)] = a
-                    found += 1
-        first = tables[ix(offsets[ix(PASSES)] + c)]
-        last = tables[ix(offsets[ix(PASSES)] + c + 1)]
-        for x in range(first, last):
-            at = offsets[ix(PASS)] + 3 * x
-            start = latest[ix(base + tables[ix(at)])]
-            if start < low:
-                continue
-            a = tables[ix(at + 1)]
-            if a >= 0:
-                if not _append(logs, (s * width + a) * LOG, arena, header, row[ix(i)], start):
-                    return GROW
-                pending[ix(2 * waiting)] = tables[ix(offsets[ix(ARC)] + 5 * a + 1)]
-                pending[ix(2 * waiting + 1)] = start
-                waiting += 1
-            if not _append(logs, (s * width + tables[ix(at + 2)]) * LOG, arena, header, row[ix(i)], t):
-                return GROW
-        for x in range(first, last):
-            latest[ix(base + tables[ix(offsets[ix(PASS)] + 3 * x)])] = NEVER
+        slot = events.slot[ix(i)]
+        low = events.tick[ix(i)] - window
+        if slot != header[ix(SLOT)]:
+            header[ix(SLOT)], header[ix(FLOOR)] = slot, low
+        waiting = _move(i, events, low, tables, latest, logs, at)
+        if waiting >= 0:
+            waiting = _pass(i, events, low, tables, latest, logs, at, waiting)
+        if waiting < 0:
+            return -waiting
+        base = slot * tables.offsets[ix(STATES)]
         for x in range(waiting):
-            d = base + pending[ix(2 * x)]
-            latest[ix(d)] = max(latest[ix(d)], pending[ix(2 * x + 1)])
-        header[ix(HITS)] = found
-    header[ix(NEXT)] = slot.size
+            entered = base + at.pending[ix(2 * x)]
+            latest[ix(entered)] = max(latest[ix(entered)], at.pending[ix(2 * x + 1)])
+        header[ix(HITS)] = header[ix(FOUND)]
+    header[ix(NEXT)] = events.slot.size
     return DONE
 
 
 @kernel
-def compact(logs: Ints, width: int, arena: Ints, floors: Ints, moved: Ints) -> int:
+def compact(logs: Logs, width: int, floors: Ints, moved: Ints) -> int:
     """Copy the live entries of all logs into ``moved``, with room to double; returns the entries used there."""
+    heads, arena = logs.heads, logs.arena
     used = 0
-    for log in range(logs.size // LOG):
-        at = log * LOG
-        offset = logs[ix(at)]
-        head = logs[ix(at + 1)]
-        tail = logs[ix(at + 2)]
+    for log in range(heads.size // HEAD_COLUMNS):
+        at = log * HEAD_COLUMNS
+        offset, head, tail = heads[ix(at + OFFSET)], heads[ix(at + FIRST)], heads[ix(at + END)]
         floor = floors[ix(log // width)]
-        while head < tail and arena[ix(2 * (offset + head) + 1)] < floor:
+        while head < tail and arena[ix(ENTRY_COLUMNS * (offset + head) + ENTRY_START)] < floor:
             head += 1
         live = tail - head
         room = 0
@@ -205,11 +232,9 @@ def compact(logs: Ints, width: int, arena: Ints, floors: Ints, moved: Ints) -> i
             room = 4
             while room < 2 * live:
                 room *= 2
-        for e in range(2 * live):
-            moved[ix(2 * used + e)] = arena[ix(2 * (offset + head) + e)]
-        logs[ix(at)] = used
-        logs[ix(at + 1)] = 0
-        logs[ix(at + 2)] = live
-        logs[ix(at + 3)] = room
+        for e in range(ENTRY_COLUMNS * live):
+            moved[ix(ENTRY_COLUMNS * used + e)] = arena[ix(ENTRY_COLUMNS * (offset + head) + e)]
+        heads[ix(at + OFFSET)], heads[ix(at + FIRST)], heads[ix(at + END)] = used, 0, live
+        heads[ix(at + ROOM)] = room
         used += room
     return used

@@ -5,18 +5,31 @@ state grows by the number of runs at the source of each entry into it. Where Kle
 (``a+`` over n events has 2**n - 1) this stays polynomial.
 
 Source: after GRETA (Poppe et al., PVLDB 11(1) 2017), which counts trends without building them; ours runs on arc logs,
-so it holds for errors and guards too. Oracle: the walk of ``kernel_enumerate``, and ``tests/naive.py``.
+so it holds for errors and guards too. Oracle: the walk of ``enumerate``, and ``tests/naive.py``.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from acep_approx.kernels.cells.arclog import ARC, LOG, LOGS, RESET
-from acep_approx.kernels.jit import ix, kernel
-
-Ints = npt.NDArray[np.int64]
+from acep_approx.kernels.cells.layout import (
+    ARC,
+    ARC_COLUMNS,
+    ARC_KEEPS,
+    ARC_SOURCE,
+    ARC_TARGET,
+    END,
+    ENTRY_COLUMNS,
+    ENTRY_START,
+    FIRST,
+    HEAD_COLUMNS,
+    LOGS,
+    OFFSET,
+    RESET,
+    Counts,
+    Ints,
+    Logs,
+    Tables,
+)
+from acep_approx.kernels.jit import inline, ix, kernel
 
 MOST = 2**61
 """Counts stop growing here."""
@@ -24,31 +37,52 @@ MOST = 2**61
 LATE = 2**62
 
 
+@inline
+def _next_row(base: int, logs: Logs, place: Ints) -> int:
+    """The row of the first entry that has not been counted, ``LATE`` after the last one."""
+    row = LATE
+    for a in range(place.size):
+        head = (base + a) * HEAD_COLUMNS
+        if place[ix(a)] < logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]:
+            row = min(row, logs.arena[ix(ENTRY_COLUMNS * place[ix(a)])])
+    return row
+
+
+@inline
+def _count_row(row: int, base: int, low: int, tables: Tables, logs: Logs, counts: Counts) -> None:
+    """Add the runs that go on with a row to those of the states that they enter."""
+    words, arcs, runs = tables.words, tables.offsets[ix(ARC)], counts.runs
+    for a in range(counts.place.size):
+        head = (base + a) * HEAD_COLUMNS
+        entry = counts.place[ix(a)]
+        counts.fresh[ix(a)] = -1
+        end = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]
+        if entry < end and logs.arena[ix(ENTRY_COLUMNS * entry)] == row:
+            source = words[ix(arcs + ARC_COLUMNS * a + ARC_SOURCE)]
+            counts.fresh[ix(a)] = 0
+            if logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)] >= low:
+                counts.fresh[ix(a)] = 1 if source == 0 else runs[ix(source)]
+            counts.place[ix(a)] = entry + 1
+    for s in range(runs.size):
+        reset = words[ix(tables.offsets[ix(RESET)] + s)]
+        if reset >= 0 and counts.fresh[ix(reset)] >= 0:
+            runs[ix(s)] = 0
+    for a in range(counts.place.size):
+        arc = arcs + ARC_COLUMNS * a
+        if counts.fresh[ix(a)] > 0 and words[ix(arc + ARC_KEEPS)] == 1:
+            target = words[ix(arc + ARC_TARGET)]
+            runs[ix(target)] = min(MOST, runs[ix(target)] + counts.fresh[ix(a)])
+
+
 @kernel
-def count_runs(
-    state: int,
-    slot: int,
-    bound: int,
-    low: int,
-    tables: Ints,
-    offsets: Ints,
-    logs: Ints,
-    arena: Ints,
-    place: Ints,
-    fresh: Ints,
-    runs: Ints,
-) -> int:
+def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs: Logs, counts: Counts) -> int:
     """Number of runs that were in ``state`` before row ``bound`` and started at ``low`` or later.
 
     Parameters
     ----------
     state, slot, bound, low : int
-    tables, offsets, logs, arena : int64
-        As for ``kernel_enumerate.walk``.
-    place, fresh : int64, one for each log
-        Scratch.
-    runs : int64, one for each state
-        Scratch.
+    tables, logs, counts : records
+        See ``layout``.
 
     Returns
     -------
@@ -57,36 +91,14 @@ def count_runs(
 
     Complexity: O(rows in the window x logs).
     """
-    base = slot * offsets[ix(LOGS)]
-    for s in range(runs.size):
-        runs[ix(s)] = 0
-    for a in range(place.size):
-        log = (base + a) * LOG
-        place[ix(a)] = logs[ix(log)] + logs[ix(log + 1)]
-    while True:
-        row = LATE
-        for a in range(place.size):
-            log = (base + a) * LOG
-            if place[ix(a)] < logs[ix(log)] + logs[ix(log + 2)]:
-                row = min(row, arena[ix(2 * place[ix(a)])])
-        if row >= bound:
-            return int(runs[ix(state)])
-        for a in range(place.size):
-            log = (base + a) * LOG
-            entry = place[ix(a)]
-            fresh[ix(a)] = -1
-            if entry < logs[ix(log)] + logs[ix(log + 2)] and arena[ix(2 * entry)] == row:
-                source = tables[ix(offsets[ix(ARC)] + 5 * a)]
-                fresh[ix(a)] = 0
-                if arena[ix(2 * entry + 1)] >= low:
-                    fresh[ix(a)] = 1 if source == 0 else runs[ix(source)]
-                place[ix(a)] = entry + 1
-        for s in range(runs.size):
-            reset = tables[ix(offsets[ix(RESET)] + s)]
-            if reset >= 0 and fresh[ix(reset)] >= 0:
-                runs[ix(s)] = 0
-        for a in range(place.size):
-            arc = offsets[ix(ARC)] + 5 * a
-            if fresh[ix(a)] > 0 and tables[ix(arc + 4)] == 1:
-                target = tables[ix(arc + 1)]
-                runs[ix(target)] = min(MOST, runs[ix(target)] + fresh[ix(a)])
+    base = slot * tables.offsets[ix(LOGS)]
+    for s in range(counts.runs.size):
+        counts.runs[ix(s)] = 0
+    for a in range(counts.place.size):
+        head = (base + a) * HEAD_COLUMNS
+        counts.place[ix(a)] = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + FIRST)]
+    row = _next_row(base, logs, counts.place)
+    while row < bound:
+        _count_row(row, base, low, tables, logs, counts)
+        row = _next_row(base, logs, counts.place)
+    return int(counts.runs[ix(state)])

@@ -19,6 +19,7 @@ errors is reading ``c`` places earlier, in one vector load.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,31 +35,53 @@ BLOCK = 4
 """Lanes that are computed at once; they stay in registers. Lanes only grow, so the first one inside the window is the
 number of lanes below it: there is no branch to mispredict."""
 
-GROUP = 4
-"""Fields of a group of arcs: cost of beginning, cost of finishing, first arc, first row."""
+
+class Keyed(NamedTuple):
+    """Key slot, tick and event class of each event, grouped by slot, ordered inside."""
+
+    slot: Ints
+    tick: Ints
+    cls: Ints
 
 
-def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, int, Ints], int]:
+class CellTables(NamedTuple):
+    """The automaton, its parts one after the other in ``words``; ``offsets``: sizes, and where each part begins."""
+
+    words: Ints
+    offsets: Ints
+
+
+# offsets: k; cells per slot; then per class its groups, the groups, their arcs and rows; per class the rows that it
+# clears, and those rows; how many there are
+ERRORS, STRIDE, CLASSES, GROUPS, ARCS, ROWS, CLASS_CLEARS, CLEARS, CLEARED = range(9)
+
+# a group, of the arcs into one state: cost of beginning, cost of finishing, first arc, first row
+BEGIN, FINISH, FIRST_ARC, FIRST_ROW, GROUP = 0, 1, 2, 3, 4
+
+# a match point: event index, least errors, latest start at these errors
+POINT_EVENT, POINT_ERR, POINT_START, POINT = 0, 1, 2, 3
+
+Detect = Callable[[Keyed, int, CellTables, Ints, Ints, Ints], int]
+
+
+def _detect(lanes: int) -> Detect:
     """The kernel for ``lanes`` lanes: the number is a constant while it compiles, so its loops are unrolled."""
 
     @kernel
-    def detect(
-        slot: Ints, tick: Ints, cls: Ints, tables: Ints, offsets: Ints, cells: Ints, fresh: Ints, window: int, out: Ints
-    ) -> int:
+    def detect(events: Keyed, window: int, program: CellTables, cells: Ints, fresh: Ints, out: Ints) -> int:
         """Run events through the cells.
 
         Parameters
         ----------
-        slot, tick, cls : int64, shape (n,)
-            Key slot, tick and event class of each event, grouped by slot, ordered inside.
-        tables, offsets : int64
-            As made by ``cells.detection_tables``.
+        events : Keyed
+        window : int
+            Largest ``tick - start`` of a match.
+        program : CellTables
+            As ``Cells`` makes it.
         cells : int64
             Rows of all slots; changed in place.
         fresh : int64
             Scratch: ``lanes`` integers for each group of the largest class.
-        window : int
-            Largest ``tick - start`` of a match.
         out : int64, shape (3 n + 3,)
             Match points: event index, least err, latest start at that err.
 
@@ -70,15 +93,12 @@ def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, i
         Complexity: O(n x arcs into the states that the class can reach x lanes).
         """
         hits = 0
-        k = offsets[ix(0)]
-        stride = offsets[ix(1)]
-        class_off = offsets[ix(2)]
-        group_off = offsets[ix(3)]
-        arc_off = offsets[ix(4)]
-        row_off = offsets[ix(5)]
-        clear_off = offsets[ix(6)]
-        clear_row = offsets[ix(7)]
-        is_guarded = offsets[ix(8)] > 0
+        slot, tick, cls = events
+        tables, offsets = program
+        k, stride, is_guarded = offsets[ix(ERRORS)], offsets[ix(STRIDE)], offsets[ix(CLEARED)] > 0
+        class_off, group_off = offsets[ix(CLASSES)], offsets[ix(GROUPS)]
+        arc_off, row_off = offsets[ix(ARCS)], offsets[ix(ROWS)]
+        clear_off, clear_row = offsets[ix(CLASS_CLEARS)], offsets[ix(CLEARS)]
         for i in range(slot.size):
             t = tick[ix(i)]
             c = cls[ix(i)]
@@ -91,14 +111,14 @@ def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, i
             for g in range(first, last):
                 at = group_off + g * GROUP
                 f = (g - first) * lanes
-                begin = tables[ix(at)]
+                begin = tables[ix(at + BEGIN)]
                 below = 0
                 for e in range(0, lanes, BLOCK):
                     n0 = t if begin <= e else NEVER
                     n1 = t if begin <= e + 1 else NEVER
                     n2 = t if begin <= e + 2 else NEVER
                     n3 = t if begin <= e + 3 else NEVER
-                    for a in range(tables[ix(at + 2)], tables[ix(at + GROUP + 2)]):
+                    for a in range(tables[ix(at + FIRST_ARC)], tables[ix(at + GROUP + FIRST_ARC)]):
                         p = base + tables[ix(arc_off + a)] + e
                         n0 = max(n0, cells[ix(p)])
                         n1 = max(n1, cells[ix(p + 1)])
@@ -109,7 +129,7 @@ def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, i
                     fresh[ix(f + e + 2)] = n2
                     fresh[ix(f + e + 3)] = n3
                     below += int(n0 < low) + int(n1 < low) + int(n2 < low) + int(n3 < low)
-                err = below + tables[ix(at + 1)]
+                err = below + tables[ix(at + FINISH)]
                 start = fresh[ix(f + min(below, lanes - 1))]
                 best_start = start if err < best_err else max(start, best_start) if err == best_err else best_start
                 best_err = min(err, best_err)
@@ -121,13 +141,13 @@ def _detect(lanes: int) -> Callable[[Ints, Ints, Ints, Ints, Ints, Ints, Ints, i
             for g in range(first, last):
                 at = group_off + g * GROUP
                 f = (g - first) * lanes
-                for r in range(tables[ix(at + 3)], tables[ix(at + GROUP + 3)]):
+                for r in range(tables[ix(at + FIRST_ROW)], tables[ix(at + GROUP + FIRST_ROW)]):
                     p = base + tables[ix(row_off + r)]
                     for e in range(lanes):
                         cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])
-            out[ix(3 * hits)] = i
-            out[ix(3 * hits + 1)] = best_err
-            out[ix(3 * hits + 2)] = best_start
+            out[ix(POINT * hits + POINT_EVENT)] = i
+            out[ix(POINT * hits + POINT_ERR)] = best_err
+            out[ix(POINT * hits + POINT_START)] = best_start
             hits += int(best_err <= k)
         return hits
 

@@ -8,24 +8,56 @@ Complexity: O(length of the output) plus O(arcs into a state x log of a log's le
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from acep_approx.kernels.cells.arclog import ARC, INTO, INTO_ARC, LOG, LOGS, RESET
+from acep_approx.kernels.cells.layout import (
+    ARC,
+    ARC_COLUMNS,
+    ARC_LABEL,
+    ARC_SOURCE,
+    ARC_TARGET,
+    AT_ARC,
+    BOUND,
+    DEPTH,
+    END,
+    END_ARC,
+    END_ENTRY,
+    ENTRY,
+    ENTRY_COLUMNS,
+    ENTRY_ROW,
+    ENTRY_START,
+    FIRST,
+    FRAME,
+    HEAD_COLUMNS,
+    HIT,
+    INTO,
+    INTO_ARC,
+    LENGTH,
+    LOGS,
+    MATCHES,
+    NEXT_ARC,
+    OFFSET,
+    RESET,
+    STEPS,
+    TOTAL,
+    WRITTEN,
+    Events,
+    Ints,
+    Logs,
+    Tables,
+    Walk,
+)
 from acep_approx.kernels.jit import inline, ix, kernel
-
-Ints = npt.NDArray[np.int64]
+from acep_approx.kernels.order import (
+    BOUND_BY,
+    EVENT_COLUMNS,
+    MATCH_COLUMNS,
+    MATCH_LENGTH,
+    MATCH_START,
+    Found,
+)
 
 DONE, OUT_FULL, DEEPER, PATIENCE_LOST = 0, 1, 2, 3
 """Why ``walk`` returned: all hits done; no room for the next match; the stack must grow; counting the hit at hand takes
 too many steps."""
-
-# header: hit at hand, depth of the stack, matches and events written; matches counted and steps for the hit at hand
-HIT, DEPTH, MATCHES, EVENTS, TOTAL, STEPS = 0, 1, 2, 3, 4, 5
-
-# a frame: next arc into the state, end of the arcs, arc at hand, next entry, end of the entries, events so far, row
-NEXT_ARC, END_ARC, AT_ARC, ENTRY, END_ENTRY, LENGTH, BOUND = 0, 1, 2, 3, 4, 5, 6
-FRAME = 7
 
 
 @inline
@@ -33,7 +65,7 @@ def _first_with(arena: Ints, low: int, high: int, column: int, value: int) -> in
     """First entry in ``low .. high`` whose column is not below ``value``."""
     while low < high:
         middle = (low + high) // 2
-        if arena[ix(2 * middle + column)] < value:
+        if arena[ix(ENTRY_COLUMNS * middle + column)] < value:
             low = middle + 1
         else:
             high = middle
@@ -41,52 +73,111 @@ def _first_with(arena: Ints, low: int, high: int, column: int, value: int) -> in
 
 
 @inline
-def _push(stack: Ints, depth: int, tables: Ints, offsets: Ints, state: int, length: int, bound: int) -> None:
+def _push(walk: Walk, tables: Tables, state: int, length: int, bound: int) -> None:
     """Open a frame for the arcs into ``state``."""
-    frame = depth * FRAME
-    stack[ix(frame + NEXT_ARC)] = tables[ix(offsets[ix(INTO)] + state)]
-    stack[ix(frame + END_ARC)] = tables[ix(offsets[ix(INTO)] + state + 1)]
+    stack, frame = walk.stack, walk.header[ix(DEPTH)] * FRAME
+    into = tables.offsets[ix(INTO)] + state
+    stack[ix(frame + NEXT_ARC)] = tables.words[ix(into)]
+    stack[ix(frame + END_ARC)] = tables.words[ix(into + 1)]
     stack[ix(frame + ENTRY)] = 0
     stack[ix(frame + END_ENTRY)] = 0
     stack[ix(frame + LENGTH)] = length
     stack[ix(frame + BOUND)] = bound
+    walk.header[ix(DEPTH)] += 1
+
+
+@inline
+def _write(walk: Walk, found: Found, row: int, label: int, start: int, length: int) -> bool:
+    """Write the match that begins with an event and goes on with the path; False where there is no room."""
+    header, path, events = walk.header, walk.path, found.events
+    m, v = header[ix(MATCHES)], header[ix(WRITTEN)]
+    if MATCH_COLUMNS * (m + 1) > found.matches.size or EVENT_COLUMNS * (v + length + 1) > events.size:
+        return False
+    found.matches[ix(MATCH_COLUMNS * m)] = header[ix(HIT)]
+    found.matches[ix(MATCH_COLUMNS * m + MATCH_LENGTH)] = length + 1
+    found.matches[ix(MATCH_COLUMNS * m + MATCH_START)] = start
+    events[ix(EVENT_COLUMNS * v)] = row
+    events[ix(EVENT_COLUMNS * v + BOUND_BY)] = label
+    for x in range(length):
+        events[ix(EVENT_COLUMNS * (v + 1 + x))] = path[ix(2 * (length - 1 - x))]
+        events[ix(EVENT_COLUMNS * (v + 1 + x) + BOUND_BY)] = path[ix(2 * (length - 1 - x) + 1)]
+    header[ix(MATCHES)] = m + 1
+    header[ix(WRITTEN)] = v + 1 + length
+    return True
+
+
+@inline
+def _take_arc(walk: Walk, frame: int, base: int, low: int, tables: Tables, logs: Logs, only_count: bool) -> None:
+    """Go to the next arc into the state of a frame, and find its entries: before the row, in the window, not broken.
+
+    Where matches are only counted, those that an arc from the start begins are so many, and none is visited.
+    """
+    words, offsets, heads, stack = tables.words, tables.offsets, logs.heads, walk.stack
+    a = words[ix(offsets[ix(INTO_ARC)] + stack[ix(frame + NEXT_ARC)])]
+    stack[ix(frame + NEXT_ARC)] += 1
+    bound = stack[ix(frame + BOUND)]
+    head = (base + a) * HEAD_COLUMNS
+    first = heads[ix(head + OFFSET)] + heads[ix(head + FIRST)]
+    end = _first_with(logs.arena, first, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_ROW, bound)
+    arc = offsets[ix(ARC)] + ARC_COLUMNS * a
+    reset = words[ix(offsets[ix(RESET)] + words[ix(arc + ARC_TARGET)])]
+    if reset >= 0 and first < end:
+        head = (base + reset) * HEAD_COLUMNS
+        oldest = heads[ix(head + OFFSET)] + heads[ix(head + FIRST)]
+        after = _first_with(logs.arena, oldest, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_ROW, bound)
+        if after > oldest:
+            broken = logs.arena[ix(ENTRY_COLUMNS * (after - 1))]
+            first = _first_with(logs.arena, first, end, ENTRY_ROW, broken)
+    first = _first_with(logs.arena, first, end, ENTRY_START, low)
+    if only_count and words[ix(arc + ARC_SOURCE)] == 0:
+        walk.header[ix(TOTAL)] += end - first
+        return
+    stack[ix(frame + AT_ARC)] = arc
+    stack[ix(frame + ENTRY)] = first
+    stack[ix(frame + END_ENTRY)] = end
+
+
+@inline
+def _take_entry(walk: Walk, frame: int, tables: Tables, logs: Logs, found: Found, patience: int) -> int:
+    """Write the match that begins with the next entry of a frame, or go on to what came before it.
+
+    Returns ``DONE``, or why it has not: ``OUT_FULL``, ``DEEPER``, ``PATIENCE_LOST``.
+    """
+    words, header, stack = tables.words, walk.header, walk.stack
+    arc, entry, length = stack[ix(frame + AT_ARC)], stack[ix(frame + ENTRY)], stack[ix(frame + LENGTH)]
+    row, label = logs.arena[ix(ENTRY_COLUMNS * entry)], words[ix(arc + ARC_LABEL)]
+    if words[ix(arc + ARC_SOURCE)] == 0:
+        if not _write(walk, found, row, label, logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)], length):
+            return OUT_FULL
+        stack[ix(frame + ENTRY)] = entry + 1
+        return DONE
+    if (header[ix(DEPTH)] + 1) * FRAME > stack.size or 2 * length + 2 > walk.path.size:
+        return DEEPER
+    header[ix(STEPS)] += 1
+    if 0 <= patience < header[ix(STEPS)]:
+        return PATIENCE_LOST
+    stack[ix(frame + ENTRY)] = entry + 1
+    if label >= 0:
+        walk.path[ix(2 * length)] = row
+        walk.path[ix(2 * length + 1)] = label
+        length += 1
+    _push(walk, tables, words[ix(arc + ARC_SOURCE)], length, row)
+    return DONE
 
 
 @kernel
-def walk(
-    hits: Ints,
-    slot: Ints,
-    tick: Ints,
-    row: Ints,
-    header: Ints,
-    tables: Ints,
-    offsets: Ints,
-    logs: Ints,
-    arena: Ints,
-    stack: Ints,
-    path: Ints,
-    window: int,
-    patience: int,
-    out_match: Ints,
-    out_event: Ints,
-) -> int:
-    """Go on with the walk where ``header`` says it stands.
+def walk(events: Events, window: int, tables: Tables, logs: Logs, walk: Walk, found: Found, patience: int) -> int:
+    """Go on with a walk where its header says it stands.
 
     Parameters
     ----------
-    hits : int64, shape (2 h,)
-        (event index, arc) pairs, as ``kernel_arclog.update`` wrote them.
-    slot, tick, row : int64
-        The events that ``update`` saw.
-    header, stack, path : int64
-        Where the walk stands; ``path`` holds (row, label) pairs, latest event first.
+    events, tables, logs, walk : records
+        See ``layout``; the events and hits as ``update`` saw and wrote them.
+    found : Found
+        Per match its hit, number of events, and start (the tick of its first event); of the events row and label.
     patience : int
-        Negative: list the matches. Else only count them: ``out_match`` gets their number per hit, ``out_event``
+        Negative: list the matches. Else only count them: ``found.matches`` gets their number per hit, ``found.events``
         nothing, and a hit that takes more than so many steps is given up.
-    out_match : int64
-        Per match: hit, number of events, start (the tick of its first event).
-    out_event : int64
-        Per event of a match: row, label; earliest first.
 
     Returns
     -------
@@ -94,98 +185,33 @@ def walk(
         ``DONE``, ``OUT_FULL``, ``DEEPER`` or ``PATIENCE_LOST``.
     """
     only_count = patience >= 0
-    width = offsets[ix(LOGS)]
+    header, hits, words = walk.header, walk.hits, tables.words
     while header[ix(HIT)] < hits.size // 2:
-        h = header[ix(HIT)]
-        i = hits[ix(2 * h)]
-        low = tick[ix(i)] - window
-        base = slot[ix(i)] * width
+        hit = header[ix(HIT)]
+        i = hits[ix(2 * hit)]
+        tick, row = events.tick[ix(i)], events.row[ix(i)]
         if header[ix(DEPTH)] == 0:
-            arc = offsets[ix(ARC)] + 5 * hits[ix(2 * h + 1)]
-            path[ix(0)] = row[ix(i)]
-            path[ix(1)] = tables[ix(arc + 2)]
-            if tables[ix(arc)] == 0:
-                if not only_count:
-                    m = header[ix(MATCHES)]
-                    v = header[ix(EVENTS)]
-                    if 3 * m + 3 > out_match.size or 2 * v + 2 > out_event.size:
-                        return OUT_FULL
-                    out_match[ix(3 * m)] = h
-                    out_match[ix(3 * m + 1)] = 1
-                    out_match[ix(3 * m + 2)] = tick[ix(i)]
-                    out_event[ix(2 * v)] = path[ix(0)]
-                    out_event[ix(2 * v + 1)] = path[ix(1)]
-                    header[ix(MATCHES)] = m + 1
-                    header[ix(EVENTS)] = v + 1
-                else:
-                    out_match[ix(h)] = 1
-                header[ix(HIT)] = h + 1
-                continue
-            _push(stack, 0, tables, offsets, tables[ix(arc)], 1, row[ix(i)])
-            header[ix(DEPTH)] = 1
-            header[ix(TOTAL)] = 0
+            arc = tables.offsets[ix(ARC)] + ARC_COLUMNS * hits[ix(2 * hit + 1)]
+            source, label = words[ix(arc + ARC_SOURCE)], words[ix(arc + ARC_LABEL)]
+            header[ix(TOTAL)] = 1 if source == 0 else 0  # the event alone is a match
             header[ix(STEPS)] = 0
+            if source != 0:
+                walk.path[ix(0)], walk.path[ix(1)] = row, label
+                _push(walk, tables, source, 1, row)
+            elif not only_count and not _write(walk, found, row, label, tick, 0):
+                return OUT_FULL
+        base = events.slot[ix(i)] * tables.offsets[ix(LOGS)]
         while header[ix(DEPTH)] > 0:
             frame = (header[ix(DEPTH)] - 1) * FRAME
-            if stack[ix(frame + ENTRY)] == stack[ix(frame + END_ENTRY)]:
-                if stack[ix(frame + NEXT_ARC)] == stack[ix(frame + END_ARC)]:
-                    header[ix(DEPTH)] -= 1
-                    continue
-                a = tables[ix(offsets[ix(INTO_ARC)] + stack[ix(frame + NEXT_ARC)])]
-                stack[ix(frame + NEXT_ARC)] += 1
-                log = (base + a) * LOG
-                first = logs[ix(log)] + logs[ix(log + 1)]
-                end = _first_with(arena, first, logs[ix(log)] + logs[ix(log + 2)], 0, stack[ix(frame + BOUND)])
-                arc = offsets[ix(ARC)] + 5 * a
-                reset = tables[ix(offsets[ix(RESET)] + tables[ix(arc + 1)])]
-                if reset >= 0 and first < end:
-                    log = (base + reset) * LOG
-                    oldest = logs[ix(log)] + logs[ix(log + 1)]
-                    after = _first_with(arena, oldest, logs[ix(log)] + logs[ix(log + 2)], 0, stack[ix(frame + BOUND)])
-                    if after > oldest:
-                        first = _first_with(arena, first, end, 0, arena[ix(2 * (after - 1))])
-                first = _first_with(arena, first, end, 1, low)
-                if only_count and tables[ix(arc)] == 0:
-                    header[ix(TOTAL)] += end - first
-                    continue
-                stack[ix(frame + AT_ARC)] = arc
-                stack[ix(frame + ENTRY)] = first
-                stack[ix(frame + END_ENTRY)] = end
-                continue
-            arc = stack[ix(frame + AT_ARC)]
-            entry = stack[ix(frame + ENTRY)]
-            length = stack[ix(frame + LENGTH)]
-            here = arena[ix(2 * entry)]
-            if tables[ix(arc)] == 0:
-                m = header[ix(MATCHES)]
-                v = header[ix(EVENTS)]
-                if 3 * m + 3 > out_match.size or 2 * (v + length) + 2 > out_event.size:
-                    return OUT_FULL
-                out_match[ix(3 * m)] = h
-                out_match[ix(3 * m + 1)] = length + 1
-                out_match[ix(3 * m + 2)] = arena[ix(2 * entry + 1)]
-                out_event[ix(2 * v)] = here
-                out_event[ix(2 * v + 1)] = tables[ix(arc + 2)]
-                for x in range(length):
-                    out_event[ix(2 * (v + 1 + x))] = path[ix(2 * (length - 1 - x))]
-                    out_event[ix(2 * (v + 1 + x) + 1)] = path[ix(2 * (length - 1 - x) + 1)]
-                header[ix(MATCHES)] = m + 1
-                header[ix(EVENTS)] = v + 1 + length
-                stack[ix(frame + ENTRY)] = entry + 1
-                continue
-            if (header[ix(DEPTH)] + 1) * FRAME > stack.size or 2 * length + 2 > path.size:
-                return DEEPER
-            header[ix(STEPS)] += 1
-            if only_count and header[ix(STEPS)] > patience:
-                return PATIENCE_LOST
-            stack[ix(frame + ENTRY)] = entry + 1
-            if tables[ix(arc + 2)] >= 0:
-                path[ix(2 * length)] = here
-                path[ix(2 * length + 1)] = tables[ix(arc + 2)]
-                length += 1
-            _push(stack, header[ix(DEPTH)], tables, offsets, tables[ix(arc)], length, here)
-            header[ix(DEPTH)] += 1
+            if walk.stack[ix(frame + ENTRY)] < walk.stack[ix(frame + END_ENTRY)]:
+                status = _take_entry(walk, frame, tables, logs, found, patience)
+                if status != DONE:
+                    return status
+            elif walk.stack[ix(frame + NEXT_ARC)] < walk.stack[ix(frame + END_ARC)]:
+                _take_arc(walk, frame, base, tick - window, tables, logs, only_count)
+            else:
+                header[ix(DEPTH)] -= 1
         if only_count:
-            out_match[ix(h)] = header[ix(TOTAL)]
-        header[ix(HIT)] = h + 1
+            found.matches[ix(hit)] = header[ix(TOTAL)]
+        header[ix(HIT)] = hit + 1
     return DONE

@@ -22,8 +22,7 @@ CHUNK = 1 << 20
 """Bound events per table of listed matches."""
 
 
-
-class Points:
+class CellPoints:
     """Match points: each event that completes a match, with the least err and the latest start."""
 
     def __init__(self, engine: Cells, stamps: Stamps) -> None:
@@ -52,13 +51,12 @@ class Points:
         named = self.stamps.events
         yield pa.table({**columns, **named.column(row, named.of_batch(batch), list(columns))})
 
-
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return next(self.run(NO_EVENTS, NO_BATCH, np.zeros(1, np.int64)))
 
 
-class Counts:
+class CellCounts:
     """How many matches each match point completes, by number of errors; nothing is listed."""
 
     def __init__(self, engine: ArcLogs, stamps: Stamps) -> None:
@@ -82,7 +80,6 @@ class Counts:
         event = named.column(row, named.of_batch(batch), [*columns, "matches"])
         yield pa.table({**columns, **event, "matches": pa.array(matches)})
 
-
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return next(self.run(NO_EVENTS, NO_BATCH, np.zeros(1, np.int64)))
@@ -96,7 +93,7 @@ def _sums(counts: Ints, first: Ints) -> Ints:
     return np.where(estimate >= MOST, MOST, np.add.reduceat(counts, first))
 
 
-class Listing:
+class CellListing:
     """Every match, listed once."""
 
     def __init__(

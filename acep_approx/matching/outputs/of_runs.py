@@ -102,7 +102,7 @@ class RunOutput:
             if self.gives_up:
                 raise TooManyStepsError
         hits = self.engine.hits(run_events)
-        self.engine.shedding.note_hits(run_events, hits)
+        self.engine.load_shedder.note_hits(run_events, hits)
         return hits
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:

@@ -13,7 +13,7 @@ from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute, Output
+from acep_approx.query.syntax import Aggregate, Attribute, ReturnItem
 
 Ints = npt.NDArray[np.int64]
 
@@ -23,7 +23,7 @@ class ReturnColumns:
 
     Parameters
     ----------
-    outputs : tuple of Output
+    outputs : tuple of ReturnItem
         Expressions that passed `acep_approx.query.checks.check`: one value per match.
     roles : Roles
 
@@ -37,7 +37,7 @@ class ReturnColumns:
     Of a variable without event, missing or repeated not once, ``count`` is 0 and all else is NULL.
     """
 
-    def __init__(self, outputs: tuple[Output, ...], roles: Roles) -> None:
+    def __init__(self, outputs: tuple[ReturnItem, ...], roles: Roles) -> None:
         self._outputs = outputs
         self._roles = roles
         leaves = [leaf for output in outputs for leaf in walk(output.value) if isinstance(leaf, (Attribute, Aggregate))]
@@ -63,12 +63,12 @@ class ReturnColumns:
 
         Complexity: O(bound events) per distinct attribute and aggregate.
         """
-        leaves = _Leaves(bound, recent, self._roles)
+        leaves = _MatchLeaves(bound, recent, self._roles)
         matches = len(next(iter(bound.values())))
         return {output.name: _spread(evaluate(output.value, leaves.column), matches) for output in self._outputs}
 
 
-class _Leaves:
+class _MatchLeaves:
     """The values of attributes and aggregates, one per match; what several outputs name is made once."""
 
     def __init__(self, bound: dict[str, pa.Array], recent: Recent, roles: Roles) -> None:

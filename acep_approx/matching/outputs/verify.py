@@ -106,13 +106,13 @@ class Verifier:
             unit = unit[spread]
         result = np.ones(len(match), np.bool_)
         if len(unit):
-            leaves = _Leaves(self._roles, self._recent, bindings, match[unit], chosen)
+            leaves = _CombinationLeaves(self._roles, self._recent, bindings, match[unit], chosen)
             leaves.extra = {name: rows[unit] for name, rows in extra.items()}
             np.logical_and.at(result, unit, _is_true(evaluate(condition.expression, leaves.column), len(unit)))
         return result
 
 
-class _Leaves:
+class _CombinationLeaves:
     """The values of attributes and aggregates, one per combination of events."""
 
     def __init__(

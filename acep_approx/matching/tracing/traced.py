@@ -16,6 +16,7 @@ import pyarrow as pa
 from acep_approx.arrays import extended
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
@@ -91,7 +92,7 @@ class Traced(Runs):
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        options["shedding"] = Shedding(None, Allowance(), logs_births=True)
+        options["shedding"] = FixedLoad(Shedding(None, Allowance(), logs_births=True))
         super().__init__(*args, **options)
         self.births = np.zeros((0, REGISTERS + self.shedding.entry - kernel_scores.LOG), np.int64)
         self.rows_of_links = np.zeros(0, np.int64)
@@ -209,7 +210,7 @@ class RunTrace(RunOutput):
         ends = births[:, START] + window
         is_closed = ends < (now[births[:, SLOT]] if isinstance(now, np.ndarray) else now)
         if is_closed.any():
-            past = Past(engine, events, good)
+            past = TracedLinks(engine, events, good)
             visits, completed = past.visits(is_closed)
             keys = self.stamps.preparer.keys.texts() if self.stamps.preparer.key_columns else []
             texts = engine.columns.texts.values
@@ -239,7 +240,7 @@ class RunTrace(RunOutput):
         return pa.table({})
 
 
-class Past:
+class TracedLinks:
     """The links of an engine with the events and hits that belong to them.
 
     Parameters

@@ -42,7 +42,7 @@ from acep_approx.events.time import LIMIT, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import Plan
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles, column, places, rising
-from acep_approx.spark.session.failures import clear_errors
+from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.past import MOST_HELD_OUT, MOST_TRIED, Past, event_batch
 from acep_approx.training.portions import AGAIN, BITS, PORTION, SPREAD, portion_of, portions

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from acep_approx.results.tuning import Elsewhere, HowTried, PastTable, Trial, tried
-from acep_approx.spark.session.failures import clear_errors
+from acep_approx.spark.setup.failures import clear_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

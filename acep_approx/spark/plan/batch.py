@@ -9,7 +9,7 @@ import pyarrow as pa
 from acep_approx.spark.plan.outputs import SCHEMA, packed
 from acep_approx.spark.plan.packing import Batches, gathered
 from acep_approx.spark.worker.job import Job
-from acep_approx.spark.worker.shard import Shard, Taken
+from acep_approx.spark.worker.shard import Processed, Shard
 
 
 def matching(job: Job) -> Callable[[Batches], Batches]:
@@ -19,8 +19,8 @@ def matching(job: Job) -> Callable[[Batches], Batches]:
     """
 
     def match(batches: Batches) -> Batches:
-        for taken in _taken(job, batches):
-            yield from taken.results.to_batches()
+        for processed in _processed(job, batches):
+            yield from processed.results.to_batches()
 
     return match
 
@@ -29,14 +29,14 @@ def accounting(job: Job) -> Callable[[Batches], Batches]:
     """The same with the rows of ``outputs.SCHEMA`` out."""
 
     def match(batches: Batches) -> Batches:
-        for taken in _taken(job, batches):
-            yield pa.RecordBatch.from_pylist(list(packed(0, taken)), schema=SCHEMA)
+        for processed in _processed(job, batches):
+            yield pa.RecordBatch.from_pylist(list(packed(0, processed)), schema=SCHEMA)
 
     return match
 
 
-def _taken(job: Job, batches: Batches) -> Iterator[Taken]:
+def _processed(job: Job, batches: Batches) -> Iterator[Processed]:
     shard = Shard(job)
     for table in gathered(batches):
-        yield shard.take_sorted(table.rename_columns(job.schema.names).cast(job.schema))
+        yield shard.process_sorted(table.rename_columns(job.schema.names).cast(job.schema))
     yield shard.finish()

@@ -45,7 +45,7 @@ class Flow:
     def outputs(self) -> DataFrame:
         """Everything that comes of the events, packed: columns as ``spark.outputs.PACKED`` says.
 
-        ``matches``, ``late`` and ``books`` take it apart; all three can be taken from the DataFrame that
+        ``matches``, ``late`` and ``metrics`` take it apart; all three can be taken from the DataFrame that
         ``foreachBatch`` gets, so that a stream is read once. Cache it there.
 
         Complexity: one shuffle by key; batch: and a sort within each partition.
@@ -74,9 +74,9 @@ class Flow:
         columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
         return self._of_kind(outputs.LATE, packed).mapInArrow(unpacker(schema), columns)
 
-    def books(self, packed: DataFrame | None = None) -> DataFrame:
-        """What happened, per shard and micro-batch: see ``shards.Books``; ``payload`` is for the learner."""
-        return self._of_kind(outputs.BOOKS, packed).drop("kind")
+    def metrics(self, packed: DataFrame | None = None) -> DataFrame:
+        """What happened, per shard and micro-batch: see ``ShardMetrics``; ``payload`` is the training sample."""
+        return self._of_kind(outputs.METRICS, packed).drop("kind")
 
     def _of_kind(self, kind: str, packed: DataFrame | None) -> DataFrame:
         return (self.outputs() if packed is None else packed).filter(F.col("kind") == kind)

@@ -91,7 +91,7 @@ class SparkMatcher:
         return self.flow(events).matches()
 
     def flow(self, events: DataFrame) -> Flow:
-        """The query on some events, to ask for more than the matches: late events, and books."""
+        """The query on some events, to ask for more than the matches: late events, and metrics."""
         cores = int(events.sparkSession.sparkContext.defaultParallelism)
         job, keys = self.job(
             arrow_schema(events.schema), is_stream=events.isStreaming, shards=self._shards(events), cores=cores

@@ -57,11 +57,11 @@ class ShardProcessor(StatefulProcessor):
         state = self._state.get() if self._state.exists() else None
         shard = Shard(self.job, number, None if state is None else bytes(state[0]))
         known, per_millisecond = timers.getCurrentWatermarkInMs(), ticks_per_millisecond(self.job)
-        taken = shard.take(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
+        processed = shard.process(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
         self._state.update((shard.to_bytes(),))
         until = shard.waits_until
         self._wake(None if until is None else -(-until // per_millisecond))
-        for row in packed(number, taken):
+        for row in packed(number, processed):
             yield Row(**row)
 
     def _wake(self, milliseconds: int | None) -> None:

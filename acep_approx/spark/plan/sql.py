@@ -119,7 +119,7 @@ class MatchTable:
         self._shard = self._shard or Shard(self._job)
         table, self._rows = _table(self._rows, self._job.schema), []
         try:
-            found = self._shard.take_sorted(table).results
+            found = self._shard.process_sorted(table).results
         except DataError as error:
             if error.code != "ACEP-D007":
                 raise

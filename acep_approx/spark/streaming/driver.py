@@ -55,31 +55,31 @@ class Driver:
         saved = self.control / LEARNER
         if saved.exists():
             try:
-                self.refresher.go_on(saved.read_bytes())
+                self.refresher.restore(saved.read_bytes())
             except ValueError:
                 log.warning("%s cannot be read: what runs are worth is learned anew", saved)
 
-    def take(self, books: Sequence[Row], batch: int) -> None:
-        """Learn from the books of a micro-batch."""
+    def process(self, metrics: Sequence[Row], batch: int) -> None:
+        """Learn from the metrics of a micro-batch."""
         if self.job.spending is None or self.job.query.plan.registers is None:
             return
-        self._split(books, batch)
+        self._split(metrics, batch)
         if self.refresher is not None and batch > self.refresher.batch:
-            self._refresh(self.refresher, [bytes(row.payload) for row in books], batch)
+            self._refresh(self.refresher, [bytes(row.payload) for row in metrics], batch)
 
-    def _split(self, books: Sequence[Row], batch: int) -> None:
+    def _split(self, metrics: Sequence[Row], batch: int) -> None:
         job = self.job
         if job.shards < 2:
             return
         needs = [Need(0, 1.0, 0, 0, 0.0)] * job.shards
-        for row in books:
+        for row in metrics:
             needs[row.shard] = Need(row.events, row.weight, row.steps, row.bound, row.price)
         assert job.spending is not None
         by_events = job.spending.budget.unit not in ("runs", "ms/batch")
         split(Split.load(self.control, job.shards), needs, batch, by_events=by_events).save(self.control)
 
-    def _refresh(self, refresher: Refresher, lessons: list[bytes], batch: int) -> None:
-        refresher.take(batch, lessons)
+    def _refresh(self, refresher: Refresher, samples: list[bytes], batch: int) -> None:
+        refresher.process(batch, samples)
         if refresher.is_due():
             self._save(refresher.refreshed(), batch)
         if refresher.shares is not None:

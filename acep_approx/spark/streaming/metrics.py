@@ -1,7 +1,7 @@
 """The numbers of a running job: Spark adds them up over the shards, and a listener hands them on after each batch.
 
-The rows of books that come out of the shards (``outputs.packed``) carry numbers as columns. ``observed`` has Spark add
-them up on the way; ``Progress`` is what was added up for one micro-batch, ``Totals`` for all of them so far.
+The rows of metrics that come out of the shards (``outputs.packed``) carry numbers as columns. ``observed`` has Spark
+add them up on the way; ``Progress`` is what was added up for one micro-batch, ``Totals`` for all of them so far.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def observed(packed: DataFrame, name: str | Observation = NAME) -> DataFrame:
     Parameters
     ----------
     packed : pyspark.sql.DataFrame
-        Rows as ``outputs.packed`` makes them; the numbers of those that are not books are NULL.
+        Rows as ``outputs.packed`` makes them; the numbers of those that are not metrics are NULL.
     name : str or Observation, default "acep"
         Name of the observation; ``Progress.of`` asks for it. Of a batch the observation itself.
 

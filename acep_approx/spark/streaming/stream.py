@@ -121,7 +121,7 @@ class Writer:
     late : Path or None
         Folder of the events left out.
     driver : Driver
-        Learns from the books.
+        Learns from the metrics.
     """
 
     flow: Flow
@@ -131,18 +131,18 @@ class Writer:
     is_first: bool = field(default=True, init=False)
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
-        """Write the results of a micro-batch, then learn from its books."""
+        """Write the results of a micro-batch, then learn from its metrics."""
         packed.persist()
         try:
-            books = self.flow.books(packed).collect()
-            self._write(self.flow.matches(packed), self.to, batch, sum(row.matches for row in books))
+            metrics = self.flow.metrics(packed).collect()
+            self._write(self.flow.matches(packed), self.to, batch, sum(row.matches for row in metrics))
             if self.late is not None:
-                left_out = sum(row.late + row.malformed for row in books)
+                left_out = sum(row.late + row.malformed for row in metrics)
                 self._write(self.flow.late(packed), self.late, batch, left_out)
         finally:
             packed.unpersist()
         self.is_first = False
-        self.driver.take(books, batch)
+        self.driver.process(metrics, batch)
 
     def _write(self, table: DataFrame, folder: Path, batch: int, rows: int) -> None:
         """Write rows as a folder of this micro-batch; without any there is none."""

@@ -12,10 +12,12 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.splitting import Split, shard_budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
+from acep_approx.learning.sample_size import Shares
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.shedding.observer import Observer, Shares
-from acep_approx.shedding.shedder import Load, Shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.observer import Observer
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.versions import newest
 from history.store import is_history
 
@@ -57,7 +59,9 @@ class Spending:
 
     def load(self, budget: Budget, history: HistoryGraph | None, shard: int = 0) -> Load:
         """The load of a part of the job that has this budget; ``shard`` moves the seed."""
-        return Load(budget, history, self.policy, self.audit, self.seed + shard, full_work=self.full_work)
+        return Load(
+            budget, history, policy=self.policy, audit=self.audit, seed=self.seed + shard, full_work=self.full_work
+        )
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class Job:
         if not spending.learns:
             return Shedder(plan, load)
         shares = Shares.load(spending.control) if spending.control else None
-        return Observer(plan, load, shares, shards)
+        return Shedder(plan, load, Observer(shares, shards))
 
     def matcher(self, shard: int = 0, weight: float = 1.0, state: bytes | None = None) -> Matcher:
         """The matcher of a shard, ready for its next events."""

@@ -1,4 +1,4 @@
-"""A shard: the keys that are matched together. It takes tables of events, and gives tables of results and its state.
+"""A shard: the keys that are matched together. Tables of events in, tables of results and its state out.
 
 This is the step that Spark calls for every micro-batch, and it knows nothing of Spark.
 """
@@ -22,10 +22,10 @@ from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import meaning
-from acep_approx.shedding.observer import Observer
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.blobs import join, split
-from acep_approx.spark.worker.books import Books, Numbers, Reading
 from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
 from acep_approx.spark.worker.order import in_order
 
 Ints = npt.NDArray[np.int64]
@@ -35,17 +35,17 @@ REASON = "reason"
 
 
 @dataclass(frozen=True)
-class Taken:
+class Processed:
     """What came of some events.
 
-    ``results``; the events that were ``left_out``, with a column ``reason``; the ``books``; and ``lessons`` for a
-    learner, if there is one.
+    ``results``; the events that were ``left_out``, with a column ``reason``; the ``metrics``; and the training
+    ``sample`` for a learner, if there is one.
     """
 
     results: pa.Table
     left_out: pa.Table
-    books: Books
-    lessons: bytes = b""
+    metrics: ShardMetrics
+    sample: bytes = b""
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Shard:
             self.waiting = waiting.cast(self.job.schema)
             self.watermark = header["watermark"]
 
-    def take(self, events: pa.Table, watermark: int | None) -> Taken:
+    def process(self, events: pa.Table, watermark: int | None) -> Processed:
         """Match the events that can be put in order by now; the others wait.
 
         Parameters
@@ -101,30 +101,30 @@ class Shard:
         left_out = pa.concat_tables([_why(late, LATE), _why(malformed, NO_TIME)])
         self.waiting = pa.concat_tables([self.waiting, events.filter(pa.array(~is_late)) if len(late) else events])
         self.watermark = known
-        ready = self._take_ready()
-        results, books = self._match(ready)
+        ready = self._ready()
+        results, metrics = self._match(ready)
         counted = {
             "late": len(late),
             "malformed": len(malformed),
             "waiting": self.waiting.num_rows,
             "seconds": time.perf_counter() - begun,
         }
-        return Taken(results, left_out, Books(**{**books, **counted}), self._lessons())
+        return Processed(results, left_out, ShardMetrics(**{**metrics, **counted}), self._training_sample())
 
-    def take_sorted(self, events: pa.Table) -> Taken:
+    def process_sorted(self, events: pa.Table) -> Processed:
         """Match events that come in order, and later than all before."""
         begun = time.perf_counter()
         events, malformed = self._with_time(events)
-        results, books = self._match(events)
+        results, metrics = self._match(events)
         counted = {"malformed": len(malformed), "seconds": time.perf_counter() - begun}
-        return Taken(results, _why(malformed, NO_TIME), Books(**{**books, **counted}))
+        return Processed(results, _why(malformed, NO_TIME), ShardMetrics(**{**metrics, **counted}))
 
-    def finish(self) -> Taken:
+    def finish(self) -> Processed:
         """There will be no more events: put out what the end of the stream completes."""
         begun = time.perf_counter()
-        results, books = self._match(self.waiting.slice(0, 0), at_end=True)
+        results, metrics = self._match(self.waiting.slice(0, 0), at_end=True)
         nothing = _why(self.waiting.slice(0, 0), LATE)
-        return Taken(results, nothing, Books(**{**books, "seconds": time.perf_counter() - begun}))
+        return Processed(results, nothing, ShardMetrics(**{**metrics, "seconds": time.perf_counter() - begun}))
 
     @property
     def waits_until(self) -> int | None:
@@ -146,15 +146,15 @@ class Shard:
     @property
     def matcher(self) -> Matcher:
         """The matcher as it is now."""
-        assert self._matcher is not None, "take events first"
+        assert self._matcher is not None, "process events first"
         return self._matcher
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _lessons(self) -> bytes:
-        """What a learner can be shown."""
-        shedding = self.matcher.shedding
-        return shedding.observed() if isinstance(shedding, Observer) else b""
+    def _training_sample(self) -> bytes:
+        """What a learner can learn from."""
+        shedder = self.matcher.shedding
+        return shedder.training_sample() if isinstance(shedder, Shedder) else b""
 
     def _with_time(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Events that have a time, and those that have none; in the types that the job was planned with."""
@@ -193,7 +193,7 @@ class Shard:
             return self.watermark if watermark is None else watermark
         return max(watermark, self.watermark)
 
-    def _take_ready(self) -> pa.Table:
+    def _ready(self) -> pa.Table:
         """The events that the watermark has passed, in order."""
         tick = self._ticks(self.waiting)
         if self.watermark is None or not len(tick):
@@ -222,7 +222,7 @@ class Shard:
             self.weight = self.job.weight(self.number, ready.num_rows)
             self._matcher, self.state = self.job.matcher(self.number, self.weight, self.state), None
         matcher = self._matcher
-        before = Reading.of(matcher)
+        before = Counters.of(matcher)
         tables = [self.job.results.empty_table()]
         if ready.num_rows:
             tables += self._run(matcher, ready)
@@ -231,8 +231,8 @@ class Shard:
         if at_end:
             tables.append(matcher.finish())
         results = pa.concat_tables([table.cast(self.job.results) for table in tables if table.num_rows] or tables[:1])
-        books = Reading.of(matcher).since(before)
-        return results, {**books, "matches": results.num_rows, "weight": self.weight}
+        metrics = Counters.of(matcher).since(before)
+        return results, {**metrics, "matches": results.num_rows, "weight": self.weight}
 
 
 def _why(events: pa.Table, reason: str) -> pa.Table:

@@ -24,7 +24,7 @@ def write_package(file: Path) -> int:
     int
         How many files it holds. The same sources give the same bytes.
     """
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     sources = sorted(
         path
         for package in PACKAGES

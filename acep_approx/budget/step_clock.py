@@ -16,14 +16,14 @@ PRIOR = 1e-6
 
 
 @dataclass
-class Calibration:
+class StepClock:
     """Least squares of seconds on events and run-steps, over the last pieces of the stream.
 
     Both are at least a twentieth of what is assumed: a clock that jumps must not make work free.
 
     Examples
     --------
-    >>> clock = Calibration()
+    >>> clock = StepClock()
     >>> for steps in (0, 10_000, 200_000):
     ...     clock.observe(1000, steps, 1000 * 2e-6 + steps * 5e-9)
     >>> round(clock.event_seconds * 1e6, 1), round(clock.step_seconds * 1e9, 1)
@@ -45,16 +45,16 @@ class Calibration:
         found = np.linalg.solve(self._products + ridge, self._answers + ridge @ assumed)
         self.event_seconds, self.step_seconds = np.maximum(found, assumed / 20).tolist()
 
-    def header(self) -> list[float]:
+    def snapshot(self) -> list[float]:
         """All that was measured, as JSON."""
         measured = [*self._products.ravel().tolist(), *self._answers.tolist()]
         return [self.event_seconds, self.step_seconds, *measured]
 
     @classmethod
-    def of(cls, header: list[float]) -> Calibration:
-        """What ``header`` gave."""
-        products, answers = np.array(header[2:6]).reshape(2, 2), np.array(header[6:])
-        return cls(header[0], header[1], products, answers)
+    def restored(cls, saved: list[float]) -> StepClock:
+        """What ``snapshot`` gave."""
+        products, answers = np.array(saved[2:6]).reshape(2, 2), np.array(saved[6:])
+        return cls(saved[0], saved[1], products, answers)
 
     def steps_in(self, seconds: float, events: int) -> float:
         """Run-steps that fit into ``seconds`` beside what ``events`` take in any case; at least 0."""

@@ -1,4 +1,4 @@
-"""The books of a shard: what happened in a micro-batch, in numbers that can be added up over shards."""
+"""The metrics of a shard: what happened in a micro-batch, in numbers that can be added up over shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Numbers = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Books:
+class ShardMetrics:
     """What happened in a shard during one micro-batch.
 
     ``events`` matched, of them ``relevant`` to a letter and ``without_key``; ``late`` and ``malformed`` (no time) ones
@@ -47,7 +47,7 @@ class Books:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Counters:
     """Where the counters of a matcher stand: two of them tell what happened in between.
 
     ``granted`` run-steps, those ``left`` of a batch, after which they are gone (of other budgets 0), and those
@@ -69,25 +69,25 @@ class Reading:
     @classmethod
     def of(cls, matcher: Matcher) -> Self:
         """How they stand now."""
-        progress, shedding = Progress(**vars(matcher.progress)), matcher.shedding
-        if not isinstance(shedding, Shedder):
+        progress, shedder = Progress(**vars(matcher.progress)), matcher.shedding
+        if not isinstance(shedder, Shedder):
             return cls(progress)
-        sample, history = shedding.audited(), shedding.load.history
+        sample, arena = shedder.audited(), shedder.arena
         return cls(
             progress,
-            tuple(shedding.counts.sum(axis=0).tolist()),
-            shedding.on_passes,
-            shedding.granted,
-            max(shedding.left, 0.0) if shedding.load.budget.unit == "ms/batch" else 0.0,
-            len(shedding.points.joined("row")),
+            tuple(arena.counts.sum(axis=0).tolist()),
+            arena.on_passes,
+            arena.granted,
+            max(arena.left, 0.0) if shedder.load.budget.unit == "ms/batch" else 0.0,
+            len(shedder.metrics.points),
             int(sample.points.sum()) if sample else 0,
             int(sample.found.sum()) if sample else 0,
-            shedding.price,
-            history.version_ if history is not None else 0,
+            arena.price,
+            shedder.version,
         )
 
-    def since(self, before: Reading) -> Numbers:
-        """What happened since another reading, as ``Books`` has it."""
+    def since(self, before: Counters) -> Numbers:
+        """What happened since another reading, as ``ShardMetrics`` has it."""
         now, then = self.progress, before.progress
         steps = now.steps - then.steps + round(self.on_passes - before.on_passes)
         return {

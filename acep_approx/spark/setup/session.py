@@ -204,9 +204,9 @@ def _here(master: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={here.with_name('log4j2.properties').as_uri()}",
-        "spark.python.daemon.module": "acep_approx.spark.session.daemon",
+        "spark.python.daemon.module": "acep_approx.spark.daemon",
     }
-    root = here.parents[2]
+    root = here.parents[3]
     if str(root) not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
         path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
         settings["spark.executorEnv.PYTHONPATH"] = path  # workers find us where this process has

@@ -27,8 +27,7 @@ def summary(record: RunRecord) -> list[str]:
 
     Examples
     --------
-    >>> from acep_approx.budget.audit import RecallEstimate
-    >>> from acep_approx.budget.ledger import Piece, RunRecord, Shed
+    >>> from acep_approx.budget import Piece, RecallEstimate, RunRecord, Shed
     >>> record = RunRecord(
     ...     "SEQ(A a, B b) WITHIN 5", "x.csv", "20%", "at most 9 run-steps per event", "history",
     ...     pieces=[Piece(tick=99, events=100, work=850, bound=900, live=7, price=0.1, shed=30, points=12)],
@@ -77,9 +76,9 @@ def learning_facts(record: RunRecord, known: Learning) -> Iterator[tuple[str, st
     tests = f"{known.tests:,} test{'' if known.tests == 1 else 's'} seen"
     if known.revalued:
         last = known.revalued[-1].events
-        yield "learned", f"{tests}; runs revalued {_times(len(known.revalued))}, the last after {last:,} events"
+        yield "learned", f"{tests}; runs rescored {_times(len(known.revalued))}, the last after {last:,} events"
     else:
-        yield "learned", f"{tests}; runs were never revalued"
+        yield "learned", f"{tests}; runs were never rescored"
     yield "calibration", _calibration(known)
     yield "drift", _drift(record, known)
     yield "exploration", _exploration(record, known)
@@ -93,7 +92,7 @@ def _times(number: int) -> str:
 
 def _calibration(known: Learning) -> str:
     if known.brier is None:
-        return "no fate of the cohort is known: nothing to hold chances against"
+        return "no outcome of the cohort is known: nothing to hold chances against"
     cases = f"{known.cases:,} case{'' if known.cases == 1 else 's'}"
     return f"Brier score {known.brier:.3g} over {cases} (the mean alone would have {known.plain_brier:.3g})"
 

@@ -1,0 +1,76 @@
+"""Groups of options: a command takes a dataclass, and Typer sees an option for each of its fields."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer reads it: in place of each group of options, the options of that group.
+
+    Typer knows no groups: it reads the signature of a function, and calls that by keywords.
+
+    Parameters
+    ----------
+    command : callable
+        Its parameters are such as Typer takes, or groups: dataclasses whose fields are annotated like parameters, and
+        whose ``panel`` names the panel of ``--help`` that shows them. No two options have the same name.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class ReadingOptions:
+    ...     panel = "Input"
+    ...     time: Annotated[str, typer.Option(help="The column of the times.")] = "ts"
+    ...     sort: Annotated[bool, typer.Option("--sort")] = False
+    >>> @grouped
+    ... def show(query: str, reading: ReadingOptions, quiet: bool = False) -> None:
+    ...     print(query, reading, quiet)
+    >>> list(inspect.signature(show).parameters)
+    ['query', 'time', 'sort', 'quiet']
+    >>> show(query="ab", time="when", sort=True, quiet=False)
+    ab ReadingOptions(time='when', sort=True) False
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+
+    def parameters() -> Iterator[inspect.Parameter]:
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name in groups:
+                yield from _options(groups[parameter.name])
+            else:
+                yield parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+
+    @wraps(command)
+    def expanded(**options: Any) -> None:
+        filled = {
+            name: group(**{field.name: options.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**filled, **options)
+
+    expanded.__signature__ = inspect.Signature(list(parameters()))  # type: ignore[attr-defined]
+    return expanded
+
+
+def _options(group: type[Any]) -> Iterator[inspect.Parameter]:
+    """The fields of a group as parameters, in its panel."""
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        hint = hints[field.name]
+        option: typer.models.OptionInfo = copy(hint.__metadata__[0])
+        option.rich_help_panel = group.panel
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=Annotated[hint.__origin__, option],
+        )

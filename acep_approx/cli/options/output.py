@@ -1,0 +1,212 @@
+"""What is put out, in which form, and to which file; no file is written over another."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from acep_approx.cli.options.choices import Format, ResultKind
+from acep_approx.errors import UsageError
+
+GENERAL = "General"
+"""The panel of what most commands have."""
+
+
+def _silence(quiet: bool) -> bool:
+    """Kernels are compiled wherever they are first called: what says so is a log."""
+    logging.getLogger("acep_approx.kernels").setLevel(logging.ERROR if quiet else logging.NOTSET)
+    return quiet
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        callback=_silence,
+        help="Say nothing on stderr unless something is wrong.",
+        rich_help_panel=GENERAL,
+    ),
+]
+COMPRESSED_FILES = ("hits.parquet", "links.parquet")
+"""What compressed output is written to, in its folder."""
+SHOWN = 20
+"""Rows that a table shows by default."""
+SUFFIXES = {
+    "": Format.JSONL,  # e.g. /dev/null
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+}
+"""Formats of output files by the ends of their names, as for input."""
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What ``acep run`` puts out."""
+
+    panel = "Output"
+
+    file: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="FILE", help="Write to a file, not to stdout; to a folder if compressed."),
+    ] = None
+    output: Annotated[
+        ResultKind,
+        typer.Option(
+            metavar="KIND",
+            help="matches; points, the events that complete a match; bundles, chains of points; count, of the matches; "
+            "partial, what nearly matched; compressed, all matches by what they share.",
+        ),
+    ] = ResultKind.MATCHES
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="table, jsonl, csv or parquet; by default as FILE is called, else table on a terminal, else jsonl.",
+        ),
+    ] = None
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help=f"Stop after N rows; by default {SHOWN} in a table.")
+    ] = None
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Show this column of the events of a match, not row numbers; can be repeated."
+        ),
+    ] = None
+
+    @property
+    def bound(self) -> str | list[str] | None:
+        """What stands for events, as ``Query.match`` takes it."""
+        return self.bind[0] if self.bind and len(self.bind) == 1 else self.bind
+
+    @property
+    def targets(self) -> list[Path]:
+        """The files of the results."""
+        if self.file is None:
+            return []
+        if self.output is ResultKind.COMPRESSED:
+            return [self.file / name for name in COMPRESSED_FILES]
+        return [self.file]
+
+    def form(self) -> Format:
+        """How results are written: as said, or as the name of the file says, or as suits the terminal.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U018``: the name of the file does not say; ``ACEP-U019``: compressed output has no folder.
+        """
+        if self.output is ResultKind.COMPRESSED:
+            if self.file is None or self.format not in (None, Format.PARQUET):
+                raise UsageError(
+                    "compressed output is two Parquet files in a folder",
+                    code="ACEP-U019",
+                    hint="name a folder: -o FOLDER",
+                )
+            return Format.PARQUET
+        if self.format is not None:
+            return self.format
+        if self.file is not None:
+            return format_of(self.file)
+        return Format.TABLE if sys.stdout.isatty() else Format.JSONL
+
+    def check(self, form: Format, *, is_expanded: bool) -> None:
+        """Refuse options that do not go together.
+
+        Parameters
+        ----------
+        form : Format
+            How results are written.
+        is_expanded : bool
+            Whether matches are listed that a budget did not find.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U011``, ``ACEP-U014``: such a form cannot go there; ``ACEP-U015``, ``ACEP-U054``: there are no rows
+            to stop after, or no matches to list.
+        """
+        if form is Format.PARQUET and self.file is None:
+            raise UsageError("Parquet cannot be written to stdout", code="ACEP-U011", hint="name a file: -o FILE")
+        if form is Format.TABLE and self.file is not None:
+            raise UsageError(
+                "a table is for reading on the terminal, not for a file",
+                code="ACEP-U014",
+                hint="use --format jsonl, csv or parquet with -o",
+            )
+        kind = self.output
+        if kind in (ResultKind.COUNT, ResultKind.COMPRESSED) and self.limit is not None:
+            raise UsageError(f"--limit means nothing for --output {kind.value}", code="ACEP-U015", hint="leave it out")
+        if is_expanded and kind is not ResultKind.MATCHES:
+            raise UsageError(
+                f"--expand lists matches, not {kind.value}", code="ACEP-U054", hint="leave one of them out"
+            )
+
+    def most_rows(self, form: Format) -> int | None:
+        """How many rows are put out at most."""
+        return SHOWN if self.limit is None and form is Format.TABLE else self.limit
+
+
+def format_of(file: Path) -> Format:
+    """The format of an output file, told from its name.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U018``: it cannot be told.
+    """
+    if (suffix := file.suffix.lower()) not in SUFFIXES:
+        raise UsageError(
+            f"the format of {str(file)!r} cannot be told from its name",
+            code="ACEP-U018",
+            hint="say it: --format jsonl, csv or parquet",
+        )
+    return SUFFIXES[suffix]
+
+
+def check_folder(file: Path | None) -> None:
+    """Refuse to write into a folder that is not there (``ACEP-U016``)."""
+    if file is not None and not file.parent.is_dir():
+        raise UsageError(
+            f"there is no folder {str(file.parent)!r} for {file.name!r}", code="ACEP-U016", hint="name another FILE"
+        )
+
+
+def check_file(file: Path, others: dict[str, Path | None], inputs: list[str]) -> None:
+    """Refuse to overwrite what is read, or what else is written.
+
+    Parameters
+    ----------
+    file : Path
+        To be written.
+    others : dict of str to Path or None
+        What else is written, and where.
+    inputs : list of str
+        What is read.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U013``: it is read; ``ACEP-U017``: something else goes there too.
+    """
+    if any(_is_input(file.resolve(), Path(name).resolve()) for name in inputs if name != "-"):
+        raise UsageError(f"the output {str(file)!r} is one of the inputs", code="ACEP-U013", hint="name another file")
+    for what, other in others.items():
+        if other is not None and file.resolve() == other.resolve() and not file.is_char_device():
+            raise UsageError(
+                f"results and {what} cannot both go to {str(file)!r}", code="ACEP-U017", hint="name another file"
+            )
+
+
+def _is_input(file: Path, given: Path) -> bool:
+    return file == given or (file.exists() and given in file.parents)

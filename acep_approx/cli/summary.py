@@ -1,0 +1,122 @@
+"""What ``acep run`` says on stderr at its end: what was read and found, and what a budget was spent on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from acep_approx.cli.options.choices import ResultKind
+from acep_approx.cli.terminal import amount, say
+
+if TYPE_CHECKING:
+    from acep_approx.cli.write import Results
+    from acep_approx.engines.progress import Progress
+    from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.results.matches import Matches
+
+MANY = 100_000
+"""Events from which on a speed means something: below, starting up takes longer than matching."""
+SINGULAR = {
+    ResultKind.MATCHES: "match",
+    ResultKind.POINTS: "point",
+    ResultKind.BUNDLES: "bundle",
+    ResultKind.PARTIAL: "partial match",
+    ResultKind.COMPRESSED: "hit",
+}
+
+
+def say_summary(matches: Matches, results: Results, output: ResultKind, seconds: float) -> None:
+    """Say what was read and what was found."""
+    seen = matches.progress
+    say(events_read(seen.events, seen.relevant, seconds))
+    if seen.made:  # by the runs engine
+        say(work_done(seen))
+    if output is not ResultKind.COUNT:
+        say_found(results, SINGULAR[output])
+    if seen.without_key:
+        names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)
+        say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")
+    skipped = matches.source.malformed
+    if skipped.count:
+        say(f"{amount(skipped.count, 'row')} left out that could not be read; {skipped.reasons[0]}")
+    late = matches.source.late
+    if late.count:
+        say(f"{amount(late.count, 'event')} left out that came late; {late.reasons[0]}")
+
+
+def events_read(events: int, relevant: int, seconds: float) -> str:
+    """What was read, in words.
+
+    Examples
+    --------
+    >>> events_read(200_000, 3, 2.0)
+    '200,000 events read, 3 relevant to the query; 2.00 s, 100,000 events/s'
+    """
+    rate = f", {events / seconds:,.0f} events/s" if events >= MANY else ""
+    return f"{amount(events, 'event')} read, {relevant:,} relevant to the query; {seconds:.2f} s{rate}"
+
+
+def say_found(results: Results, thing: str, target: str = "FILE") -> None:
+    """Say how many results there are, and whether there would be more.
+
+    Parameters
+    ----------
+    results : Results
+    thing : str
+        What they are.
+    target : str
+        What ``-o`` has to name to get them all.
+    """
+    found = amount(results.rows, thing)
+    say(f"{found}{by_errors(results.by_errors)}")
+    if results.is_cut:
+        say(
+            f"stopped after {found}, there are more: --limit N lists more of them, -o {target} writes them all, "
+            "--output count counts all matches"
+        )
+
+
+def work_done(seen: Progress) -> str:
+    """What the runs engine did, in words.
+
+    Parameters
+    ----------
+    seen : Progress
+        Of at least one run.
+    """
+    return (
+        f"{amount(seen.steps, 'run')} met, {seen.steps / seen.events:,.1f} per event; "
+        f"at most {seen.peak:,} at once; {seen.made:,} made, {seen.merged / seen.made:.0%} merged"
+    )
+
+
+def by_errors(counts: dict[int, int]) -> str:
+    """Numbers by number of errors, in words; empty where there is nothing to tell.
+
+    Examples
+    --------
+    >>> by_errors({0: 5267, 1: 3954})
+    ': 5,267 with 0 errors, 3,954 with 1 error'
+    """
+    parts = [f"{n:,} with {amount(e, 'error')}" for e, n in sorted(counts.items())]
+    return ": " + ", ".join(parts) if parts else ""
+
+
+def say_budget(matches: BudgetedMatches, source: str) -> None:
+    """Say what the budget was spent on.
+
+    Parameters
+    ----------
+    matches : BudgetedMatches
+        After its matches were found.
+    source : str
+        Name of the input.
+    """
+    from acep_approx.report import summary
+
+    record = matches.record(source)
+    if matches.plan.registers is None:
+        say(f"budget of {record.budget}: {record.bound}")
+        return
+    say(f"budget of {record.budget}, policy {record.policy}, seed {record.seed}")
+    for line in summary(record):
+        say(line)

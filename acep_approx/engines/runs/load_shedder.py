@@ -1,0 +1,118 @@
+"""Who sheds load beside the runs engine: which calls it gets, and in which order.
+
+The kernel sheds by the arena (``Shedding``). A load shedder fills it, and may change it between pieces of the stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.progress import Progress
+    from acep_approx.engines.runs.lineage import Hits
+    from acep_approx.engines.runs.shedding import Shedding
+    from acep_approx.engines.runs.tables import RunTables
+    from acep_approx.events.roles import Roles
+    from acep_approx.events.stream import EventBatch
+
+STEPS = ("begin_stream", "bind", "begin_batch")
+"""Calls that others wait for, in their order."""
+WAITS_FOR = {"bind": 1, "rebind": 2, "restore": 2, "snapshot": 2, "begin_batch": 2, "note_hits": 3, "end_piece": 3}
+"""How many of the steps must have been made before each call."""
+WHOLE_BATCH = 1 << 30
+
+
+class LoadShedder(Protocol):
+    """Sheds load beside the runs engine.
+
+    The calls come in this order: ``begin_stream``, ``bind``, and ``restore`` where a saved run goes on. Then for each
+    batch ``begin_batch``; for each of its pieces ``note_hits`` (not where no event of the piece has a letter) and
+    ``end_piece``. Between two batches ``rebind`` may come, and ``snapshot``.
+    """
+
+    @property
+    def arena(self) -> Shedding:
+        """What the kernel sheds by."""
+
+    @property
+    def most_events(self) -> int:
+        """A batch is run in pieces of at most so many events."""
+
+    def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
+        """Events of these columns are to come."""
+
+    def bind(self, tables: RunTables) -> None:
+        """Get ready for the pools of a query, and bind the arena."""
+
+    def rebind(self, tables: RunTables) -> None:
+        """Go on with the same pools, whose columns have got wider types; see ``Shedding.rebind``."""
+
+    def begin_batch(self, events: int) -> None:
+        """A batch of so many events comes."""
+
+    def note_hits(self, events: RunEvents, hits: Hits) -> None:
+        """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
+
+    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+        """A piece of the stream is done."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON."""
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave."""
+
+
+class FixedLoad:
+    """Sheds by an arena that nobody changes while the stream runs.
+
+    Parameters
+    ----------
+    arena : Shedding
+    """
+
+    most_events = WHOLE_BATCH
+
+    def __init__(self, arena: Shedding) -> None:
+        self.arena = arena
+        self.bind, self.rebind = arena.bind, arena.rebind
+        self.snapshot, self.restore = arena.snapshot, arena.restore
+
+    def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
+        """Nothing depends on the columns."""
+
+    def begin_batch(self, events: int) -> None:
+        """Nothing depends on the batch."""
+
+    def note_hits(self, events: RunEvents, hits: Hits) -> None:
+        """Nothing is written down."""
+
+    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+        """Nothing is written down."""
+
+
+class OutOfOrderError(RuntimeError):
+    """A load shedder was called before it could know what it needs."""
+
+
+class CallOrder:
+    """Holds the calls of a load shedder to their order."""
+
+    def __init__(self) -> None:
+        self._made = 0  # steps
+
+    def check(self, call: str) -> None:
+        """A call comes.
+
+        Raises
+        ------
+        OutOfOrderError
+            It comes too early.
+        """
+        if self._made < WAITS_FOR.get(call, 0):
+            raise OutOfOrderError(f"{call} was called before {STEPS[self._made]}: the order is {', '.join(STEPS)}")
+        if call in STEPS:
+            self._made = max(self._made, STEPS.index(call) + 1)

@@ -1,0 +1,74 @@
+"""Take a training sample of an engine: have its arena write tests down, and read them before texts are forgotten."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.learning.sample_size import Shares
+from acep_approx.learning.sampling import SampleReader
+from acep_approx.learning.training_sample import SampledTests, TrainingSample
+from rl.records import Events
+
+Ints = npt.NDArray[np.int64]
+
+
+class Sampler:
+    """Samples the tests of an engine.
+
+    Parameters
+    ----------
+    arena : Shedding
+        Of the engine; bound.
+    reader : SampleReader
+    """
+
+    def __init__(self, arena: Shedding, reader: SampleReader) -> None:
+        self.arena = arena
+        self.reader = reader
+        self._shares = Shares(1.0, ())
+        self._tests: list[SampledTests] = []
+        self._letters = np.zeros(len(arena.tables.automaton.letters))
+        self._relevant = 0
+
+    def sample(self, shares: Shares) -> None:
+        """Sample tests of these shares of the events from here on; first take what was written down before."""
+        self._shares = shares
+        self.arena.sample_tests(shares.share, np.array(shares.passed))
+
+    def count(self, cls: Ints) -> None:
+        """Events of these classes came, that runs are tested with."""
+        self._letters += self.reader.letters(self.arena.tables.classes, cls)
+        self._relevant += len(cls)
+
+    def read(self) -> None:
+        """Read what was written down, as long as its texts and keys are known."""
+        shares = self._shares
+        words = self.arena.take_sample()
+        self._tests.append(self.reader.read(words, shares.share, np.array(shares.passed), self.arena.keys_now()))
+
+    def take(self, size: int, tick: int, points: int) -> TrainingSample:
+        """The sample of what came since the last call.
+
+        Parameters
+        ----------
+        size, tick, points : int
+            How many events came, the tick of the last one, and how many match points were found.
+
+        Complexity: O(tests that were written down).
+        """
+        self.read()
+        tests, passed = SampledTests.joined(self._tests), np.array(self._shares.passed)
+        target = self.reader.target(tests)[tests.passed > 0]
+        sample = TrainingSample(
+            tests,
+            Events(tick, self._letters, float(self._relevant)),
+            size=size,
+            population=float((tests.seen > 0).sum() / self._shares.share),
+            passes=np.bincount(target, minlength=len(passed)) / passed,
+            points=points,
+            texts=self.reader.texts,
+        )
+        self._tests, self._letters, self._relevant = [], np.zeros_like(self._letters), 0
+        return sample

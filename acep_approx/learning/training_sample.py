@@ -1,0 +1,156 @@
+"""A training sample: tests of live runs that were written down, with what they are a sample of, and its bytes.
+
+It is what a learner learns from, whether it is in the process that matches or elsewhere. The tests themselves travel,
+and not sums of them: they are few whatever the rate of events, put together they are what one learner would have seen,
+without any rounding, drift is noticed by their times, and they can be asked which features tell. Ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from rl.records import Events
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+KEY = b"acep"
+NARROW = {"step": pa.int32(), "source": pa.int16(), "outcome": pa.int8(), "key": pa.int32()}
+"""Columns that need no 64 bits."""
+
+
+@dataclass(frozen=True)
+class SampledTests:
+    """Tests as they were written down, with what runs and their children remembered: parallel columns.
+
+    Attributes
+    ----------
+    step, source, outcome : int64 arrays
+        Step of the chart, its place, and what came of the test (``kernels.runs.sample``).
+    seen, passed : float64 arrays
+        One by the chance that the run was sampled when an event came, and that it was when it passed; or 0.
+    start, last, tick : int64 arrays
+        Of the run's first and last event, and of the event at hand.
+    cover : int64 array
+        Start of the latest run that would have covered a child.
+    rate : float64 array
+        Events of the key per tick, of late.
+    key : int64 array
+        Position of the key in ``texts``; -1 where there is one partition.
+    values, children : float64 arrays, shape (columns, tests)
+        What the run remembers, and the child where there is one: as in ``Trace``, texts by position in ``texts``.
+    """
+
+    step: Ints
+    source: Ints
+    outcome: Ints
+    seen: Floats
+    passed: Floats
+    start: Ints
+    last: Ints
+    tick: Ints
+    cover: Ints
+    rate: Floats
+    key: Ints
+    values: Floats
+    children: Floats
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def __getitem__(self, chosen: Ints | slice | npt.NDArray[np.bool_]) -> Self:
+        return type(self)(*(getattr(self, column.name)[..., chosen] for column in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Several as one."""
+        return cls(*(np.concatenate([getattr(p, c.name) for p in parts], axis=-1) for c in fields(cls)))
+
+    def to_bytes(self, header: dict[str, Any]) -> bytes:
+        """As an Arrow stream, zstd inside; the header is its metadata. Complexity: O(tests)."""
+        columns: dict[str, pa.Array] = {}
+        for column in fields(self):
+            values = getattr(self, column.name)
+            if values.ndim == 1:
+                columns[column.name] = pa.array(values).cast(NARROW.get(column.name, pa.array(values[:0]).type))
+            else:
+                columns |= {f"{column.name}.{number}": pa.array(each) for number, each in enumerate(values)}
+        table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(header)})
+        return to_ipc(table, compression="zstd")
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> tuple[Self, dict[str, Any]]:
+        """What ``to_bytes`` wrote, and the header."""
+        table = from_ipc(raw)
+        header: dict[str, Any] = json.loads(table.schema.metadata[KEY])
+        found: dict[str, npt.NDArray[Any]] = {}
+        for column in fields(cls):
+            if column.name in table.column_names:
+                values = table.column(column.name).to_numpy()
+                found[column.name] = values.astype(np.int64) if values.dtype.kind == "i" else values.copy()
+            else:
+                parts = [name for name in table.column_names if name.startswith(f"{column.name}.")]
+                empty = np.zeros((0, len(table)))
+                found[column.name] = np.array([table.column(name).to_numpy() for name in parts]) if parts else empty
+        return cls(**found), header
+
+
+@dataclass(frozen=True)
+class TrainingSample:
+    """Tests that were sampled in a part of a stream.
+
+    Attributes
+    ----------
+    tests : SampledTests
+        In order of time.
+    events : rl.records.Events
+        That they may be of.
+    size : int
+        Events of the part in all.
+    population : float
+        How many tests there were, about, of which these are a sample.
+    passes : float64 array, shape (places,)
+        How many of them passed, about, by the place that they lead to.
+    points : int
+        Match points found in the part.
+    texts : sequence of str
+        That tests point to.
+    """
+
+    tests: SampledTests
+    events: Events
+    size: int
+    population: float
+    passes: Floats
+    points: int
+    texts: Sequence[str]
+
+    def to_bytes(self) -> bytes:
+        """As an Arrow stream: columns of the tests, the rest as JSON in the metadata. Complexity: O(tests)."""
+        header = {
+            "tick": self.events.tick, "letters": self.events.counts.tolist(), "relevant": self.events.total,
+            "size": self.size, "points": self.points, "tests": self.population, "passes": self.passes.tolist(),
+            "texts": list(self.texts),
+        }  # fmt: skip
+        return self.tests.to_bytes(header)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """What ``to_bytes`` wrote."""
+        tests, header = SampledTests.from_bytes(raw)
+        return cls(
+            tests,
+            Events(header["tick"], np.array(header["letters"], np.float64), header["relevant"]),
+            size=header["size"],
+            population=header["tests"],
+            passes=np.array(header["passes"], np.float64),
+            points=header["points"],
+            texts=header["texts"],
+        )

@@ -1,0 +1,174 @@
+"""Learning while the stream runs: samples tests for a learner, matches a cohort beside the run, scores runs anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from acep_approx.budget.learning_ledger import Rescoring
+from acep_approx.learning.learner import LEAST_PRICE, Learner
+from acep_approx.learning.sampler import Sampler
+from rl.records import Lineages
+
+if TYPE_CHECKING:
+    from acep_approx.budget.ledger import Piece
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.runs.shedding import Shedding
+    from acep_approx.events.stream import EventBatch
+    from acep_approx.learning.exact_sample import Cohort
+    from history.trace import Trace
+
+
+class OnlineLearning:
+    """Learns what runs are worth from the run that sheds them.
+
+    Parameters
+    ----------
+    arena : Shedding
+        Of the engine; bound.
+    learner : Learner
+    cohort : Cohort, optional
+        What is matched exactly beside the run.
+    explores : float, default 0
+        Share of the budget that is the cohort's.
+    counts_runs : bool, default False
+        Whether the budget is a number of runs: then places are taken until there are none.
+
+    Attributes
+    ----------
+    quota : float
+        Run-steps that the cohort was granted.
+    rescored : list of Rescoring
+        When what is learned has changed what runs are worth.
+    seconds : float
+        How long learning took.
+    """
+
+    def __init__(
+        self,
+        arena: Shedding,
+        learner: Learner,
+        cohort: Cohort | None = None,
+        explores: float = 0.0,
+        *,
+        counts_runs: bool = False,
+    ) -> None:
+        self.arena = arena
+        self.learner = learner
+        self.cohort = cohort
+        self.explores = explores
+        self.counts_runs = counts_runs
+        self.quota = 0.0
+        self.rescored: list[Rescoring] = []
+        self.seconds = 0.0
+        self.sampler = Sampler(arena, learner.reader)
+        self.sampler.sample(learner.sample_size.shares)
+        self._latest: RunEvents
+        self._traces: list[Trace] = []  # of the cohort, that the learner has not processed yet
+        self._waiting = self._found = 0  # events since it last did, and match points by then
+
+    @property
+    def explored(self) -> int:
+        """Run-steps that the cohort took."""
+        return self.cohort.steps if self.cohort is not None else 0
+
+    def count(self, events: RunEvents) -> None:
+        """These events come, that runs are tested with."""
+        self.sampler.count(events.cls)
+        self._latest = events
+
+    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
+        """A piece of the stream is done: let the learner process what was sampled, if it is worth it.
+
+        Parameters
+        ----------
+        batch : EventBatch
+        rate : float
+            Run-steps that are granted per event.
+        spare : float
+            See ``Shedding.spare``: as it was before the piece was paid for.
+        found : int
+            Match points so far.
+        is_relevant : bool
+            Whether any of its events has a letter.
+        """
+        self._waiting += len(batch)
+        if not is_relevant:
+            return
+        begun = time.perf_counter()
+        self._explore(batch, rate)
+        if self._waiting >= self.learner.most_events or self.arena.tables.scalars.columns.texts.has_many:
+            self._learn(int(batch.ticks[-1]), rate, spare, found)
+        self.seconds += time.perf_counter() - begun
+
+    def _explore(self, batch: EventBatch, rate: float) -> None:
+        """Match the cohort's part of a piece."""
+        if self.cohort is None:
+            return
+        self.quota += rate * len(batch) * self.explores / (1 - self.explores)
+        events, left = self._latest, self.quota - self.cohort.steps
+        self._traces += self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left)
+
+    def _learn(self, tick: int, rate: float, spare: float, found: int) -> None:
+        """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
+        learner = self.learner
+        fates, self._traces = self._fates(self._traces), []
+        sample = self.sampler.take(self._waiting, tick, found - self._found)
+        self._waiting, self._found = 0, found
+        learner.process(sample, fates, found)
+        learner.sample_size.adapt(sample, learner.relevant_ahead)
+        if learner.is_due():
+            self._rescore(rate, spare)
+        self.sampler.sample(learner.sample_size.shares)
+
+    def _rescore(self, rate: float, spare: float) -> None:
+        arena = self.arena
+        worth, price = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+        if self.counts_runs:
+            price = LEAST_PRICE
+        arena.allow(replace(arena.allowance, price=price / arena.factor))
+        arena.rescore(worth)
+
+    def _fates(self, traces: Iterable[Trace]) -> Lineages:
+        """What became of the runs of some traces of the cohort."""
+        found = [Lineages.none()]
+        if self.cohort is None:
+            return found[0]
+        for trace in traces:
+            self.cohort.compare(trace)
+            fates, visits = self.cohort.fates(trace, self.learner.scheme)
+            self.learner.reach(trace, visits, fates.vertex)
+            found.append(fates)
+        return Lineages(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(Lineages)))
+
+    def note(self, piece: Piece) -> None:
+        """Write down where the run stands, if runs have just been scored anew."""
+        if len(self.learner.refreshes) > len(self.rescored):
+            self.rescored.append(
+                Rescoring(
+                    tick=piece.tick,
+                    events=piece.events,
+                    points=piece.points,
+                    tests=self.learner.sample_size.rows,
+                    work=piece.work,
+                    explored=self.explored,
+                    alarms=len(self.learner.alarms),
+                )
+            )
+
+    def finish(self) -> None:
+        """The stream has ended: what became of the rest of the cohort."""
+        if self.cohort is not None:
+            self.learner.add_fates(self._fates([*self._traces, *self.cohort.finish()]))
+            self._traces = []
+
+    def full_work(self, events: int) -> float:
+        """Run-steps per event of the exact run, after so many events: by the cohort, else by the learner."""
+        if self.cohort is not None and self.cohort.steps and events:
+            cells = self.cohort.cells
+            return self.cohort.steps / (cells.share * (1 + cells.window / cells.epoch)) / events
+        return float(self.learner.demand()[1].sum())

@@ -1,1 +1,0 @@
-"""Starting Spark, sending the package, wording its failures."""

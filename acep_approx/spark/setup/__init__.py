@@ -1,0 +1,1 @@
+"""Starting Spark, sending the package to its workers, wording its failures."""

@@ -1,0 +1,33 @@
+"""How many random cases a test takes: a fifth, always the same; with ``ACEP_CASES=full`` all of them, and new ones.
+
+What a fifth is too few for, the mutants tell: ``test_mutants.py`` and ``test_runs_mutants.py``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+FULL = os.environ.get("ACEP_CASES") == "full"
+LEAST = 10
+"""Where a fifth would be fewer."""
+
+
+def cases(full: int) -> int:
+    """How many of a full number of random cases."""
+    return full if FULL else min(full, max(full // 5, LEAST))
+
+
+def examples(full: int, *, shrink: bool = True) -> settings:
+    """Settings of hypothesis for so many examples, which may be slow.
+
+    Worlds that come of a seed are not shrunk: hypothesis could only shrink the seed.
+    """
+    return settings(
+        max_examples=cases(full),
+        derandomize=not FULL,
+        deadline=None,  # a busy machine is no failure
+        phases=[phase for phase in Phase if shrink or phase not in (Phase.shrink, Phase.explain)],
+        suppress_health_check=list(HealthCheck),
+    )

@@ -1,0 +1,32 @@
+"""Compile every kernel, from disk where that was done before: python -m tests.compile_kernels."""
+
+from __future__ import annotations
+
+from acep_approx import HistoryGraph, compile_query
+
+EVENTS = [{"ts": ts, "type": "AB"[ts % 2], "key": ts // 2 % 3, "x": ts * 7 % 11} for ts in range(60)]
+CELLS = "PATTERN SEQ(A a, B b) WHERE [key] WITHIN 10 ERRORS 1"
+RUNS = "PATTERN SEQ(A+ a[], B b) WHERE [key] AND b.x > a[i].x WITHIN 20"
+WAITING = "PATTERN SEQ(A a, B b, ~(C c)) WHERE b.x > a.x WITHIN 10 NON OVERLAP"
+
+
+def main() -> None:
+    """Call for every output of each engine."""
+    for text in (CELLS, RUNS, WAITING):
+        query = compile_query(text)
+        matches = query.match(EVENTS)
+        matches.to_arrow()
+        matches.points()
+        matches.counts()
+        matches.partial()
+        if text is RUNS:
+            matches.compressed().expand()
+            history = HistoryGraph(query).fit(EVENTS)
+            query.match_within(EVENTS, "50%", history=history, audit=0.5, learn=True).to_arrow()
+        matcher = query.matcher()
+        matcher.push(EVENTS)
+        query.from_state(matcher.state_bytes()).finish()
+
+
+if __name__ == "__main__":
+    main()

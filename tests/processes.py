@@ -1,0 +1,31 @@
+"""Python in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.patience import PATIENCE
+
+ROOT = Path(__file__).parent.parent
+HEAVY = {"numba", "pyspark", "pandas", "sklearn", "datasketch", "matplotlib", "pyarrow", "lark", "numpy"}
+
+
+def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in the project's root."""
+    env = {**os.environ, **environment}
+    return subprocess.run([sys.executable, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def imported(code: str) -> set[str]:
+    """Packages that are loaded when a fresh interpreter has run some code."""
+    show = "import sys; print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    program = f"import atexit; atexit.register(lambda: exec({show!r}, {{}}))\n{code}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())

@@ -1,0 +1,58 @@
+"""The runs engine on a world: compiled for it, fed in batches, and held against brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx import Query, compile_query
+from acep_approx.errors import UnsupportedError
+from tests.match_tables import bindings, counted, least, per_point
+from tests.naive import match_points
+from tests.naive_order import in_order
+from tests.rich_worlds import RichWorld
+
+MERGES = ("equal,pareto,chain", "none", "equal", "equal,pareto", "equal,chain")
+
+
+def compiled(world: RichWorld) -> Query | None:
+    """The query for the runs engine; None where it is refused, as skip till next match may be, and nothing else."""
+    try:
+        return compile_query(world.text, engine="runs")
+    except UnsupportedError as error:
+        if error.code != "ACEP-Q900" or world.query.strategy != "skip_till_next_match":
+            raise
+        return None
+
+
+def agrees(world: RichWorld) -> None:
+    """Listed in order, counted and detected as by brute force, however runs are merged."""
+    query = compiled(world)
+    if query is None:
+        return
+    expected = world.expected()
+    waiting = expected if query.plan.registers.has_late_ends else ()
+    ordered = [(bound, expected[bound]) for bound in in_order(world.query, world.rows, expected, waiting)]
+    table = world.table()
+    for merge in MERGES[:3]:
+        matches = query.match(table, merge=merge)
+        assert list(bindings(matches.to_arrow(), world.query).items()) == ordered, merge
+        assert least(matches.points()) == match_points(expected), merge
+    matches = query.match(table)
+    by_errors = Counter(expected.values())
+    assert matches.count_by_errors() == {e: by_errors[e] for e in range(world.query.errors + 1)}
+    assert counted(matches.counts()) == per_point(expected)
+
+
+def pushed(query: Query, batches: list[pa.Table], output: Any, merge: str, dice: Random | None) -> pa.Table:
+    """What a matcher gives for some batches and the end; with dice its state is now and then saved and restored."""
+    matcher = query.matcher(output=output, merge=merge)
+    parts = []
+    for batch in batches:
+        parts.append(matcher.push(batch))
+        if dice and dice.randrange(2):
+            matcher = query.from_state(matcher.state_bytes())
+    return pa.concat_tables([*parts, matcher.finish()])

@@ -1,0 +1,214 @@
+"""Variants of the runs engine that are known to be wrong, and the first random world that shows it.
+
+For plain Python, where kernels can be changed line by line like any other code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from acep_approx.automaton import registers
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.conditions import dynamic_conditions
+from acep_approx.engines.runs import runs, tables
+from acep_approx.kernels.jit import ix
+from acep_approx.kernels.runs import advance as kernel_advance
+from acep_approx.kernels.runs import children as kernel_children
+from acep_approx.kernels.runs import ends as kernel_ends
+from acep_approx.kernels.runs import pools as kernel_pools
+from acep_approx.matching.outputs import completed
+from acep_approx.query.parser import parse
+from tests.rich_worlds import Dice, RichWorld, rich_world, stream
+from tests.runs_engine import agrees
+
+MERGEABLE = (
+    "PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x < a.x WITHIN 4",
+    "PATTERN SEQ(ANY a, ANY b) WHERE b.x > a.x WITHIN 3",
+    "PATTERN SEQ(ANY a, ANY b) WHERE b.y < a.y WITHIN 4",
+    "PATTERN SEQ(ANY+ a[], ANY b) WHERE a[i].x >= a[i-1].x AND b.x < a[1].x WITHIN 3",
+    "PATTERN SEQ(ANY a, ANY b, ANY c) WHERE c.x = a.x AND b.x != a.x WITHIN 4",
+    "PATTERN SEQ(ANY a, ANY b, ANY c) WHERE c.x = a.x AND c.y > b.y WITHIN 5",
+    "PATTERN SEQ(ANY+ a[], B b) WHERE count(a[]) > 2 WITHIN 2",
+)
+"""Queries that merge runs, drop dominated ones or let runs expire, which few random queries do on short streams."""
+
+
+def rewritten(module: Any, function: str, old: str, new: str) -> None:
+    """Change a line of a kernel, wherever its module's own and other kernels call it; it must fit exactly."""
+    source = inspect.getsource(getattr(module, function))
+    assert source.count(old) == 1, f"{function} has changed: the mutant does not fit any more\n{old}"
+    scope = vars(module)
+    changed = dict(scope, inline=lambda kernel: kernel, block_kernel=lambda kernel: kernel, ix=ix)
+    exec(textwrap.dedent(source.replace(old, new)), changed)
+    for other in (kernel_pools, kernel_children, kernel_ends, kernel_advance, runs.kernel):
+        if hasattr(other, function):
+            setattr(other, function, changed[function])
+
+
+def inhibiting(rule: Callable[[registers._Compiler, registers.Step], bool]) -> None:
+    """Another rule for the steps that keep an event from being skipped."""
+    real = registers._Compiler._step
+
+    def step(self: registers._Compiler, *args: Any) -> registers.Step:
+        right = real(self, *args)
+        arc = self.automaton.arcs[right.arc]
+        return replace(right, inhibits=rule(self, right) and arc.source != START)
+
+    registers._Compiler._step = step  # type: ignore[method-assign]
+
+
+def missing_letters_inhibit() -> None:
+    """Under skip till next match moves past a missing letter keep events from being skipped, too."""
+    inhibiting(lambda self, step: self.automaton.arcs[step.arc].source not in self.is_taken or step.inhibits)
+
+
+def proceed_inhibits_beside_take() -> None:
+    """A move out of a repetition keeps events from being skipped where another round would."""
+    inhibiting(lambda self, step: self.automaton.arcs[step.arc].cost == 0)
+
+
+def every_step_is_ignorable() -> None:
+    """Skip till next match is skip till any match."""
+    inhibiting(lambda *_: False)
+
+
+def a_condition_on_a_missing_variable_is_false() -> None:
+    """Instead of void."""
+    real = completed.Finder.found
+
+    def all_bound(self: completed.Finder, events: Any, hits: Any) -> Iterator[completed.Found]:
+        names = [c.names for c in dynamic_conditions(self.automaton.query)]
+        for part in real(self, events, hits):
+            variables = np.array(self.automaton.automaton.variables or ("",))[self.labels[part.arc]]
+            bound = [set(variables[i:j]) for i, j in zip(part.offset[:-1], part.offset[1:], strict=True)]
+            yield part.take(np.flatnonzero([all(some <= one for some in names) for one in bound]))
+
+    completed.Finder.found = all_bound  # type: ignore[method-assign]
+
+
+def the_window_is_exclusive() -> None:
+    """Shorter by one tick."""
+    real = runs.Runs.__init__
+
+    def shorter(self: runs.Runs, automaton: Any, columns: Any, window: int, *args: Any, **options: Any) -> None:
+        real(self, automaton, columns, window - 1, *args, **options)
+
+    runs.Runs.__init__ = shorter  # type: ignore[method-assign]
+
+
+def expired_runs_match() -> None:
+    """The window is not looked at when a match is complete, only when runs are swept."""
+    rewritten(kernel_advance, "run_block", "words[ix(starts + j)] >= low", "1")
+
+
+def merging_ignores_a_register() -> None:
+    """Runs that differ in their last register only are taken for equal."""
+    for function in ("hash_registers", "same_registers"):
+        rewritten(kernel_pools, function, "for f in range(fields):", "for f in range(fields - 1):")
+
+
+def the_wrong_runs_are_dominated() -> None:
+    """Of two runs the one that can do more is dropped."""
+    real = tables.preferences
+    other = {"low": "high", "high": "low", "equal": "equal"}
+    tables.preferences = lambda automaton: [tuple(other[b] for b in state) for state in real(automaton)]  # type: ignore[misc, assignment]
+
+
+def a_later_start_does_not_count() -> None:
+    """A run that started earlier may take the place of one that started later."""
+    old = "words[ix(base + one)] < words[ix(base + other)]"
+    rewritten(kernel_pools, "dominates", old, "False")
+
+
+def merged_runs_have_the_earliest_start() -> None:
+    """Instead of the latest: matches leave the window too early."""
+    old = "words[ix(tbase + child)] = max(words[ix(tbase + child)], start)"
+    rewritten(kernel_children, "children_by_registers", old, old.replace("max", "min"))
+
+
+def alternatives_are_joined_by_overwriting() -> None:
+    """Merging across events writes into a chain of alternatives instead of making a link over both."""
+    old = "words[ix(base + room + other)] = used\n                used += 1"
+    new = """child_link = words[ix(base + room + child)]
+                links[ix(child_link * 5 + 2)] = words[ix(base + room + other)]
+                links[ix(child_link * 5 + 4)] = words[ix(base + other)]
+                words[ix(base + room + other)] = child_link"""
+    rewritten(kernel_pools, "across_events", old, new)
+
+
+def neighbours_need_not_be_neighbours() -> None:
+    """Contiguity lets runs of any event before go on."""
+    rewritten(kernel_advance, "begin_event", "pools[ix(p + RANK)] != rank - 1", "False")
+
+
+def a_guard_passes() -> None:
+    """A negation between two events is not looked at."""
+    real = registers._Compiler._step
+
+    def step(self: registers._Compiler, *args: Any) -> registers.Step:
+        return replace(real(self, *args), guard=frozenset())
+
+    registers._Compiler._step = step  # type: ignore[method-assign]
+
+
+def a_late_guard_looks_past_the_gap() -> None:
+    """A negation with conditions excludes events up to the end of the window, not only between its neighbours."""
+    real = completed.GuardLog.between
+
+    def wider(self: completed.GuardLog, letter: int, slot: Any, low: Any, high: Any) -> Any:
+        return real(self, letter, slot, low, np.full_like(high, completed.FAR))
+
+    completed.GuardLog.between = wider  # type: ignore[method-assign]
+
+
+def an_event_is_used_twice() -> None:
+    """Children of an event are runs before it is done."""
+    old = "runs = pools[ix(p + CHILDREN)] if pool > 0 else 1"
+    rewritten(kernel_advance, "advance", old, "runs = pools[ix(p + RUNS)] if pool > 0 else 1")
+
+
+def nothing() -> None:
+    """The engine itself."""
+
+
+MUTANTS = (
+    nothing,
+    missing_letters_inhibit,
+    proceed_inhibits_beside_take,
+    every_step_is_ignorable,
+    a_condition_on_a_missing_variable_is_false,
+    the_window_is_exclusive,
+    expired_runs_match,
+    merging_ignores_a_register,
+    the_wrong_runs_are_dominated,
+    a_later_start_does_not_count,
+    merged_runs_have_the_earliest_start,
+    alternatives_are_joined_by_overwriting,
+    neighbours_need_not_be_neighbours,
+    a_guard_passes,
+    a_late_guard_looks_past_the_gap,
+    an_event_is_used_twice,
+)
+
+
+def noticed(mutant: str, worlds: int) -> int:
+    """The first world that shows that a mutant is wrong; -1 if none does."""
+    {change.__name__: change for change in MUTANTS}[mutant]()
+    for seed in range(worlds):
+        dice = Random(seed)
+        world = rich_world(dice, non_overlap=False)
+        if seed % 2:
+            text = dice.choice(MERGEABLE)
+            world = RichWorld(parse(text), text, stream(Dice(dice)))
+        try:
+            agrees(world)
+        except Exception:  # noqa: BLE001  a wrong variant may also crash
+            return seed
+    return -1
