@@ -16,6 +16,16 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
+NOT_NEEDED = {
+    "InlineClosureLikes",
+    "InlineInlinables",
+    "LiteralUnroll",
+    "LiteralPropagationSubPipelinePass",
+    "InlineOverloads",
+    "NopythonRewrites",
+}
+"""Passes that look for what kernels have not: closures, functions to inline by source, expressions of whole arrays."""
+
 
 class _Library(JITCodeLibrary):  # type: ignore[misc]
     """The code of a helper and of those that it calls, simplified function by function."""
@@ -44,11 +54,12 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
 
 
 class _Compiler(CompilerBase):  # type: ignore[misc]
-    """Numba's own way to compile but for its last step."""
+    """Numba's own way to compile but for its last step, and for passes that find nothing in kernels."""
 
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(_Lowering if one is NativeLowering else one, why) for one, why in passes.passes]
+        needed = [(one, why) for one, why in passes.passes if one.__name__ not in NOT_NEEDED]
+        passes.passes = [(_Lowering if one is NativeLowering else one, why) for one, why in needed]
         passes._finalized = False
         passes.finalize()
         return [passes]

@@ -32,8 +32,6 @@ try:
     from numba.core import config as _config
     from numba.core.caching import CompileResultCacheImpl as _CacheImpl
     from numba.core.caching import FunctionCache as _FunctionCache
-
-    from acep_approx.kernels.helpers import helper
 except ImportError:
     numba = None
     _CacheImpl = _FunctionCache = object
@@ -190,6 +188,8 @@ class _Helper:
     @cached_property
     def compiled(self) -> Any:
         """What numba made of it."""
+        from acep_approx.kernels.helpers import helper  # loads all that numba compiles with
+
         return helper(self.__wrapped__, **_BARE, **self._options)  # type: ignore[attr-defined]
 
     @property
