@@ -19,6 +19,7 @@ from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.engines.runs import runs, tables
 from acep_approx.kernels.jit import ix
 from acep_approx.kernels.runs import advance as kernel_advance
+from acep_approx.kernels.runs import blocks as kernel_blocks
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
 from acep_approx.kernels.runs import pools as kernel_pools
@@ -32,9 +33,9 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
     source = inspect.getsource(getattr(module, function))
     assert source.count(old) == 1, f"{function} has changed: the mutant does not fit any more\n{old}"
     scope = vars(module)
-    changed = dict(scope, inline=lambda kernel: kernel, block_kernel=lambda kernel: kernel, ix=ix)
+    changed = dict(scope, ix=ix, **dict.fromkeys(("inline", "called", "block_kernel"), lambda kernel: kernel))
     exec(textwrap.dedent(source.replace(old, new)), changed)
-    for other in (kernel_pools, kernel_children, kernel_ends, kernel_advance, runs.kernel):
+    for other in (kernel_pools, kernel_children, kernel_ends, kernel_blocks, kernel_advance, runs.kernel):
         if hasattr(other, function):
             setattr(other, function, changed[function])
 
@@ -92,7 +93,7 @@ def the_window_is_exclusive() -> None:
 
 def expired_runs_match() -> None:
     """The window is not looked at when a match is complete, only when runs are swept."""
-    rewritten(kernel_advance, "run_block", "words[ix(starts + j)] >= low", "1")
+    rewritten(kernel_blocks, "test_step", "pools.words[ix(block.starts + j)] >= event.low", "1")
 
 
 def merging_ignores_a_register() -> None:
@@ -116,7 +117,7 @@ def a_later_start_does_not_count() -> None:
 
 def merged_runs_have_the_earliest_start() -> None:
     """Instead of the latest: matches leave the window too early."""
-    old = "words[ix(tbase + child)] = max(words[ix(tbase + child)], start)"
+    old = "words[ix(base + child)] = max(words[ix(base + child)], start)"
     rewritten(kernel_children, "children_by_registers", old, old.replace("max", "min"))
 
 
@@ -132,7 +133,7 @@ def alternatives_are_joined_by_overwriting() -> None:
 
 def neighbours_need_not_be_neighbours() -> None:
     """Contiguity lets runs of any event before go on."""
-    rewritten(kernel_advance, "begin_event", "pools[ix(p + RANK)] != rank - 1", "False")
+    rewritten(kernel_advance, "begin_pool", "table[ix(p + RANK)] != event.rank - 1", "False")
 
 
 def a_guard_passes() -> None:
@@ -157,8 +158,8 @@ def a_late_guard_looks_past_the_gap() -> None:
 
 def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
-    old = "runs = pools[ix(p + CHILDREN)] if pool > 0 else 1"
-    rewritten(kernel_advance, "advance", old, "runs = pools[ix(p + RUNS)] if pool > 0 else 1")
+    old = "runs = table[ix(p + CHILDREN)] if p > 0 else 1"
+    rewritten(kernel_advance, "try_source", old, "runs = table[ix(p + RUNS)] if p > 0 else 1")
 
 
 def nothing() -> None:

@@ -124,6 +124,7 @@ class Runs:
 
     def _keys(self) -> records.Keys:
         return records.Keys(self.stored, self.places, self.guards)
+
     @property
     def shedding(self) -> Shedding:
         """What the kernel sheds by."""
