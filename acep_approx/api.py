@@ -360,8 +360,8 @@ class Query(CompiledQuery):
         history : path, optional
             Where every worker can read it. Streams take its newest version with each micro-batch.
         learn : bool, default False
-            Whether the history is refreshed while a stream runs: ``spark.stream.start`` adds new versions to it. It may
-            be empty to begin with.
+            Whether the history is refreshed while a stream runs: ``acep_approx.spark.start`` adds new versions to it.
+            It may be empty to begin with.
         policy, audit, seed, full_work
             As for ``match_within``.
 

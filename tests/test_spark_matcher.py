@@ -27,7 +27,7 @@ from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.plan.matcher import SparkMatcher
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.streaming.stream import start
-from acep_approx.spark.worker.blobs import describe
+from acep_approx.spark.worker.state import describe
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from tests.cases import FULL

@@ -21,9 +21,9 @@ from acep_approx.matching.sealed import DIGEST, MAGIC, UNSEALED, sealed, unseale
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import LEARNER
-from acep_approx.spark.worker.blobs import describe
 from acep_approx.spark.worker.job import Job, Spending
 from acep_approx.spark.worker.shard import Shard
+from acep_approx.spark.worker.state import describe
 from tests.spark_driving import QUERY, job_of, run
 from tests.spark_driving import stream as keyed_stream
 
@@ -97,7 +97,7 @@ def test_the_state_of_a_shard(spending: Spending | None) -> None:
     table = stream()
     job = Job(compile_query(RUNS), table.schema, Roles("ts", None, "type", None), ("x",), "x", "matches", 1, spending)
     shard = Shard(job)
-    shard.take(table, 500)
+    shard.process(table, 500)
     whole = shard.to_bytes()
     assert Shard(job, state=whole).waiting.num_rows == 400
     for state in harmed(whole):

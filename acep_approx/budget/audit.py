@@ -113,8 +113,8 @@ class AuditCells:
 
 def mixed(hashed: Ints | np.int64, words: Ints) -> Ints:
     """One more word of a hash of 31 bits, elementwise: the kernel's own function, not compiled, takes arrays too."""
-    in_python: Any = getattr(hash_word, "py_func", hash_word)
-    return np.asarray(in_python(hashed, words), np.int64)
+    of_arrays: Any = hash_word
+    return np.asarray(of_arrays(hashed, words), np.int64)
 
 
 @dataclass(frozen=True)

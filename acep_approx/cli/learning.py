@@ -45,7 +45,7 @@ class Saving:
         self.query, self.home, self.every = query, home, every
         self.matches: BudgetedMatches | None = None
         self.folder: Path | None = None
-        self._batches = self._saved = self._revalued = 0
+        self._batches = self._saved = self._rescored = 0
 
     def check(self) -> None:
         """Refuse a place that cannot be written to, before anything is learned.
@@ -73,7 +73,7 @@ class Saving:
             show(events)
             self._batches += 1
             is_time = self.every is not None and self._batches % self.every == 0
-            if is_time and self._times > self._revalued:  # else there is nothing new
+            if is_time and self._times > self._rescored:  # else there is nothing new
                 self._save()
 
         return done
@@ -110,7 +110,7 @@ class Saving:
         known = self.matches.refreshed(self.query)
         assert known is not None
         self.folder = known.save(self.home, new_version=True)
-        self._saved, self._revalued = self._saved + 1, self._times
+        self._saved, self._rescored = self._saved + 1, self._times
 
     def _nothing(self) -> str:
         """Why nothing was learned."""

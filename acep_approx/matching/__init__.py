@@ -1,1 +1,1 @@
-"""The engines. Kernels (``kernel_*.py``) are loops over flat arrays; the other files drive them batch by batch."""
+"""One batch of events through an engine: prepared, matched, put out; the state can be saved between any two."""

@@ -1,4 +1,4 @@
-"""How the report looks: one style sheet, light and dark. Colours as in ``acep_approx.timeline.picture``."""
+"""How the report looks: one style sheet, light and dark. Colours as in ``acep_approx.timeline``."""
 
 STYLE = """
 :root{--back:#fff;--panel:#f6f8fa;--ink:#1f2328;--soft:#59636e;--grid:#e3e7eb;--line:#d0d7de;

@@ -298,7 +298,7 @@ class Matches:
         return found.renumbered(self.source.late.original) if self.source.late.count else found
 
     def bundles(self) -> pa.Table:
-        """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``matching.bundles``."""
+        """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``results.bundles``."""
         points = self.points()
         if not points.num_columns:
             return points  # no columns, no events

@@ -161,8 +161,8 @@ def tune(
     on_progress : callable, optional
         Called with what is being done, and the share of all choices that are done.
     elsewhere : callable, optional
-        Tries the choices, e.g. ``spark.tuning.on_spark``. Default: one after the other, here, without those of which
-        it is known that they are too much.
+        Tries the choices, e.g. ``spark.past.tuning.on_spark``. Default: one after the other, here, without those of
+        which it is known that they are too much.
 
     Returns
     -------

@@ -24,7 +24,9 @@ from acep_approx.matching.pipeline import Pipeline
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-REASON, POOL, ROW, TICK, SLOT, START, LAST, LINK, MARK, SCORE, PRICE, COVER, PACE = range(kernel.LOG)
+REASON, POOL, ROW, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ROW, kernel.LOG_TICK, kernel.LOG_SLOT
+START, LAST, SCORE, PRICE = kernel.LOG_START, kernel.LOG_LAST, kernel.LOG_SCORE, kernel.LOG_PRICE
+COVER, PACE = kernel.LOG_COVER, kernel.LOG_PACE
 
 
 def shed_by_state(shedding: Shedding) -> list[Shed]:
@@ -82,11 +84,11 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
 
 
 def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats, Ints]:
-    """Gain, covered gain, cost and vertex of each run as the kernel looked them up; of known paths 0, 0, 1 and -1."""
+    """Gain, covered gain, cost and vertex of each run as the kernel looked them up; without a worth 0, 0, 1 and -1."""
     gain, covered, cost = np.zeros(len(log)), np.zeros(len(log)), np.ones(len(log))
     vertex = np.full(len(log), -1, np.int64)
     worth = shedding.worth
-    if worth is None or worth.paths is not None:
+    if worth is None:
         return gain, covered, cost, vertex
     parts, times, window = worth.remaining, len(worth.since) + 1, engine.window
     late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
@@ -109,7 +111,7 @@ def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, 
 def coins(log: Ints, shedding: Shedding) -> Floats:
     """What the coin of each run leaves of its score; without a worth, 1."""
     worth = shedding.worth
-    if worth is None or worth.paths is not None:
+    if worth is None:
         return np.ones(len(log))
     hashed = mixed(mixed(np.int64(seed_word(shedding.allowance.seed) + 1), log[:, START]), log[:, SLOT])
     if worth.coin_per_run:

@@ -116,7 +116,7 @@ class HistoryGraph:
         on_progress : callable, optional
             Called with what is being done and how much of it, from 0 to 1.
         portion_events : int, default 131,072
-            Events that are counted together where the query has a key; see ``budget.portions``.
+            Events that are counted together where the query has a key; see ``training.portions``.
         **roles : str
             ``time``, ``key``, ``type``, ``unit``: as for ``Query.match``.
 

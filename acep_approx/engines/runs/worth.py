@@ -46,8 +46,7 @@ class Worth:
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
     time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
     later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per lineage, or per
-    run, that takes away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and
-    nothing else counts.
+    run, that takes away a share of up to 1 / (1 + spread).
     """
 
     features: Sequence[Sequence[RunFeature]]
@@ -59,7 +58,6 @@ class Worth:
     covers: Sequence[Sequence[int]]
     spread: float = 10.0
     coin_per_run: bool = False
-    paths: Ints | None = None
 
 
 @dataclass(frozen=True)

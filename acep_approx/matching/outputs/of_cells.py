@@ -86,7 +86,7 @@ class CellCounts:
 
 
 def _sums(counts: Ints, first: Ints) -> Ints:
-    """Sums of runs of counts that begin at ``first``; like each of the counts at most ``kernel_count.MOST``."""
+    """Sums of runs of counts that begin at ``first``; like each of the counts at most ``kernels.cells.count.MOST``."""
     if not len(first):
         return first
     estimate = np.add.reduceat(counts.astype(np.float64), first)

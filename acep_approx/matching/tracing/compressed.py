@@ -54,7 +54,7 @@ class Links:
     latest: Ints
 
     def words(self) -> Ints:
-        """As ``kernel_lineage`` reads them, with labels in the place of arcs."""
+        """As ``kernels.runs.lineage`` reads them, with labels in the place of arcs."""
         first = np.where(self.row < 0, NONE, (self.row << ARC_BITS) | (self.label & ARC_MASK))
         return np.stack([first, self.before, self.other, self.start, self.latest], axis=1).ravel()
 
@@ -91,7 +91,7 @@ class Compressed:
 
     Notes
     -----
-    ``len`` is the number of hits. How matches are spelled is said at the top of ``matching.compressed``.
+    ``len`` is the number of hits. How matches are spelled is said at the top of ``matching.tracing.compressed``.
     """
 
     def __init__(self, hits: pa.Table, links: pa.Table, spelling: Spelling | None) -> None:

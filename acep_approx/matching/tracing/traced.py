@@ -1,6 +1,6 @@
 """An exact run that keeps its whole lineage until windows have closed, and then tells what every run led to.
 
-See ``kernel_trace`` for how, and ``budget.trace`` for what becomes of it.
+See ``kernels.runs.trace`` for how, and ``training.trace`` for what becomes of it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Hindsight:
         Pool, tick, slot, start, link (of no use any more), pace of the key, the registers that are live in the pool,
         and the columns of the event: floats by their bits, texts as codes.
     visits : numpy.ndarray of int64, shape (7, visits)
-        See ``kernel_trace.VISIT``; masks by their bits.
+        See ``kernels.runs.trace.VISIT``; masks by their bits.
     points : numpy.ndarray of int64, shape (points, 3)
         Row, tick and slot of match points, sorted by slot, then by row.
     ends : numpy.ndarray of int64, shape (ends, 2)

@@ -334,7 +334,7 @@ def portion_column(events: DataFrame, keys: Sequence[str], number: int) -> Colum
 
 
 def _words(one: Column, type_: DataType) -> Column:
-    """64 bits for each value, as ``budget.portions`` has them."""
+    """64 bits for each value, as ``training.portions`` has them."""
     if isinstance(type_, StringType):
         return F.crc32(one)
     if isinstance(type_, TimestampType):

@@ -34,7 +34,7 @@ def on_spark(spark: SparkSession) -> Elsewhere:
     Returns
     -------
     callable
-        For ``budget.tuning.tune``: takes the queries, the past and how they are tried; gives the trials. The past is
+        For ``results.tuning.tune``: takes the queries, the past and how they are tried; gives the trials. The past is
         sent to each machine once, as files, which all its workers map into memory: it is held once, not once per task.
 
     Raises

@@ -44,7 +44,7 @@ def places(schema: pa.Schema) -> list[str]:
 
 
 def rising(names: Sequence[str]) -> list[Column]:
-    """The order of ``spark.order``: by these columns, nulls last."""
+    """The order of ``worker.order``: by these columns, nulls last."""
     return [column(name).asc_nulls_last() for name in names]
 
 

@@ -43,7 +43,7 @@ class Flow:
     watermark: str | None = None
 
     def outputs(self) -> DataFrame:
-        """Everything that comes of the events, packed: columns as ``spark.outputs.PACKED`` says.
+        """Everything that comes of the events, packed: columns as ``outputs.PACKED`` says.
 
         ``matches``, ``late`` and ``metrics`` take it apart; all three can be taken from the DataFrame that
         ``foreachBatch`` gets, so that a stream is read once. Cache it there.

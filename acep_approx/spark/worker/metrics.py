@@ -20,7 +20,7 @@ class ShardMetrics:
     ``events`` matched, of them ``relevant`` to a letter and ``without_key``; ``late`` and ``malformed`` (no time) ones
     left out; ``waiting`` for the watermark. ``matches`` are rows put out, ``points`` match points inside a budget.
     ``steps`` run-steps of the ``bound`` that was granted; ``live`` runs; ``shed`` runs by reason, in the order of
-    ``shedding.REASONS``; ``price`` from which on runs are kept, ``weight`` of the
+    ``engines.runs.worth.REASONS``; ``price`` from which on runs are kept, ``weight`` of the
     shard in the budget; ``audited`` match points of the protected cohort and
     those of them that were found without protection (``kept``); ``version`` of the history, 0 without; ``seconds``
     that the matcher took.

@@ -23,10 +23,10 @@ from acep_approx.events.time import tick_unit, ticks
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import meaning
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.spark.worker.blobs import join, split
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
 from acep_approx.spark.worker.order import in_order
+from acep_approx.spark.worker.state import join, split
 
 Ints = npt.NDArray[np.int64]
 LATE, NO_TIME = "late", "no time"
@@ -134,7 +134,7 @@ class Shard:
         return min(known, default=None)
 
     def to_bytes(self) -> bytes:
-        """The state between two micro-batches; see ``blobs``."""
+        """The state between two micro-batches; see ``worker.state``."""
         header = {
             **_identity(self.job),
             "events": self.matcher.progress.events,
