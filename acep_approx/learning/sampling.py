@@ -14,6 +14,7 @@ import numpy.typing as npt
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import layout
+from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
@@ -94,12 +95,14 @@ class SampleReader:
             Of the slots; empty where there is one partition.
         """
         registers = (sample.shape[1] - SAMPLE_WORDS - self.remembered.event_columns) // 2
-        pace = sample[:, 9].copy().view(np.float64)
-        births = self._births(sample, 0, SAMPLE_WORDS, registers)
-        outcome = sample[:, 3].copy()
+        words = sample[:, :SAMPLE_WORDS].T.copy()
+        source, target, arc = words[kernel.TEST_POOL], words[kernel.TEST_TARGET], words[kernel.TEST_ARC]
+        outcome = words[kernel.TEST_OUTCOME]
+        pace = words[kernel.TEST_PACE].view(np.float64)
+        births = self._births(sample, kernel.TEST_POOL, SAMPLE_WORDS, registers)
         has_passed = (outcome == PASSED) | (outcome == ONLY_PASSED)
         passed = np.flatnonzero(has_passed)
-        later = self._births(sample[passed], 1, SAMPLE_WORDS + registers, registers)
+        later = self._births(sample[passed], kernel.TEST_TARGET, SAMPLE_WORDS + registers, registers)
         values = np.array(self.remembered.values(births))
         children = np.full_like(values, np.nan)
         children[:, passed] = np.array(self.remembered.values(later))
@@ -108,17 +111,18 @@ class SampleReader:
                 texts = self.tables.scalars.columns.texts.values
                 values[number] = self._kept(values[number], texts.__getitem__)
                 children[number] = self._kept(children[number], texts.__getitem__)
-        key = self._kept(sample[:, 8].astype(np.float64), keys.text) if len(keys) else np.full(len(sample), -1.0)
+        slot = words[kernel.TEST_SLOT].astype(np.float64)
+        key = self._kept(slot, keys.text) if len(keys) else np.full(len(sample), -1.0)
         return SampledTests(
-            step=self._step_of[sample[:, 0], sample[:, 2]],
-            source=sample[:, 0].copy(),
+            step=self._step_of[source, arc],
+            source=source,
             outcome=outcome,
-            seen=np.where(outcome != ONLY_PASSED, sample[:, 4] / share, 0.0),
-            passed=np.where(has_passed, sample[:, 10] / of_passed[sample[:, 1]], 0.0),
-            start=sample[:, 5].copy(),
-            last=sample[:, 6].copy(),
-            tick=sample[:, 7].copy(),
-            cover=sample[:, 11].copy(),
+            seen=np.where(outcome != ONLY_PASSED, words[kernel.TEST_WEIGHT] / share, 0.0),
+            passed=np.where(has_passed, words[kernel.TEST_PASSED_WEIGHT] / of_passed[target], 0.0),
+            start=words[kernel.TEST_START],
+            last=words[kernel.TEST_LAST],
+            tick=words[kernel.TEST_TICK],
+            cover=words[kernel.TEST_COVER],
             rate=np.maximum(pace - 1 + SPARE_PACE, SPARE_PACE) / (self.tables.window + 1),
             key=key.astype(np.int64),
             values=values,
@@ -129,7 +133,7 @@ class SampleReader:
     def _births(sample: Ints, pool: int, at: int, registers: int) -> Ints:
         """Runs of a sample, or their children, as ``Remembered.values`` takes births."""
         births = np.zeros((len(sample), REGISTERS), np.int64)
-        births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, 9]
+        births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, kernel.TEST_PACE]
         return np.hstack((births, sample[:, at : at + registers], sample[:, SAMPLE_WORDS + 2 * registers :]))
 
     def adopt(self, tests: SampledTests, texts: Sequence[str]) -> SampledTests:

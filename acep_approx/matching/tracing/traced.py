@@ -42,8 +42,11 @@ CHUNK = 1 << 19
 """Links, or events, that are kept until windows that have closed are looked at."""
 POOL, TICK, SLOT, START, LINK, PACE, REGISTERS = range(7)
 """Words of a birth."""
-LOGGED = [1, 3, 4, 5, 7, 12]
-"""Where the words before the registers stand in a log entry; see ``kernel_scores.LOG``."""
+LOGGED = [
+    kernel_scores.LOG_POOL, kernel_scores.LOG_TICK, kernel_scores.LOG_SLOT, kernel_scores.LOG_START,
+    kernel_scores.LOG_LINK, kernel_scores.LOG_PACE,
+]  # fmt: skip
+"""Where the words before the registers stand in a log entry."""
 
 
 @dataclass(frozen=True)
