@@ -26,7 +26,7 @@ from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.planning.planner import Plan
-from acep_approx.shedding.shedder import RESERVE_EVENTS, RESERVE_SHARE
+from acep_approx.shedding.allowance import RESERVE_EVENTS, RESERVE_SHARE
 from acep_approx.training.past import Past
 from acep_approx.training.policies import POLICIES, worth_of
 from acep_approx.training.pricing import Prices, learn_prices

@@ -19,8 +19,7 @@ from acep_approx.budget.splitting import shard_budget
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.matcher import Matcher
-from acep_approx.shedding import refresher
-from acep_approx.shedding import shedder as shedding
+from acep_approx.shedding import allowance, refresher
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import MOST_TESTS, Observer
 from acep_approx.shedding.refresher import Refresher
@@ -147,7 +146,7 @@ def test_shards_together_see_what_one_matcher_sees(
     query: Query, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tests, where all events are looked at and nothing is shed."""
-    monkeypatch.setattr(shedding, "first_price", lambda *_: 0.0)
+    monkeypatch.setattr(allowance, "first_price", lambda *_: 0.0)
     table, everything = stream(1500, 3), Shares(1.0, (1.0,) * 4)
     seen = []
     for shards in (1, SHARDS):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import layout
-from acep_approx.kernels.runs import sample as in_sample
+from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
@@ -95,12 +95,14 @@ class SampleReader:
             Of the slots; empty where there is one partition.
         """
         registers = (sample.shape[1] - SAMPLE_WORDS - self.remembered.event_columns) // 2
-        pace = sample[:, in_sample.TEST_PACE].copy().view(np.float64)
-        births = self._births(sample, in_sample.TEST_POOL, SAMPLE_WORDS, registers)
-        outcome = sample[:, in_sample.TEST_OUTCOME].copy()
+        words = sample[:, :SAMPLE_WORDS].T.copy()
+        source, target, arc = words[kernel.TEST_POOL], words[kernel.TEST_TARGET], words[kernel.TEST_ARC]
+        outcome = words[kernel.TEST_OUTCOME]
+        pace = words[kernel.TEST_PACE].view(np.float64)
+        births = self._births(sample, kernel.TEST_POOL, SAMPLE_WORDS, registers)
         has_passed = (outcome == PASSED) | (outcome == ONLY_PASSED)
         passed = np.flatnonzero(has_passed)
-        later = self._births(sample[passed], in_sample.TEST_TARGET, SAMPLE_WORDS + registers, registers)
+        later = self._births(sample[passed], kernel.TEST_TARGET, SAMPLE_WORDS + registers, registers)
         values = np.array(self.remembered.values(births))
         children = np.full_like(values, np.nan)
         children[:, passed] = np.array(self.remembered.values(later))
@@ -109,18 +111,18 @@ class SampleReader:
                 texts = self.tables.scalars.columns.texts.values
                 values[number] = self._kept(values[number], texts.__getitem__)
                 children[number] = self._kept(children[number], texts.__getitem__)
-        slot, target = sample[:, in_sample.TEST_SLOT].astype(np.float64), sample[:, in_sample.TEST_TARGET]
+        slot = words[kernel.TEST_SLOT].astype(np.float64)
         key = self._kept(slot, keys.text) if len(keys) else np.full(len(sample), -1.0)
         return SampledTests(
-            step=self._step_of[sample[:, in_sample.TEST_POOL], sample[:, in_sample.TEST_ARC]],
-            source=sample[:, in_sample.TEST_POOL].copy(),
+            step=self._step_of[source, arc],
+            source=source,
             outcome=outcome,
-            seen=np.where(outcome != ONLY_PASSED, sample[:, in_sample.TEST_WEIGHT] / share, 0.0),
-            passed=np.where(has_passed, sample[:, in_sample.TEST_PASSED_WEIGHT] / of_passed[target], 0.0),
-            start=sample[:, in_sample.TEST_START].copy(),
-            last=sample[:, in_sample.TEST_LAST].copy(),
-            tick=sample[:, in_sample.TEST_TICK].copy(),
-            cover=sample[:, in_sample.TEST_COVER].copy(),
+            seen=np.where(outcome != ONLY_PASSED, words[kernel.TEST_WEIGHT] / share, 0.0),
+            passed=np.where(has_passed, words[kernel.TEST_PASSED_WEIGHT] / of_passed[target], 0.0),
+            start=words[kernel.TEST_START],
+            last=words[kernel.TEST_LAST],
+            tick=words[kernel.TEST_TICK],
+            cover=words[kernel.TEST_COVER],
             rate=np.maximum(pace - 1 + SPARE_PACE, SPARE_PACE) / (self.tables.window + 1),
             key=key.astype(np.int64),
             values=values,
@@ -131,7 +133,7 @@ class SampleReader:
     def _births(sample: Ints, pool: int, first: int, registers: int) -> Ints:
         """Runs of a sample, or their children, as ``Remembered.values`` takes births."""
         births = np.zeros((len(sample), REGISTERS), np.int64)
-        births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, in_sample.TEST_PACE]
+        births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, kernel.TEST_PACE]
         return np.hstack((births, sample[:, first : first + registers], sample[:, SAMPLE_WORDS + 2 * registers :]))
 
     def adopt(self, tests: SampledTests, texts: Sequence[str]) -> SampledTests:

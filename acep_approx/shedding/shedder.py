@@ -5,21 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.ledger import Piece
 from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
-from acep_approx.engines.runs.worth import WITHOUT_END, Allowance, Worth
+from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.errors import UsageError
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.learner import Learner
+from acep_approx.shedding.allowance import (
+    RESERVE_SHARE,
+    audited_cells,
+    bound_in_words,
+    first_allowance,
+    first_worth,
+)
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.online import OnlineLearning
-from acep_approx.training.policies import LEARNED, policy_named, random_lineages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,10 +37,6 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.shedding.observer import Observer
 
-RESERVE_SHARE = 0.03
-"""Share of what was granted so far that is held back for times of higher load."""
-RESERVE_EVENTS = 1024
-EPOCH_WINDOWS = 4
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -96,16 +96,19 @@ class Shedder:
         if load.history is not None:
             load.history.check(self.plan, tables.window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
-        cohort = None
+        cohort, explores = None, 0.0
         if not load.budget.is_unlimited:
-            self.arena.worth = self._first_worth(tables, learns=learns)
-            cells = self._audited_cells(tables.window, learns=learns)
+            is_random = learns or (self.observer is not None and load.policy is None)
+            worth = first_worth(load, tables.automaton, is_random=is_random)
+            cells = audited_cells(load, tables.window, learns=learns)
             if not learns:
                 self.cells = cells
             elif cells is not None and load.budget.unit != "runs" and self._has_cells():
-                cohort = Cohort(self.plan, *self._columns, cells)
-            explores = load.audit if cohort is not None else 0.0
-            self.arena.allowance = self._first_allowance(self.arena.worth, tables.window, explores, learns=learns)
+                cohort, explores = Cohort(self.plan, *self._columns, cells), load.audit
+            self.arena.worth = worth
+            self.arena.allowance = first_allowance(load, worth, tables.window, explores, learns=learns)
+            if load.budget.unit in ("%", "steps/event"):
+                self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
         if learns:
             self.online = OnlineLearning(
@@ -121,14 +124,6 @@ class Shedder:
             raise type_too_late("what is being learned")
         self.arena.rebind(tables)
 
-    def _first_worth(self, tables: RunTables, *, learns: bool) -> Worth:
-        known = self.load.history
-        if known is not None:
-            return known.worth(self.load.policy_name)
-        if learns or (self.observer is not None and self.load.policy is None):
-            return random_lineages(tables.automaton)
-        return policy_named(self.load.policy_name)(tables.automaton, None, 0.0)
-
     def _learner(self, tables: RunTables) -> Learner:
         known, worth = self.load.history, self.arena.worth
         if known is None:
@@ -136,40 +131,6 @@ class Shedder:
         assert worth is not None
         promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self.load.share)
         return Learner(tables, known.graph_.scheme, known.values(), worth.overlap, promise)
-
-    @property
-    def _audit(self) -> float:
-        """Share of the runs that the audit's budget protects; those count too that begin a window before a cell."""
-        return self.load.audit * self.load.share / (1 + 1 / EPOCH_WINDOWS)
-
-    def _audited_cells(self, window: int, *, learns: bool) -> AuditCells | None:
-        if self._audit <= 0:
-            return None
-        share = self._audit / 2 if learns else self._audit  # so that what a cohort costs can be saved up
-        return AuditCells(share, _epoch(window), window, self.load.seed)
-
-    def _first_allowance(self, worth: Worth, window: int, explores: float, *, learns: bool) -> Allowance:
-        load, known = self.load, self.load.history
-        budget, share = load.budget, load.share
-        is_learned = known is not None and load.policy_name in LEARNED
-        base = Allowance(
-            price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
-            audit=0.0 if learns else self._audit,
-            audit_share=0.0 if learns else load.audit,
-            epoch=_epoch(window),
-            seed=load.seed,
-        )
-        if budget.unit == "runs":
-            return replace(base, runs=int(budget.amount))
-        if budget.unit == "%":
-            full = load.steps_per_event
-            assert full is not None
-            self._rate = budget.amount / 100 * full * (1 - explores)
-            return replace(base, rate=self._rate, reserve=RESERVE_EVENTS * self._rate, reserve_share=RESERVE_SHARE)
-        if budget.unit == "steps/event":
-            self._rate = budget.amount * (1 - explores)
-            return replace(base, rate=self._rate, most=budget.amount, reserve=budget.amount / 4)
-        return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
 
     def _has_cells(self) -> bool:
         """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
@@ -334,27 +295,7 @@ class Shedder:
 
     def bound_in_words(self) -> str:
         """What the budget comes to."""
-        budget = self.load.budget
-        if budget.is_unlimited:
-            return "no limit: nothing is shed"
-        if budget.unit == "runs":
-            return f"at most {int(budget.amount):,} live runs"
-        if budget.unit == "steps/event":
-            return f"at most {self._rate:,.12g} run-steps for an event"
-        per_event = f"{self._rate:,.3g} run-steps per event"
-        if budget.unit == "%":
-            return f"{per_event}, saved up without end"
-        return f"{per_event} at the end, by the clock"
-
-
-def _epoch(window: int) -> int:
-    return max(EPOCH_WINDOWS * window, 1)
-
-
-def first_price(worth: Worth, share: float) -> float:
-    """A price to begin with where none was learned: that of the best share of all vertices, and of the coins."""
-    best = float(np.quantile(worth.gain / worth.cost, 1 - share))
-    return max(best, 1e-9) * worth.spread / (worth.spread + share)
+        return bound_in_words(self.load.budget, self._rate)
 
 
 def shedder(plan: Plan, load: Load | None) -> Shedder | None:

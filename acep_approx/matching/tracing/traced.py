@@ -43,14 +43,10 @@ CHUNK = 1 << 19
 POOL, TICK, SLOT, START, LINK, PACE, REGISTERS = range(7)
 """Words of a birth."""
 LOGGED = [
-    kernel_scores.LOG_POOL,
-    kernel_scores.LOG_TICK,
-    kernel_scores.LOG_SLOT,
-    kernel_scores.LOG_START,
-    kernel_scores.LOG_LINK,
-    kernel_scores.LOG_PACE,
-]
-"""Where the words before the registers stand in a log entry; see ``kernel_scores.LOG``."""
+    kernel_scores.LOG_POOL, kernel_scores.LOG_TICK, kernel_scores.LOG_SLOT, kernel_scores.LOG_START,
+    kernel_scores.LOG_LINK, kernel_scores.LOG_PACE,
+]  # fmt: skip
+"""Where the words before the registers stand in a log entry."""
 
 
 @dataclass(frozen=True)

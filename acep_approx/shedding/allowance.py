@@ -1,0 +1,93 @@
+"""What a load comes to at the start: what runs are worth, how much may be done, and where it is audited."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from acep_approx.budget.audit import AuditCells
+from acep_approx.engines.runs.worth import Allowance, Worth
+from acep_approx.training.policies import LEARNED, policy_named, random_lineages
+
+if TYPE_CHECKING:
+    from acep_approx.automaton.registers import RegisterAutomaton
+    from acep_approx.budget.budget import Budget
+    from acep_approx.shedding.load import Load
+
+RESERVE_SHARE = 0.03
+"""Share of what was granted so far that is held back for times of higher load."""
+RESERVE_EVENTS = 1024
+EPOCH_WINDOWS = 4
+
+
+def first_worth(load: Load, automaton: RegisterAutomaton, *, is_random: bool) -> Worth:
+    """What runs are worth: by the history; without one at random, or by the policy."""
+    if load.history is not None:
+        return load.history.worth(load.policy_name)
+    if is_random:
+        return random_lineages(automaton)
+    return policy_named(load.policy_name)(automaton, None, 0.0)
+
+
+def audited_cells(load: Load, window: int, *, learns: bool) -> AuditCells | None:
+    """Where runs are protected from being shed or, where it ``learns``, matched beside the run; None: nowhere."""
+    share = _audit(load)
+    if share <= 0:
+        return None
+    share = share / 2 if learns else share  # so that what a cohort costs can be saved up
+    return AuditCells(share, _epoch(window), window, load.seed)
+
+
+def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, learns: bool) -> Allowance:
+    """How much may be done: the budget, less the share that a cohort ``explores`` with."""
+    budget, known, share = load.budget, load.history, load.share
+    is_learned = known is not None and load.policy_name in LEARNED
+    base = Allowance(
+        price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
+        audit=0.0 if learns else _audit(load),
+        audit_share=0.0 if learns else load.audit,
+        epoch=_epoch(window),
+        seed=load.seed,
+    )
+    if budget.unit == "runs":
+        return replace(base, runs=int(budget.amount))
+    if budget.unit == "%":
+        full = load.steps_per_event
+        assert full is not None
+        rate = budget.amount / 100 * full * (1 - explores)
+        return replace(base, rate=rate, reserve=RESERVE_EVENTS * rate, reserve_share=RESERVE_SHARE)
+    if budget.unit == "steps/event":
+        rate = budget.amount * (1 - explores)
+        return replace(base, rate=rate, most=budget.amount, reserve=budget.amount / 4)
+    return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
+
+
+def first_price(worth: Worth, share: float) -> float:
+    """A price to begin with where none was learned: that of the best share of all vertices, and of the coins."""
+    best = float(np.quantile(worth.gain / worth.cost, 1 - share))
+    return max(best, 1e-9) * worth.spread / (worth.spread + share)
+
+
+def bound_in_words(budget: Budget, rate: float) -> str:
+    """What the budget comes to, with so many run-steps per event."""
+    if budget.is_unlimited:
+        return "no limit: nothing is shed"
+    if budget.unit == "runs":
+        return f"at most {int(budget.amount):,} live runs"
+    if budget.unit == "steps/event":
+        return f"at most {rate:,.12g} run-steps for an event"
+    per_event = f"{rate:,.3g} run-steps per event"
+    if budget.unit == "%":
+        return f"{per_event}, saved up without end"
+    return f"{per_event} at the end, by the clock"
+
+
+def _audit(load: Load) -> float:
+    """Share of the runs that the audit's budget protects; those count too that begin a window before a cell."""
+    return load.audit * load.share / (1 + 1 / EPOCH_WINDOWS)
+
+
+def _epoch(window: int) -> int:
+    return max(EPOCH_WINDOWS * window, 1)
