@@ -10,11 +10,11 @@ from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
     Absent,
     Aggregate,
-    Alternation,
     Atom,
     Attribute,
     Between,
     Binary,
+    Choice,
     Constant,
     Definition,
     Equivalence,
@@ -100,8 +100,8 @@ def renamed(pattern: Pattern) -> Pattern:
                 return Atom(kind, f"v{next(numbers)}")
             case Sequence(parts=parts):
                 return Sequence(tuple(walk(part) for part in parts))
-            case Alternation(options=options):
-                return Alternation(tuple(walk(option) for option in options))
+            case Choice(options=options):
+                return Choice(tuple(walk(option) for option in options))
             case Absent(options=options):
                 return Absent(tuple(walk(option) for option in options))
             case Repeat(part=part, least=least, most=most):

@@ -18,11 +18,11 @@ from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
     Aggregate,
-    Alternation,
     Atom,
     Attribute,
     Between,
     Binary,
+    Choice,
     Constant,
     Definition,
     Equivalence,
@@ -130,7 +130,7 @@ class Assembler:
         return Repeat(part, least, most, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
-        options = parts[0].options if isinstance(parts[0], Alternation) else (parts[0],)
+        options = parts[0].options if isinstance(parts[0], Choice) else (parts[0],)
         for option in options:
             if not isinstance(option, Atom):
                 raise self.fault(
@@ -348,7 +348,7 @@ class Assembler:
 _KINDS: dict[type, str] = {
     Repeat: "a repetition",
     Absent: "a negation within a negation",
-    Alternation: "a choice",
+    Choice: "a choice",
     Sequence: "a sequence",
 }
 

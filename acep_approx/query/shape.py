@@ -9,11 +9,11 @@ from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
     Aggregate,
-    Alternation,
     Atom,
     Attribute,
     Between,
     Binary,
+    Choice,
     Constant,
     Equivalence,
     Expression,
@@ -74,8 +74,8 @@ def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
     """
     flat: list[Pattern] = []
     for option in options:
-        flat.extend(option.options if isinstance(option, Alternation) else (option,))
-    return flat[0] if len(flat) == 1 else Alternation(tuple(flat), span)
+        flat.extend(option.options if isinstance(option, Choice) else (option,))
+    return flat[0] if len(flat) == 1 else Choice(tuple(flat), span)
 
 
 def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kind of node
@@ -94,7 +94,7 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
     match node:
         case Sequence(parts=parts):
             return parts
-        case Alternation(options=options):
+        case Choice(options=options):
             return options
         case Absent(options=atoms):
             return atoms
