@@ -1,4 +1,4 @@
-"""What the clairvoyant shedder needs of the runs engine, and what it gives back.
+"""What the clairvoyant shedder needs of the runs engine.
 
 Which events a run is tested with follows from its state: those of its partition that a letter of a leaving arc holds
 on; and, where the engine finds runs by an index, only those that agree in the indexed register.
@@ -17,14 +17,11 @@ from acep_approx.automaton.registers import RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Held, Own, Resolved
 from acep_approx.events import open_source, read_events
 from acep_approx.events.columns import to_numpy
-from acep_approx.kernels.runs.layout import ARC_BITS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.query.syntax import Attribute, Binary
-from experiments.shed_clairvoyant import ROW_BITS, Kept, Meets, Prefixes
+from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes
 
 Ints = npt.NDArray[np.int64]
-SCORE = 1 << 16
-"""Scores are whole numbers of this part."""
 
 
 @dataclass(frozen=True)
@@ -141,26 +138,3 @@ def _values(
     for i, prefix in enumerate(some.tolist()):
         row[i] = [at for at, variable in trie.path(prefix) if variable == label][-1]
     return code[: len(events)][row], code[len(events) :]
-
-
-def paths(kept: Kept, trie: Prefixes, automaton: RegisterAutomaton, ticks: Ints) -> Ints:
-    """The runs to keep, as the engine looks them up.
-
-    Parameters
-    ----------
-    kept : Kept
-    trie : Prefixes
-    automaton : RegisterAutomaton
-    ticks : int64 array, shape (rows,)
-        Tick of each event of the stream.
-
-    Returns
-    -------
-    int64 array, shape (runs, 4)
-        Last row and arc in one word, tick of the first event, row after which it is not needed, points per run-step
-        in parts of ``SCORE`` (at least 1).
-    """
-    _, arc = states(automaton, trie)
-    score = np.maximum(np.round(np.minimum(kept.density, 1.0) * SCORE), 1).astype(np.int64)
-    last = trie.row[kept.prefix] << ARC_BITS | arc[kept.prefix]
-    return np.stack((last, ticks[trie.first_rows()[kept.prefix]], kept.needed, score), axis=1)

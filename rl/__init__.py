@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
+    from history.values import Values
     from rl.chart import Chart
     from rl.drift import Alarm
     from rl.records import Events, Lineages, Tests
     from rl.updater import Updater
-    from rl.values import Values
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -23,7 +23,7 @@ else:
             "rl.drift": "Alarm",
             "rl.records": "Events Lineages Tests",
             "rl.updater": "Updater",
-            "rl.values": "Values",
+            "history.values": "Values",
         },
     )
 

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from history.values import Values
 from history.vectors import Scheme
 from rl.chart import Chart
 from rl.exploration import CohortCounts
 from rl.model import PRIOR_PASS, fit_model
 from rl.records import Events, Lineages, Tests
 from rl.statistics import Statistics
-from rl.values import Values, solve
+from rl.values import solve
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -135,8 +136,8 @@ class TabularTD:
 class MonteCarlo:
     """Means of what became of runs, where a run that was shed led to what it had led to by then: a failure, mostly.
 
-    It needs the fates of *all* runs as ``lineages``, shed ones too, with a weight of 1: more than a learner is shown,
-    and biased, because what is shed looks worthless and is shed again. Costs are not learned: they are 1.
+    It needs the outcomes of *all* runs as ``lineages``, shed ones too, with a weight of 1: more than a learner is
+    shown, and biased, because what is shed looks worthless and is shed again. Costs are not learned: they are 1.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ class MonteCarlo:
         self._counts = CohortCounts(chart.scheme.vertices, half_life or WINDOWS * chart.scheme.window)
 
     def observe(self, events: Events, tests: Tests, lineages: Lineages) -> None:
-        """Learn from fates; of events and tests nothing is used."""
+        """Learn from outcomes; of events and tests nothing is used."""
         del events, tests
         self._counts.add(lineages)
 
@@ -186,7 +187,7 @@ class EventRates:
         self._statistics = Statistics(chart, half_life or WINDOWS * chart.scheme.window)
 
     def observe(self, events: Events, tests: Tests, lineages: Lineages) -> None:
-        """Learn from events and tests; of fates nothing is used."""
+        """Learn from events and tests; of outcomes nothing is used."""
         del lineages
         self._statistics.add(events, tests)
 

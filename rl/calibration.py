@@ -1,8 +1,8 @@
-"""Whether chances come true: Brier score, reliability, learning curve, from the fates of the cohort.
+"""Whether chances come true: Brier score, reliability, learning curve, from the outcomes of the cohort.
 
 Source: Brier, Monthly Weather Review 78, 1950; reliability diagrams as in Murphy and Winkler, Applied Statistics 26,
-1977. Fates are weighted by one by the chance to be in the cohort (Horvitz and Thompson 1952), so the score is that of
-all runs and not only of those that were kept.
+1977. Outcomes are weighted by one by the chance to be in the cohort (Horvitz and Thompson 1952), so the score is that
+of all runs and not only of those that were kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Calibration:
     weight, foretold, reached : float64 array, shape (10,)
         By tenths of the chance: sum of weights, of weighted chances, of weights of those that led to a match point.
     curve_tick : int64 array, shape (observations,)
-        Ticks at which fates were learned, rising.
+        Ticks at which outcomes were learned, rising.
     curve_weight, curve_error : float64 array, shape (observations,)
         Sums of their weights, and of their weighted squared errors.
 
@@ -47,17 +47,17 @@ class Calibration:
         self.curve_weight, self.curve_error = np.zeros((2, 0))
 
     def add(self, tick: int, chance: Floats, reached: Bools, weight: Floats) -> None:
-        """Add fates.
+        """Add outcomes.
 
         Parameters
         ----------
         tick : int
             When they were learned.
-        chance : float64 array, shape (fates,)
+        chance : float64 array, shape (outcomes,)
             What was foretold, from 0 to 1.
-        reached : bool array, shape (fates,)
+        reached : bool array, shape (outcomes,)
             Whether the run led to a match point.
-        weight : float64 array, shape (fates,)
+        weight : float64 array, shape (outcomes,)
             One by the chance to be in the cohort.
         """
         if not len(chance):
@@ -70,12 +70,12 @@ class Calibration:
 
     @property
     def brier(self) -> float:
-        """Mean squared error of the chance; NaN without fates."""
+        """Mean squared error of the chance; NaN without outcomes."""
         weight = self.curve_weight.sum()
         return float(self.curve_error.sum() / weight) if weight > 0 else float("nan")
 
     def reliability(self) -> tuple[Floats, Floats, Floats]:
-        """By tenths: mean chance foretold, share that reached a match point, weight; means are NaN without fates."""
+        """By tenths: mean chance foretold, share that reached a match point, weight; means are NaN without outcomes."""
         nothing = np.full(BINS, np.nan)
         foretold, reached = (
             np.divide(sums, self.weight, out=nothing.copy(), where=self.weight > 0)
@@ -88,7 +88,7 @@ class Calibration:
         return self.curve_tick.copy(), self.curve_error / self.curve_weight
 
     def merge(self, other: Calibration) -> Calibration:
-        """Both together; fates that were learned at the same tick become one point of the curve."""
+        """Both together; outcomes that were learned at the same tick become one point of the curve."""
         merged = Calibration()
         for part in (self, other):
             merged.weight, merged.foretold, merged.reached = (

@@ -7,7 +7,7 @@ sums weighted so are right on average, whatever is shed elsewhere.
 
 Source: that counts and match maps are refreshed while the stream runs is Li and Ge's, PVLDB 2016; how is
 reconstruction (docs/paper.md). The cohort and all of this is ours; one coin for a whole lineage rather than one a
-step, because a chance of p a step is p to the power of the steps for a fate.
+step, because a chance of p a step is p to the power of the steps for an outcome.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 @dataclass
 class CohortCounts:
-    """What a history counts, estimated from the fates of the cohort.
+    """What a history counts, estimated from the outcomes of the cohort.
 
     A visit that is one half-life older than the latest counts half. All sums are as of the latest tick that was
     observed, so neither order nor batches matter, and two of them can be merged.
@@ -103,8 +103,8 @@ class CohortCounts:
     Examples
     --------
     >>> counts = CohortCounts(vertices=3, half_life=100.0)
-    >>> fates = Lineages(np.array([100, 200]), np.array([1, 1]), np.array([2, 0]), np.array([20.0, 20.0]))
-    >>> counts.add(fates)
+    >>> outcomes = Lineages(np.array([100, 200]), np.array([1, 1]), np.array([2, 0]), np.array([20.0, 20.0]))
+    >>> counts.add(outcomes)
     >>> counts.visits.tolist(), counts.led.tolist(), counts.points.tolist()
     ([0.0, 30.0, 0.0], [0.0, 10.0, 0.0], [0.0, 20.0, 0.0])
     """
@@ -137,7 +137,7 @@ class CohortCounts:
         return np.asarray(self.sums[2])
 
     def add(self, lineages: Lineages) -> None:
-        """Add fates. Complexity: O(rows + vertices).
+        """Add outcomes. Complexity: O(rows + vertices).
 
         Parameters
         ----------

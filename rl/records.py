@@ -1,4 +1,4 @@
-"""What a learner is shown: events, tests of live runs, and fates of live lineages. Nothing that was shed is in it."""
+"""What a learner learns from: events, tests of live runs, outcomes of live lineages. Nothing that was shed is in it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Tests:
 
 @dataclass(frozen=True)
 class Lineages:
-    """Fates of lineages of the cohort, in which nothing is shed: parallel columns, one row for a visit of a run.
+    """Outcomes of lineages of the cohort, in which nothing is shed: parallel columns, one row for a visit of a run.
 
     Attributes
     ----------
@@ -90,6 +90,6 @@ class Lineages:
 
     @classmethod
     def none(cls) -> Lineages:
-        """No fate is known yet."""
+        """No outcome is known yet."""
         none = np.zeros(0, np.int64)
         return cls(none, none, none, np.zeros(0))

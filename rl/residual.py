@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from history.values import Values
 from rl.chart import Chart
 from rl.model import LEAST, Model, weight_of_pass
 from rl.statistics import Statistics
-from rl.values import Hazards, Values, solve
+from rl.values import Hazards, solve
 
 PSEUDO_VISITS, PSEUDO_PASSES = 10.0, 3.0
 """Rows, and passed tests, at the hazard of the model that are added to those of each vertex."""

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from history.values import Values
 from rl.calibration import Calibration
 from rl.chart import Chart, Ints
 from rl.drift import Alarm, Detectors, What, excess
@@ -22,7 +23,7 @@ from rl.model import Model, fit_model
 from rl.records import Events, Floats, Lineages, Tests
 from rl.residual import corrected
 from rl.statistics import Statistics
-from rl.values import Hazards, Values, solve
+from rl.values import Hazards, solve
 
 HALF_LIFE = 8
 """Windows after which what was seen counts half."""
@@ -60,7 +61,7 @@ class Updater:
     alarms : list of Alarm
         Of drift, in order.
     calibration : Calibration
-        Of the chances foretold, against the fates of the cohort.
+        Of the chances foretold, against the outcomes of the cohort.
     observed : int
         Rows of tests and lineages so far.
 
@@ -98,26 +99,26 @@ class Updater:
         tests : Tests
             Of live runs.
         lineages : Lineages
-            Fates of the cohort, in which nothing was shed.
+            Outcomes of the cohort, in which nothing was shed.
 
         Notes
         -----
         How far off the predictions of the last ``settle`` are is kept until the next one. There are none before the
-        first row, so neither are errors; of lineages only births count, because later visits share their fate.
+        first row, so neither are errors; of lineages only births count, because later visits share their outcome.
 
-        Complexity: O(rows + pairs); with the first fates after a ``settle`` also ``rl.values.solve``, if values were
+        Complexity: O(rows + pairs); with the first outcomes after a ``settle`` also ``rl.values.solve``, if values were
         not asked for.
         """
-        fates = lineages.points > 0
-        if len(fates):
+        outcomes = lineages.points > 0
+        if len(outcomes):
             chance = self._foretold.values.chance[lineages.vertex]
-            self.calibration.add(events.tick, chance, fates, lineages.weight)
+            self.calibration.add(events.tick, chance, outcomes, lineages.weight)
         if self._is_informed:
             self._pending["tests"].append(self._errors_of_tests(events, tests))
-            if len(fates):
+            if len(outcomes):
                 born = lineages.vertex % (len(self.chart.scheme.since) + 1) == 0
                 place = self.chart.scheme.place_of_group[self.chart.group_of_vertex[lineages.vertex[born]]]
-                self._pending["cohort"].append((lineages.tick[born], place, excess(chance[born], fates[born])))
+                self._pending["cohort"].append((lineages.tick[born], place, excess(chance[born], outcomes[born])))
         self.statistics.add(events, tests)
         self.observed += len(tests.step) + len(lineages.vertex)
         self._is_settled = False

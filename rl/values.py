@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from history.values import LEAST_COST
+from history.values import LEAST_COST, Values
 from rl.chart import Chart, Ints
 from rl.grid import SLOTS, grid_of
 from rl.pairs import Pairs
@@ -44,25 +44,6 @@ class Hazards:
     passing: Floats
     testing: Floats
     children: tuple[Floats, ...]
-
-
-@dataclass(frozen=True)
-class Values:
-    """What the runs of each vertex are worth.
-
-    Parameters
-    ----------
-    gain : float64 array, shape (vertices,)
-        Match points that a run still leads to, on average.
-    cost : float64 array, shape (vertices,)
-        Run-steps that it still takes, on average; at least 0.05.
-    chance : float64 array, shape (vertices,)
-        Chance that it leads to a match point at all.
-    """
-
-    gain: Floats
-    cost: Floats
-    chance: Floats
 
 
 def solve(chart: Chart, hazards: Hazards) -> Values:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from hypothesis import note
-
 from acep_approx.errors import AcepError
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import Either, Pattern, QuerySyntax, Repeat, Sequence
@@ -68,6 +66,9 @@ def holds_for(world: RichWorld, check: Callable[[RichWorld], None]) -> None:
 
     if fails(world):
         small = smallest(world, fails)
-        note(f"{small.text}\n{small.rows}\nexpected {small.expected()}")
-        check(small)
+        try:
+            check(small)
+        except Exception as error:
+            error.add_note(f"{small.text}\n{small.rows}\nexpected {small.expected()}")
+            raise
         check(world)  # the smaller one failed by chance

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from acep_approx import compile_query
 from tests.patience import PATIENCE, until
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +24,13 @@ def folder(tmp_path, monkeypatch) -> None:
     """An empty folder to be in, with a file of events."""
     monkeypatch.chdir(tmp_path)
     Path("events.csv").write_text("ts,type\n1,A\n2,B\n", encoding="utf-8")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled() -> None:
+    """The kernels are in their cache: a program that has to compile them says so on stderr."""
+    events = [{"ts": i, "type": "AB"[i % 2]} for i in range(20_000)]
+    next(iter(compile_query(AB.replace("20", "200")).match(events)))
 
 
 def program(*arguments: str, **options) -> subprocess.Popen[str]:

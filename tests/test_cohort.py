@@ -90,9 +90,9 @@ class Beside(FixedLoad):
             self.cohort.compare(trace)
             self.traces.append(trace)
 
-    def fates(self, traces: Iterable[Trace], scheme: Scheme) -> Lineages:
+    def outcomes(self, traces: Iterable[Trace], scheme: Scheme) -> Lineages:
         """Of the cohort."""
-        some = [self.cohort.fates(trace, scheme)[0] for trace in traces] or [Lineages.none()]
+        some = [self.cohort.outcomes(trace, scheme)[0] for trace in traces] or [Lineages.none()]
         return Lineages(*(np.concatenate([getattr(one, name) for one in some]) for name in vars(some[0])))
 
     @property
@@ -240,7 +240,7 @@ def test_its_fates_are_those_of_a_trace_of_everything(text: str) -> None:
     for seed in range(3):
         table = stream(EVENTS, seed)
         done = beside(query, table, AuditCells(0.3, 4 * window, window, seed))
-        ours = as_counter(done.fates(done.traces, scheme))
+        ours = as_counter(done.outcomes(done.traces, scheme))
         theirs: Counter[tuple[int, ...]] = Counter()
         for trace in trace_past(query.plan, table):
             slots = np.array([done.slot_of[name] for name in trace.slots] if trace.slots else [0])
@@ -263,7 +263,7 @@ def test_weighted_fates_stand_for_all_visits() -> None:
         table = stream(1200, seed, keys=6)
         done = beside(query, table, AuditCells(0.25, 4 * window, window, seed), size=1200)
         estimate, truth = np.zeros((2, 3, 6))
-        fates = done.fates(done.traces, scheme)
+        fates = done.outcomes(done.traces, scheme)
         place = scheme.place_of_group[fates.vertex // scheme.cells]
         ones = np.ones(len(place), np.int64)
         for number, each in enumerate((ones, (fates.points > 0).astype(np.int64), fates.points)):
@@ -300,8 +300,8 @@ def test_a_quota_that_is_too_small_is_never_overdrawn(text: str, share: float) -
     at_most = dict(zip(exact.cells.tolist(), exact.points.tolist(), strict=True))
     got = zip(done.cohort.sample.cells.tolist(), done.cohort.sample.points.tolist(), strict=True)
     assert all(points <= at_most[cell] for cell, points in got)
-    whole = as_counter(enough.fates(enough.traces, scheme_of(window)))
-    assert as_counter(done.fates(done.traces, scheme_of(window))) <= whole
+    whole = as_counter(enough.outcomes(enough.traces, scheme_of(window)))
+    assert as_counter(done.outcomes(done.traces, scheme_of(window))) <= whole
 
 
 def test_a_quota_that_just_suffices_does() -> None:

@@ -164,7 +164,8 @@ def run_bash(command: str) -> tuple[int, str]:
         check=False,
         timeout=PATIENCE,
     )
-    return done.returncode, done.stdout
+    compiling = r"^acep: compiling kernels.*\n"  # it depends on what ran before
+    return done.returncode, re.sub(compiling, "", done.stdout, flags=re.M)
 
 
 def plain_acep(command: str) -> list[str] | None:

@@ -20,8 +20,8 @@ from acep_approx.training.versions import newest
 from history.errors import HistoryError
 from history.store import DIGEST, LATEST, LEARNED, MANIFEST
 from history.tables import BUNDLES, DENSE, ENDS, MAPS, PAIRS, TABLES, VERTICES
+from history.values import Values
 from history.versions import pointed, prune
-from rl.values import Values
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE (c.x - a.x) * (c.x - a.x) < 40 WITHIN 60"
 FLIPS = 40

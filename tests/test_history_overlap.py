@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history import Feature, Graph, Place, Scheme, Trace, Values, fit_values
+from history import Feature, Graph, Place, Scheme, Trace
 from history.counting import groups_of
 from history.overlap import CANDIDATES, candidates
 from tests.cases import examples
@@ -222,125 +222,27 @@ def flights(kinds: int, tells: bool) -> Trace:
     return made({"slot": [0] * 400, "tick": list(range(400)), "x": kind}, reached, points)
 
 
+def shared(graph: Graph, group: int) -> float:
+    """Share of its match points that a run of a group loses beside a later one of the same group."""
+    shareable, both = pairs(graph)[group, group]
+    return both / shareable
+
+
 def test_runs_that_remember_different_things_do_not_cover_each_other():
     scheme = Scheme((Place("a", 0),), WINDOW)
     graph = observed(scheme, flights(10, tells=True))
     assert graph.containment([0])[0, 0] == 1  # the map of the group cannot tell
-    values = fit_values(graph)
-    assert values.overlap[0] == pytest.approx(0.1, abs=0.03)
+    assert shared(graph, 0) == pytest.approx(0.1, abs=0.03)
 
 
 def test_runs_that_remember_nothing_cover_each_other():
-    values = fit_values(observed(Scheme((Place("a", 0),), WINDOW), flights(10, tells=False)))
-    assert values.overlap.tolist() == [1]
-    assert values.covers[0].tolist() == [0] + [-1] * 7
+    assert shared(observed(Scheme((Place("a", 0),), WINDOW), flights(10, tells=False)), 0) == 1
 
 
 def test_groups_that_tell_what_runs_remember_cover_themselves_only():
     scheme = Scheme((Place("a", 0, (Feature("x", "int", (1, 2, 3)),)),), WINDOW)
-    values = fit_values(observed(scheme, flights(4, tells=True)))
-    np.testing.assert_allclose(values.overlap[:4], 1)
-    assert (values.covers[:, 0] == np.arange(5)).all()
-    assert (values.covers[:, 1:] == -1).all()
-    values = fit_values(observed(scheme, flights(4, tells=False)))
-    assert [sorted(row[row >= 0].tolist()) for row in values.covers[:4]] == [[0, 1, 2, 3]] * 4
-
-
-# --- what covers what ---------------------------------------------------------------------------------------
-
-PLAIN = Scheme(tuple(Place(name, 0) for name in "abcd"), WINDOW)
-"""Each place one group, and so overlaps of own are shrunk to the mean of all only."""
-
-
-def fitted(counted: Pairs, scheme: Scheme = PLAIN, order: list[int] | None = None, theta: float = 0.8) -> Values:
-    graph = Graph(scheme)
-    table = np.array([[*pair, *both] for pair, both in sorted(counted.items())], np.int64).reshape(-1, 4)
-    graph.counts.covered, graph.counts.cover, graph.counts.shareable, graph.counts.shared = table.T
-    return fit_values(graph, order, theta=theta)
-
-
-def covers(values: Values) -> list[list[int]]:
-    return [row[row >= 0].tolist() for row in values.covers]
-
-
-MANY = 10**7
-"""Match points beside which 20 are nothing."""
-
-
-def share(percent: int, points: int = MANY) -> tuple[int, int]:
-    return points, points * percent // 100
-
-
-def test_a_group_keeps_covers_that_do_not_lower_its_overlap():
-    values = fitted({(0, 0): share(85), (0, 1): share(95), (0, 2): share(83), (0, 3): share(99)})
-    assert covers(values)[0] == [0, 3, 1]
-    assert values.overlap[0] == pytest.approx(0.85, abs=1e-5)
-
-
-def test_a_group_that_does_not_cover_itself_is_covered_by_others_or_alone():
-    others = {(0, 1): share(95), (0, 2): share(81), (0, 3): share(79)}
-    values = fitted({(0, 0): share(50), **others})
-    assert covers(values)[0] == [1, 2]
-    assert values.overlap[0] == pytest.approx(0.81, abs=1e-5)
-    values = fitted({(0, 0): share(50, 2 * MANY), **others})  # 1.0 against 0.95
-    assert covers(values)[0] == [0]
-    assert values.overlap[0] == pytest.approx(0.5, abs=1e-5)
-
-
-def test_what_shares_nothing_is_not_covered():
-    values = fitted({(0, 0): share(0), (0, 1): share(10)})
-    assert covers(values) == [[]] * 4
-    assert not values.overlap.any()
-    assert covers(fit_values(Graph(PLAIN), coverage=False)) == [[0], [1], [2], [3]]
-
-
-def test_groups_that_are_behind_cover_nothing():
-    counted = {(0, 0): share(85), (0, 1): share(95), (0, 2): share(95)}
-    assert covers(fitted(counted, order=[1, 0, 1, 2]))[0] == [0, 2]
-
-
-def test_at_most_eight_groups_cover_one():
-    scheme = Scheme(tuple(Place(str(n), 0) for n in range(12)), WINDOW)
-    others = {(0, n): share(100 - n) for n in range(1, 12)}
-    assert covers(fitted({(0, 0): share(85), **others}, scheme))[0] == list(range(8))
-    assert covers(fitted({(0, 0): share(5), **others}, scheme))[0] == list(range(1, 9))
-
-
-def test_overlap_is_shrunk_to_the_place_and_that_to_all():
-    counted = {(0, 0): (10, 9), (1, 1): (100, 20), (2, 2): (4, 4), (3, 3): (50, 10)}
-    everything = 43 / 164
-    first = (29 + 20 * everything) / (110 + 20)  # groups 0 and 1, and 2, where nothing was NULL
-    values = fitted({pair: both for pair, both in counted.items() if pair[0] < 2} | {(3, 3): (54, 14)}, SCHEME)
-    assert values.overlap[0] == pytest.approx((9 + 20 * first) / 30)
-    assert values.overlap[1] == pytest.approx((20 + 20 * first) / 120)
-    assert values.overlap[2] == pytest.approx(first)
-    second = (14 + 20 * everything) / 74
-    assert values.overlap[3] == pytest.approx((14 + 20 * second) / 74)
-    assert values.overlap[4] == pytest.approx(everything)
-
-
-def test_few_points_do_not_make_a_cover():
-    """One match point of one is not an overlap of 1 where such pairs share little."""
-    values = fitted({(0, 0): share(85), (0, 3): (1, 1), (1, 3): share(10), (2, 3): share(10)})
-    assert covers(values)[0] == [0]
-
-
-@given(seed=st.integers(0, 2**32))
-def test_rules_of_covers(seed):
-    rng = np.random.default_rng(seed)
-    counted = {}
-    for group in range(4):
-        for other in range(group, 4):
-            percent = rng.choice((61, 71, 83, 93) if group == other else (60, 70, 82, 87, 95, 99))
-            counted[group, other] = share(int(percent), MANY * int(rng.integers(1, 3)))
-    values = fitted(counted)
-    for group, chosen in enumerate(covers(values)):
-        shares = {other: counted[group, other][1] / counted[group, other][0] for other in range(group, 4)}
-        assert values.overlap[group] == pytest.approx(min(shares[other] for other in chosen), abs=1e-4)
-        able = {other for other in shares if other != group and shares[other] >= 0.8}
-        if shares[group] >= 0.8:
-            assert set(chosen) == {other for other in shares if shares[other] >= shares[group]}
-        elif max((counted[group, other][1] for other in able), default=0) > counted[group, group][1]:
-            assert set(chosen) == able
-        else:
-            assert chosen == [group]
+    graph = observed(scheme, flights(4, tells=True))
+    assert [shared(graph, group) for group in range(4)] == [1] * 4
+    assert not any(both for (one, other), (_, both) in pairs(graph).items() if one != other)
+    graph = observed(scheme, flights(4, tells=False))
+    assert all(both == shareable for shareable, both in pairs(graph).values())

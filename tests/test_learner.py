@@ -336,7 +336,7 @@ def test_tests_that_are_shown_are_run_steps(budget: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Updater, "observe", counted)
     monkeypatch.setattr(
-        learner.Looking, "adapt", lambda self, brought, *_: setattr(self, "rows", self.rows + brought.rows)
+        sample_size.SampleSize, "adapt", lambda self, sample, *_: setattr(self, "rows", self.rows + len(sample.tests))
     )
     monkeypatch.setattr(learner.Learner, "is_due", lambda _: False)
     query, table = compile_query(CLOSE, engine="runs"), stream(4096 + 64, 7)

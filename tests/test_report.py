@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from acep_approx import compile_query
 from acep_approx.budget.audit import RecallEstimate
-from acep_approx.budget.ledger import Bundle, Path, Piece, RunRecord, Shed, Step
+from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
 from acep_approx.report.charts import by_state, shed_bars
 from acep_approx.report.drawing import percent, short, steps
 from acep_approx.report.flow import MOST_STEPS, flow
@@ -41,7 +41,8 @@ def record(n: int = 20, text: str = "query", *, is_time: bool = False) -> RunRec
         text, text, text, text, text, 3, is_time, 0, pieces(n),
         [Shed(text, text, 2 * n), Shed("b", "in a pass", n)],
         ESTIMATE, ends, ends % 3, [Bundle(0, 40, 9), Bundle(50, 50, 1)],
-        [Path((Step(text, 0, text), Step("a b", 1)), 30, 0.6), Path((Step("b", 1),), 20, 0.4)], 4, 5, 6, 0.5,
+        [HistoryPath((PathStep(text, 0, text), PathStep("a b", 1)), 30, 0.6),
+         HistoryPath((PathStep("b", 1),), 20, 0.4)], 4, 5, 6, 0.5,
     )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def test_the_size_of_the_page_is_bounded():
         record(many),
         shed=[Shed(f"s{i}", f"r{i % 50}", i) for i in range(2000)],
         bundles=[Bundle(i, i, 1) for i in range(many)],
-        paths=[Path([Step(f"s{i}", 0)] * 40, 1, 0.01) for i in range(200)],
+        paths=[HistoryPath([PathStep(f"s{i}", 0)] * 40, 1, 0.01) for i in range(200)],
     )
     assert len(report_html(big)) < 700_000
 
@@ -218,8 +219,8 @@ def test_bars_add_up_to_what_was_shed(shed):
         assert width == pytest.approx(max(bars) * counts[place] / largest, abs=0.2)
 
 
-STEPS = st.builds(Step, st.sampled_from("abc"), st.integers(0, 1), st.sampled_from(["", "left"]))
-PATHS = st.lists(st.builds(Path, st.lists(STEPS, min_size=1, max_size=9), st.integers(1, 9), st.floats(0, 1)),
+STEPS = st.builds(PathStep, st.sampled_from("abc"), st.integers(0, 1), st.sampled_from(["", "left"]))
+PATHS = st.lists(st.builds(HistoryPath, st.lists(STEPS, min_size=1, max_size=9), st.integers(1, 9), st.floats(0, 1)),
                  min_size=1, max_size=7)  # fmt: skip
 
 
@@ -287,8 +288,8 @@ def test_the_summary_names_every_state_and_reason():
 
 def test_a_vertex_in_words():
     described = {"state": "a", "errors": 0, "remaining": [50, 50], "features": {}}
-    assert Step.of(described, 100).details == "50% left"
-    assert Step.of(described, 0).state == "a"
+    assert PathStep.of(described, 100).details == "50% left"
+    assert PathStep.of(described, 0).state == "a"
 
 
 def test_states_with_errors_have_the_same_words_in_all_sections():

@@ -17,7 +17,8 @@ from tests.runs_mutants import (
     proceed_inhibits_beside_take,
 )
 
-MOST_WORLDS = 600
+MOST_WORLDS = cases(3000)
+"""``test_runs_oracle`` shows the engine itself just these."""
 
 
 def seed_that_notices(mutant: str, worlds: int) -> int:

@@ -16,7 +16,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.kernels.runs.sample import AT_ONCE, LEFT_OUT
-from acep_approx.learning.features import bare_scheme, telling_scheme
+from acep_approx.learning.features import bare_scheme, select_features
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.matcher import Matcher
@@ -168,7 +168,7 @@ def test_it_is_found_out_what_tells_runs_apart():
     """The sum decides: what was added so far tells, from the first step on; what must be equal tells nothing."""
     query = compile_query(SUMS, engine="runs")
     reader, rows, _ = sampled(query, stream(6000, 7), 0.5)
-    scheme = telling_scheme(reader, rows, bare_scheme(reader, 60))
+    scheme = select_features(reader, rows, bare_scheme(reader, 60))
     told = [{feature.name for feature in place.features} for place in scheme.places]
     assert told == [set(), {"x of a"}, {"x of a", "x of b"}, set()]
 
@@ -178,5 +178,5 @@ def test_noise_tells_nothing():
     rng = np.random.default_rng(8)
     table = stream(3000, 8).set_column(3, "x", pa.array(rng.random(3000)))  # always unequal: each test passes
     reader, rows, _ = sampled(query, table, 0.5)
-    scheme = telling_scheme(reader, rows, bare_scheme(reader, 60))
+    scheme = select_features(reader, rows, bare_scheme(reader, 60))
     assert all(not place.features for place in scheme.places)

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
-from acep_approx.kernels.runs.layout import ARC_BITS
 from acep_approx.matching.matcher import Matcher
 from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes, clairvoyant, forest_densities, prefixes
-from experiments.shed_future import SCORE, meets, paths, states
+from experiments.shed_future import meets, states
 from experiments.shed_metrics import Answer, exact, points
 from tests.cases import examples
 from tests.shed_streams import LISTED, world
@@ -182,25 +181,15 @@ def everything(query: str, rows: list[dict[str, object]]) -> Prefixes:
     return Prefixes(parent, last[:, 0].copy(), last[:, 1].copy(), none, none)
 
 
-def test_the_paths_of_what_is_kept_name_arcs_of_the_engine() -> None:
-    rows = world(7, 80)
-    table = pa.Table.from_pylist(rows)
+def test_the_states_of_prefixes_are_those_of_the_engine() -> None:
+    table = pa.Table.from_pylist(world(7, 80))
     plan = compile_query(LISTED, engine="runs").plan
     found = exact(Matcher(plan), table).answer
     assert plan.registers is not None
     assert len(points(found)[0]) > 2
     trie = prefixes(found)
-    kept = clairvoyant(found, trie, meets(Matcher(plan).bind(table.schema), plan.registers, table, trie))
-    told = paths(kept, trie, plan.registers, table["ts"].to_numpy())
     state, arc = states(plan.registers, trie)
     arcs = plan.registers.automaton.arcs
-    for prefix, (last, start, needed, score) in zip(kept.prefix.tolist(), told.tolist(), strict=True):
-        way = trie.path(prefix)
-        assert last >> ARC_BITS == way[-1][0]
-        assert last & ((1 << ARC_BITS) - 1) == arc[prefix]
-        assert arcs[arc[prefix]].label == way[-1][1]
+    for prefix in range(len(trie)):
+        assert arcs[arc[prefix]].label == trie.path(prefix)[-1][1]
         assert arcs[arc[prefix]].target == plan.registers.states[state[prefix]].position
-        assert start == rows[way[0][0]]["ts"]
-        assert needed > way[-1][0]
-        assert 1 <= score <= SCORE
-    assert {trie.row[p] for p in trie.of[kept.matches].ravel() if p >= 0} == {last >> ARC_BITS for last in told[:, 0]}

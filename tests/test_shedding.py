@@ -16,7 +16,7 @@ from acep_approx import Query, compile_query
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.engines.runs.worth import Allowance, Feature, Worth
+from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import MERGING
@@ -44,15 +44,15 @@ def random_worth(query: Query, table: pa.Table, seed: int) -> Worth:
     matcher = Matcher(query.plan)
     engine = matcher.bind(table.schema).engine
     assert isinstance(engine, Runs)
-    features: list[list[Feature]] = []
+    features: list[list[RunFeature]] = []
     for pool in engine.tables.pools:
         some = []
         for column in range(min(pool.alike - 1, 2)):
             edges = tuple(sorted(random.uniform(-2, 5) for _ in range(random.randrange(3))))
             kind = random.choice(("int", "float"))
-            some.append(Feature(kind, column, len(edges) + 2, edges))  # type: ignore[arg-type]
+            some.append(RunFeature(kind, column, len(edges) + 2, edges))  # type: ignore[arg-type]
         if len(some) < 2 and random.random() < 0.3:
-            some.append(Feature("key", -1, 3, groups={"p": 0, "q": 1, "1": 1}))
+            some.append(RunFeature("key", -1, 3, groups={"p": 0, "q": 1, "1": 1}))
         features.append(some)
     groups = [int(np.prod([f.buckets for f in some])) for some in features]
     vertices = sum(groups) * 4 * 3
@@ -229,7 +229,7 @@ def test_protected_runs_are_marked_not_shed() -> None:
 
 def test_shed_runs_are_logged_with_their_scores() -> None:
     table = stream(1500)
-    features = [(), (Feature("int", 0, 3, (10.0,)),), (), (), ()]
+    features = [(), (RunFeature("int", 0, 3, (10.0,)),), (), (), ()]
     gain, ones = np.linspace(0.1, 1, 7 * 8), np.ones(7 * 8)
     worth = Worth(features, 4, (0,), gain, ones, np.full(5, 0.5), [(p,) for p in range(5)])
     allowance = Allowance(rate=4.0, price=0.2, reserve=100.0)
@@ -265,7 +265,7 @@ def test_the_richest_of_two_kinds_is_kept() -> None:
     table = stream(3000)
     query = "PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> a.x WITHIN 60"
     gain = np.array([1.0, 1e-4, 1.0, 1e-4, 1.0, 1.0])
-    features = [(), (Feature("int", 0, 3, (25.0,)),), (), ()]
+    features = [(), (RunFeature("int", 0, 3, (25.0,)),), (), ()]
     worth = Worth(features, 1, (), gain, np.ones(6), np.zeros(4), [()] * 4)
     shedding = Shedding(worth, Allowance(rate=12.0, price=0.5, reserve=-1.0))
     matcher = Matcher(compile_query(query, engine="runs").plan, shedding=FixedLoad(shedding))

@@ -179,11 +179,11 @@ def test_ctrl_c_stops_the_stream():
             self.stopped += 1
 
     before = signal.getsignal(signal.SIGINT)
-    stream: Any = Stream()
-    assert stream.wait(stream)
-    assert (stream.asked, stream.stopped) == (2, 1)
-    assert not stream.wait(stream)
-    assert (stream.asked, stream.stopped) == (4, 1)
+    running: Any = Stream()
+    assert stream.wait(running)
+    assert (running.asked, running.stopped) == (2, 1)
+    assert not stream.wait(running)
+    assert (running.asked, running.stopped) == (4, 1)
     assert signal.getsignal(signal.SIGINT) is before
 
 

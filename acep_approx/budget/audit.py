@@ -14,15 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi, sqrt, tan
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.kernels.runs.pools import seed_word
+from acep_approx.kernels.runs.pools import hash_word, seed_word
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-_SMALL, _MIX = np.int64(0x7FFFFFFF), np.int64(1640531527)
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,9 @@ class AuditCells:
 
 
 def mixed(hashed: Ints | np.int64, words: Ints) -> Ints:
-    """One more word of a hash of 31 bits, elementwise: what ``kernels.runs.pools.hash_word`` does in the kernel."""
-    hashed = ((hashed ^ (words & _SMALL)) * _MIX) & _SMALL
-    hashed = ((hashed ^ (hashed >> 15) ^ ((words >> 31) & _SMALL)) * _MIX) & _SMALL
-    return np.asarray(hashed, np.int64)
+    """One more word of a hash of 31 bits, elementwise: the kernel's own function, not compiled, takes arrays too."""
+    of_arrays: Any = hash_word
+    return np.asarray(of_arrays(hashed, words), np.int64)
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,7 @@ class AuditSample:
 
         Notes
         -----
-        Match points of one cell share their fate, so they count for less than as many independent ones. The design
+        Match points of one cell share their outcome, so they count for less than as many independent ones. The design
         effect says how much less. It is never taken below 1, and where all points are found, or none, it cannot be
         seen: then each cell counts as one point.
         """

@@ -87,7 +87,7 @@ class Score:
     Attributes
     ----------
     tick : int
-        When the fates were known.
+        When the outcomes were known.
     brier : float
         Their mean squared error, from 0 (right) to 1.
     cases : int
@@ -158,7 +158,7 @@ class Learning:
 
     @property
     def cases(self) -> int:
-        """Fates that chances were held against."""
+        """Outcomes that chances were held against."""
         return sum(tenth.cases for tenth in self.tenths)
 
     @property

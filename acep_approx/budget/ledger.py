@@ -86,7 +86,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """A vertex on a path of the history, in words.
 
     Attributes
@@ -104,7 +104,7 @@ class Step:
     details: str = ""
 
     @classmethod
-    def of(cls, described: Mapping[str, Any], window: int) -> Step:
+    def of(cls, described: Mapping[str, Any], window: int) -> PathStep:
         """A vertex as ``history.vectors.Scheme.describe`` gives it.
 
         Parameters
@@ -116,14 +116,14 @@ class Step:
 
         Returns
         -------
-        Step
+        PathStep
             The rest of the window as a share of it.
 
         Examples
         --------
         >>> described = {"state": "a b", "errors": 1, "remaining": [50, 62], "features": {"a.v": "3 to 5"}}
-        >>> Step.of(described, window=100)
-        Step(state='a b', errors=1, details='50-62% left, a.v 3 to 5')
+        >>> PathStep.of(described, window=100)
+        PathStep(state='a b', errors=1, details='50-62% left, a.v 3 to 5')
         """
         least, most = (round(100 * ticks / max(window, 1)) for ticks in described["remaining"])
         left = f"{least}-{most}%" if least < most else f"{least}%"
@@ -132,12 +132,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Path:
+class HistoryPath:
     """A way through the history graph that led to matches.
 
     Attributes
     ----------
-    steps : sequence of Step
+    steps : sequence of PathStep
         Its vertices, the first event's first.
     count : float
         How many completions of the past took it; not whole where it follows from the edges of the graph.
@@ -145,7 +145,7 @@ class Path:
         The same as a share of all completions of the past.
     """
 
-    steps: Sequence[Step]
+    steps: Sequence[PathStep]
     count: float
     share: float
 
@@ -182,7 +182,7 @@ class RunRecord:
         Tick and least number of errors of each match point found; equally long.
     bundles : sequence of Bundle
         Of these match points.
-    paths : sequence of Path
+    paths : sequence of HistoryPath
         The history's strongest paths, strongest first; empty without a history.
     late, malformed, without_key : int
         Events that were not matched, because they came too late, could not be read, or have no key.
@@ -206,7 +206,7 @@ class RunRecord:
     point_ticks: Sequence[int] | npt.NDArray[np.int64] = field(default=(), repr=False)
     point_errors: Sequence[int] | npt.NDArray[np.int64] = field(default=(), repr=False)
     bundles: Sequence[Bundle] = field(default=(), repr=False)
-    paths: Sequence[Path] = ()
+    paths: Sequence[HistoryPath] = ()
     late: int = 0
     malformed: int = 0
     without_key: int = 0

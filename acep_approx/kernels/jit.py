@@ -1,4 +1,4 @@
-"""The only module that imports numba: compiles kernels, on first call, from disk where it can.
+"""The only module that imports numba, but for ``helpers``: compiles kernels, on first call, from disk where it can.
 
 Without numba, or with ``ACEP_JIT=0`` in the environment, kernels are plain Python functions: slow, for debugging and
 for line coverage.
@@ -49,7 +49,7 @@ ix = np.uint64
 neighbouring indices are neighbours: with it the detection kernel is up to 2.4 times faster."""
 
 
-_BARE: dict[str, Any] = {"nogil": True, "_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+_BARE: dict[str, Any] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
 """Kernels make no arrays and keep none: counting references to their arguments would cost more than they do. The flag
 has an underscore, but has been there since numba 0.20."""
 
@@ -59,8 +59,6 @@ vectoriser slows them down."""
 COLUMNS: Flags = (0, 1, 2)
 """For long loops over columns: they need the loop vectoriser, and gain nothing from the highest level of optimisation,
 which takes a quarter longer."""
-INLINED: Flags = (0, 0, 1)
-"""For what is optimised again inside the kernels that call it."""
 
 
 class _ShowOnStderr(logging.Handler):
@@ -96,20 +94,6 @@ def _compiling(flags: Flags) -> Iterator[None]:
         _config.SLP_VECTORIZE, _config.LOOP_VECTORIZE, _config.OPT = before
         if collects:
             gc.enable()
-
-
-def _dispatcher(function: Callable[..., Any], flags: Flags, **options: Any) -> Any:
-    """What numba makes of a function; compiles it, with LLVM set for it, for each new types of its arguments."""
-    made = numba.njit(**_BARE, **options)(function)
-    compiled = made._compiler.compile
-
-    def compile_with_flags(*signature: Any) -> Any:
-        _say_once()
-        with _compiling(flags):
-            return compiled(*signature)
-
-    made._compiler.compile = compile_with_flags
-    return made
 
 
 class _Locator:
@@ -173,7 +157,15 @@ class _Kernel:
     @cached_property
     def compiled(self) -> Any:
         """What numba made of it."""
-        made = _dispatcher(self.__wrapped__, self._flags)  # type: ignore[attr-defined]
+        made = numba.njit(no_cfunc_wrapper=True, **_BARE)(self.__wrapped__)  # type: ignore[attr-defined]
+        compiled = made._compiler.compile
+
+        def compile_with_flags(*signature: Any) -> Any:  # for each new types of its arguments
+            _say_once()
+            with _compiling(self._flags):
+                return compiled(*signature)
+
+        made._compiler.compile = compile_with_flags
         if directory() is not None:
             made._cache = _Cache(made.py_func)
         return made
@@ -195,12 +187,10 @@ class _Helper:
 
     @cached_property
     def compiled(self) -> Any:
-        """What numba made of it; a constant argument does not make it another function, to be compiled once more."""
-        function = self.__wrapped__  # type: ignore[attr-defined]
-        made = _dispatcher(function, INLINED, no_cpython_wrapper=True, **self._options)
-        template = made.get_call_template
-        made.get_call_template = lambda args, kws: template([numba.types.unliteral(one) for one in args], kws)
-        return made
+        """What numba made of it."""
+        from acep_approx.kernels.helpers import helper  # loads all that numba compiles with
+
+        return helper(self.__wrapped__, **_BARE, **self._options)  # type: ignore[attr-defined]
 
     @property
     def _numba_type_(self) -> Any:

@@ -1,7 +1,7 @@
 """The cohort: a few cells of key and time, chosen by a hash, that are matched exactly beside the run, for its budget.
 
-It shows what a run that sheds cannot see: all that the runs of a cell would have led to. Fates, counts and match maps
-come from here alone, each weighted by one over the chance of its cell; and what the run found of the cells' match
+It shows what a run that sheds cannot see: all that the runs of a cell would have led to. Outcomes, counts and match
+maps come from here alone, each weighted by one over the chance of its cell; and what the run found of the cells' match
 points estimates its recall. Where the budget does not suffice for the cells at hand they are given up, and counted.
 
 Source: ours; Horvitz and Thompson, JASA 1952, for the weights.
@@ -158,12 +158,12 @@ class Cohort:
         is_found = np.isin(self._rows[trace.point_row[new]], self._found)
         self.sample = self.sample.combine(AuditSample.of(cells[new], is_found))
 
-    def fates(self, trace: Trace, scheme: Scheme) -> tuple[Lineages, Ints]:
+    def outcomes(self, trace: Trace, scheme: Scheme) -> tuple[Lineages, Ints]:
         """What became of the runs of a trace that lie, with their whole window, in one chosen cell.
 
         Returns
         -------
-        fates : Lineages
+        outcomes : Lineages
             One row for each visit.
         visits : int64 array, shape (rows,)
             Which visit of the trace.
@@ -172,13 +172,13 @@ class Cohort:
         is_one = trace.start // epoch == (trace.start + self.cells.window) // epoch
         is_whole = is_one & (self.cells.cells(self._slots_of(trace)[trace.slot], trace.start) >= 0)
         visits = np.flatnonzero(is_whole[trace.birth])
-        fates = Lineages(
+        outcomes = Lineages(
             tick=trace.tick[trace.birth[visits]] + trace.since[visits],
             vertex=vertices_of(scheme, trace)[visits],
             points=np.bitwise_count(trace.mask[visits]).astype(np.int64),
             weight=np.full(len(visits), self.weight),
         )
-        return fates, visits
+        return outcomes, visits
 
     @property
     def weight(self) -> float:

@@ -1,7 +1,8 @@
 """Which of the things that a run remembers tell what becomes of it: found out while the stream runs, from tests alone.
 
-Where a history is fitted, whole fates are known (``history.fitting``). Here only next steps are: so the places furthest
-on are looked at first, and a step is worth what the child's group at the next place was found to be worth. Ours.
+Where a history is fitted, whole outcomes are known (``history.fitting``). Here only next steps are: so the places
+furthest on are looked at first, and a step is worth what the child's group at the next place was found to be worth.
+Ours.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from acep_approx.kernels.runs.sample import LEFT_OUT
 from acep_approx.learning.sampling import SPARE_PACE, SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.training.policies import depths
-from acep_approx.training.trace import AHEAD, PACE_NAME
+from acep_approx.training.remembered import AHEAD, PACE_NAME
 from history.fitting import MOST_FEATURES, fit_features
 from history.trace import KEY
 from history.vectors import Place, Scheme
@@ -26,7 +27,7 @@ MOST_ROWS = 20_000
 """Tests of one place that are looked at, the latest."""
 
 
-def telling_scheme(reader: SampleReader, tests: SampledTests, before: Scheme) -> Scheme:
+def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -> Scheme:
     """Vertices whose groups tell what becomes of runs.
 
     Parameters
@@ -69,13 +70,13 @@ def telling_scheme(reader: SampleReader, tests: SampledTests, before: Scheme) ->
         success = _success(reader, some, steps.target, steps.ends, fitted, worth)
         success /= max(float(success.max()), 1e-300)
         columns = {name: (kind, reader.column(some.key, some.values, name)) for name, kind in names}
-        told = fit_features(columns, reader.texts, success)
-        if len(told) < MOST_FEATURES:  # what a run waits for comes the sooner, the more events its key has
-            names_told = {feature.name for feature in told}
+        found = fit_features(columns, reader.texts, success)
+        if len(found) < MOST_FEATURES:  # what a run waits for comes the sooner, the more events its key has
+            names_found = {feature.name for feature in found}
             by_rate = fit_features(columns, reader.texts, success * rate[mine])
-            told = (*told, *(feature for feature in by_rate if feature.name not in names_told))[:MOST_FEATURES]
-        before_told = before.places[number].features
-        fitted[number] = Place(state, errors, before_told if len(told) < len(before_told) else told)
+            found = (*found, *(feature for feature in by_rate if feature.name not in names_found))[:MOST_FEATURES]
+        before_found = before.places[number].features
+        fitted[number] = Place(state, errors, before_found if len(found) < len(before_found) else found)
         group = reader.group(some.key, some.values, fitted[number], np.arange(len(some)))
         total = np.bincount(group, some.passed * success, fitted[number].groups)
         weight = np.bincount(group, some.seen, fitted[number].groups)

@@ -16,19 +16,19 @@ import numpy.typing as npt
 
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Worth
-from acep_approx.learning.features import bare_scheme, telling_scheme
+from acep_approx.learning.features import bare_scheme, select_features
 from acep_approx.learning.sample_size import FIRST_ROWS, LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.training.policies import OVERLAP, raised, worth_of
 from history.bundles import of_trace
 from history.trace import Trace
+from history.values import Values
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.exploration import CohortCounts
 from rl.records import Events, Lineages
 from rl.updater import Updater
-from rl.values import Values
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -37,8 +37,8 @@ KEPT_ROWS = 40_000
 HALF_WINDOWS = 8
 """What was seen counts half after so many windows, or after half of the time that the kept tests are from."""
 FIRST: tuple[tuple[int, int], ...] = ((0, 16), (3_000, 3), (10_000, 0))
-"""Where nothing is known, runs are kept at random until so many events and so many matches were seen: matches say which
-of the things that runs remember tell what becomes of them."""
+"""Where nothing is known, runs are kept at random until so many events and so many matches were seen: matches say
+which of the things that runs remember tell what becomes of them."""
 FIRST_KNOWN: tuple[tuple[int, int], ...] = ((2_000, 16), (30_000, 0))
 """The same where a history is there: it ranks them until then. If it finds less than half of what it promised, it is
 not waited for longer than if nothing were known."""
@@ -92,7 +92,7 @@ class Learner:
     alarms : list of rl.Alarm
         Of drift.
     cohort : rl.CohortCounts
-        What the fates of the cohort say about all runs.
+        What the outcomes of the cohort say about all runs.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Learner:
         self._kept: list[TrainingSample] = []
         self._whole: SampledTests | None = None
         self._rescored = self._changed = Moment(0, 0)
-        self._told = 0  # tests seen when it was asked last what tells runs apart
+        self._selected_at = 0  # tests seen when it was asked last what tells runs apart
 
     @property
     def most_events(self) -> int:
@@ -132,20 +132,20 @@ class Learner:
         """Events with a letter until then, about."""
         return int(self.most_events * self.sample_size.events / self._passed_by) + 1
 
-    def process(self, sample: TrainingSample, fates: Lineages, found: int) -> None:
-        """Learn from a sample of a part of the stream, and from fates of the cohort.
+    def process(self, sample: TrainingSample, outcomes: Lineages, found: int) -> None:
+        """Learn from a sample of a part of the stream, and from outcomes of the cohort.
 
         ``found`` are the match points of the run so far.
         """
         self._passed_by += sample.size
         self._hold_to_promise(found)
         self._set_half_life(sample.events.tick)
-        self.updater.observe(sample.events, self.reader.encode(sample.tests, self.scheme), fates)
+        self.updater.observe(sample.events, self.reader.encode(sample.tests, self.scheme), outcomes)
         self._kept.append(sample)
         self._whole = None
         self._forget()
         self._notice(self.updater.watch())
-        self.cohort.add(fates)
+        self.cohort.add(outcomes)
 
     def _hold_to_promise(self, found: int) -> None:
         """Whenever enough match points have been promised, see whether half of them came."""
@@ -155,12 +155,12 @@ class Learner:
             self._is_broken |= found - before < promised / 2
             self._kept_until = self._passed_by, found
 
-    def add_fates(self, fates: Lineages) -> None:
-        """Take fates of the cohort alone."""
+    def add_outcomes(self, outcomes: Lineages) -> None:
+        """Take outcomes of the cohort alone."""
         letters = np.zeros(len(self.reader.tables.automaton.letters))
-        nothing = Events(int(fates.tick.max(initial=self.updater.statistics.tick)), letters, 0.0)
-        self.updater.observe(nothing, self.reader.nothing(), fates)
-        self.cohort.add(fates)
+        nothing = Events(int(outcomes.tick.max(initial=self.updater.statistics.tick)), letters, 0.0)
+        self.updater.observe(nothing, self.reader.nothing(), outcomes)
+        self.cohort.add(outcomes)
 
     def reach(self, trace: Trace, visits: Ints, vertex: Ints) -> None:
         """Note to which match points visits of the cohort led, in the match maps of their vertices."""
@@ -273,9 +273,9 @@ class Learner:
         self._rescored = Moment(self.sample_size.events, self.sample_size.rows)
         rows = self.sample_size.rows - self._changed.rows
         is_bare = not any(place.features for place in self.scheme.places)
-        if is_bare or not self.refreshes or rows >= REFIT * max(self._told - self._changed.rows, 0):
-            self._tell_apart()
-            self._told = self.sample_size.rows
+        if is_bare or not self.refreshes or rows >= REFIT * max(self._selected_at - self._changed.rows, 0):
+            self._select_features()
+            self._selected_at = self.sample_size.rows
         self.refreshes.append(self.sample_size.events)
         self.values = self.updater.values()
         return self.worth()
@@ -293,10 +293,10 @@ class Learner:
         gain = values.gain[vertex] - self.overlap[self.reader.target(tests)] * lost
         return gain / values.cost[vertex], tests.passed * values.cost[vertex]
 
-    def _tell_apart(self) -> None:
+    def _select_features(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
         before = self.scheme if self.refreshes else bare_scheme(self.reader, self.scheme.window)
-        scheme = telling_scheme(self.reader, self._tests, before)
+        scheme = select_features(self.reader, self._tests, before)
         if scheme == self.scheme:
             return
         self.scheme = scheme

@@ -18,12 +18,12 @@ from acep_approx.learning.learner import Learner, Moment
 from acep_approx.learning.sample_size import SampleSize
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.sealed import sealed, unsealed
+from history.values import Values
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.exploration import CohortCounts
 from rl.records import Events
 from rl.updater import Updater
-from rl.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def _header(learner: Learner) -> dict[str, Any]:
         "kept_until": learner._kept_until,
         "revalued": asdict(learner._rescored),
         "changed": asdict(learner._changed),
-        "told": learner._told,
+        "told": learner._selected_at,
         "kept": [[len(some.tests), some.events.tick, some.events.total, some.size] for some in learner._kept],
     }
 
@@ -105,7 +105,7 @@ def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner._passed_by, learner._is_broken = saved["passed_by"], saved["is_broken"]
     learner._kept_until = tuple(saved["kept_until"])
     learner._rescored, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
-    learner._told = saved["told"]
+    learner._selected_at = saved["told"]
     learner._kept, learner._whole = _kept(learner, saved["kept"], arrays), None
 
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from bitarray.util import zeros
 
-from acep_approx.training.pricing import Prices, Replay
+from acep_approx.training.pricing import PricePoint, Prices
 from history.bundles import chain
 from history.graph import Graph
 
 if TYPE_CHECKING:
     from acep_approx.learning.learner import Learner
     from acep_approx.training.history_graph import HistoryGraph
+    from history.values import Values
     from rl.exploration import CohortCounts
-    from rl.values import Values
 
 PRICES = 24
 """Prices at which it is said what would be kept."""
@@ -95,6 +95,6 @@ def _prices(learner: Learner, events: int, steps_per_event: float) -> Prices:
     order = np.argsort(-score, kind="stable")
     at = np.unique((np.geomspace(1, len(order), PRICES) - 1).astype(np.int64))
     kept = np.cumsum(steps[order])
-    some = [Replay(float(score[order[i]]), round(float(kept[i]) * events), 0) for i in at if score[order[i]] > 0]
+    some = [PricePoint(float(score[order[i]]), round(float(kept[i]) * events), 0) for i in at if score[order[i]] > 0]
     full = max(float(kept[-1]), steps_per_event)
-    return Prices((Replay(0.0, round(full * events), 0), *sorted(some, key=lambda replay: replay.price)))
+    return Prices((PricePoint(0.0, round(full * events), 0), *sorted(some, key=lambda replay: replay.price)))

@@ -17,7 +17,7 @@ from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
-from acep_approx.training.trace import Remembered
+from acep_approx.training.remembered import Remembered
 from history.trace import KEY
 from history.vectors import Place, Scheme
 from rl.chart import Chart

@@ -12,7 +12,7 @@ from acep_approx.report.drawing import cut, label, percent, picture
 from acep_approx.timeline.picture import WIDTH
 
 if TYPE_CHECKING:
-    from acep_approx.budget.ledger import Path, Step
+    from acep_approx.budget.ledger import HistoryPath, PathStep
 
 MOST_PATHS, MOST_STEPS = 5, 6
 _TOP, _NODE, _FLOW, _LEAST, _SLOT, _GAP = 16.0, 10.0, 170.0, 6.0, 50.0, 16.0
@@ -40,21 +40,21 @@ class _Node:
         return max(self.thickness, _SLOT) if self.words else self.thickness
 
 
-def _errors(step: Step) -> str:
+def _errors(step: PathStep) -> str:
     return f"{step.errors} error{'' if step.errors == 1 else 's'}"
 
 
-def words(step: Step) -> str:
+def words(step: PathStep) -> str:
     """A vertex in a line: ``a b, 1 error, 50-62% left``."""
     return ", ".join(part for part in (step.state, _errors(step), step.details) if part)
 
 
-def flow(paths: Sequence[Path]) -> str:
+def flow(paths: Sequence[HistoryPath]) -> str:
     """A picture of paths through the history graph.
 
     Parameters
     ----------
-    paths : sequence of Path
+    paths : sequence of HistoryPath
         Strongest first, not empty; the first five are drawn, long ones without their middle.
 
     Returns
@@ -85,7 +85,7 @@ def flow(paths: Sequence[Path]) -> str:
     )
 
 
-def _columns(paths: Sequence[Path]) -> tuple[list[list[_Node]], list[list[_Node]]]:
+def _columns(paths: Sequence[HistoryPath]) -> tuple[list[list[_Node]], list[list[_Node]]]:
     """Vertices by column, and by path; all paths end in the one vertex of the last column."""
     longest = max(min(len(path.steps), MOST_STEPS) for path in paths)
     columns: list[dict[object, _Node]] = [{} for _ in range(longest)]
@@ -104,7 +104,7 @@ def _columns(paths: Sequence[Path]) -> tuple[list[list[_Node]], list[list[_Node]
     return [*(list(column.values()) for column in columns), [end]], routes
 
 
-def _cells(path: Path) -> list[tuple[str, ...]]:
+def _cells(path: HistoryPath) -> list[tuple[str, ...]]:
     """The lines of each vertex; those in the middle of a long path are one."""
     lines = [(step.state, _errors(step), *filter(None, (step.details,))) for step in path.steps]
     if len(lines) <= MOST_STEPS:
@@ -129,7 +129,7 @@ def _place(columns: list[list[_Node]], thick: list[float]) -> float:
     return tallest + 2 * _TOP
 
 
-def _bands(paths: Sequence[Path], routes: list[list[_Node]], thick: list[float]) -> list[str]:
+def _bands(paths: Sequence[HistoryPath], routes: list[list[_Node]], thick: list[float]) -> list[str]:
     """One band a path, through its share of each of its vertices."""
     parts = []
     for number, (path, route) in enumerate(zip(paths, routes, strict=True)):

@@ -1,4 +1,4 @@
-"""Matches found inside a load budget, with the books of the run: work against the bound, what was shed, recall."""
+"""Matches found inside a load budget, with the metrics of the run: work against the bound, what was shed, recall."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.budget.learning_ledger import Learning
-from acep_approx.budget.ledger import Bundle, RunRecord, Step
-from acep_approx.budget.ledger import Path as HistoryPath
+from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, RunRecord
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
@@ -28,15 +28,17 @@ from acep_approx.results.expand import expanded
 from acep_approx.results.matches import Matches
 from acep_approx.shedding.learning_summary import learning_table, summary
 from acep_approx.shedding.load import Load, full_work_unknown
-from acep_approx.shedding.metrics import Metrics, shed_by_state
-from acep_approx.shedding.shed_log import shed_table
+from acep_approx.shedding.metrics import Metrics
+from acep_approx.shedding.shed_runs import shed_by_state, shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
+from history.bundles import Bundles, chain
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
 
+Ints = npt.NDArray[np.int64]
 SHOWN_PATHS = 6
 """Paths of the history that a report shows."""
 
@@ -120,7 +122,7 @@ class BudgetedMatches(Matches):
         return tick_unit(schema.field(roles.time).type, roles.unit) is not None
 
     def shed(self) -> pa.Table:
-        """The runs shed by the last call that found matches: one row each; see ``shed_log.shed_table``.
+        """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
 
         Raises
         ------
@@ -210,7 +212,7 @@ class BudgetedMatches(Matches):
         return expanded(matcher, batches, ticks, pipeline.window, self.source.late.original)
 
     def record(self, source: str = "") -> RunRecord:
-        """The books of the last call that found matches.
+        """The record of the last call that found matches.
 
         Parameters
         ----------
@@ -245,7 +247,7 @@ class BudgetedMatches(Matches):
         )
 
     def report(self, path: str | Path, source: str = "") -> None:
-        """Write the books as one self-contained HTML page."""
+        """Write the record as one self-contained HTML page."""
         from acep_approx.report.page import write_report
 
         write_report(self.record(source), path)
@@ -255,15 +257,15 @@ def _paths(known: HistoryGraph) -> list[HistoryPath]:
     """The strongest paths of a history, in words."""
     scheme = known.graph_.scheme
     return [
-        HistoryPath([Step.of(scheme.describe(v), scheme.window) for v in path.vertices], path.count, path.share)
+        HistoryPath([PathStep.of(scheme.describe(v), scheme.window) for v in path.vertices], path.count, path.share)
         for path in known.graph_.strongest_paths(SHOWN_PATHS)
     ]
 
 
-def _bundles(ticks: np.ndarray[Any, np.dtype[np.int64]], window: int) -> list[Bundle]:
+def _bundles(ticks: Ints, window: int) -> list[Bundle]:
     """Chains of match points at most a window apart (of all keys together, for a picture)."""
-    if not len(ticks):
-        return []
-    first = np.flatnonzero(np.diff(ticks, prepend=ticks[0] - window - 1) > window)
-    ends = np.append(first[1:], len(ticks))
-    return [Bundle(int(ticks[a]), int(ticks[b - 1]), int(b - a)) for a, b in zip(first, ends, strict=True)]
+    number = len(ticks)
+    single = Bundles(ticks, ticks, np.zeros(number, np.str_), np.arange(number), np.ones(number, np.int64))
+    chained, _ = chain(single, window, number)
+    columns = (chained.first.tolist(), chained.last.tolist(), chained.points.tolist())
+    return [Bundle(*row) for row in zip(*columns, strict=True)]

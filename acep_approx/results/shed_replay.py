@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.budget.ledger import Step
+from acep_approx.budget.ledger import PathStep
 from acep_approx.engines.runs.worth import REASONS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def nearest(
     Parameters
     ----------
     shed : pyarrow.Table
-        See ``shed_log.shed_table``.
+        See ``shed_runs.shed_table``.
     at : int
         A tick, or a row number.
     by : {"at", "row"}
@@ -101,7 +101,7 @@ def _vector(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str
     known = matches.load.history
     if known is not None and run["vertex"] >= 0:
         scheme = known.graph_.scheme
-        step = Step.of(scheme.describe(run["vertex"]), scheme.window)
+        step = PathStep.of(scheme.describe(run["vertex"]), scheme.window)
         yield "known as", f"match vector {run['vertex']}: {step.details}"
 
 

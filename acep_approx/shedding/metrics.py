@@ -1,24 +1,19 @@
-"""What came of a run inside a budget: match points, pieces of the stream, what was shed, estimated recall."""
+"""What came of a run inside a budget: match points, pieces of the stream, what was audited."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.automaton.words import state_names
 from acep_approx.budget.audit import AuditCells, AuditSample
-from acep_approx.budget.learning_ledger import place_words
-from acep_approx.budget.ledger import Piece, Shed
-from acep_approx.engines.runs.worth import REASONS
+from acep_approx.budget.ledger import Piece
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.engines.runs.shedding import Shedding
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -96,12 +91,3 @@ class Metrics:
         is_audited = of >= 0
         kept = self.points.joined("is_kept").astype(np.bool_)
         return AuditSample.of(of[is_audited], kept[is_audited], int((~is_audited).sum()))
-
-
-def shed_by_state(arena: Shedding) -> Sequence[Shed]:
-    """Runs shed by state and reason, those of the first states first."""
-    found, states = [], state_names(arena.tables.automaton)
-    for pool, row in zip(arena.tables.pools, arena.counts.tolist(), strict=True):
-        name = place_words(states[pool.state], pool.errors)
-        found += [Shed(name, reason, runs) for reason, runs in zip(REASONS, row, strict=True) if runs]
-    return found

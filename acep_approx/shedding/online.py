@@ -116,10 +116,10 @@ class OnlineLearning:
     def _learn(self, tick: int, rate: float, spare: float, found: int) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
         learner = self.learner
-        fates, self._traces = self._fates(self._traces), []
+        outcomes, self._traces = self._outcomes(self._traces), []
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
-        learner.process(sample, fates, found)
+        learner.process(sample, outcomes, found)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
             self._rescore(rate, spare)
@@ -133,16 +133,16 @@ class OnlineLearning:
         arena.allow(replace(arena.allowance, price=price / arena.factor))
         arena.rescore(worth)
 
-    def _fates(self, traces: Iterable[Trace]) -> Lineages:
+    def _outcomes(self, traces: Iterable[Trace]) -> Lineages:
         """What became of the runs of some traces of the cohort."""
         found = [Lineages.none()]
         if self.cohort is None:
             return found[0]
         for trace in traces:
             self.cohort.compare(trace)
-            fates, visits = self.cohort.fates(trace, self.learner.scheme)
-            self.learner.reach(trace, visits, fates.vertex)
-            found.append(fates)
+            outcomes, visits = self.cohort.outcomes(trace, self.learner.scheme)
+            self.learner.reach(trace, visits, outcomes.vertex)
+            found.append(outcomes)
         return Lineages(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(Lineages)))
 
     def note(self, piece: Piece) -> None:
@@ -163,7 +163,7 @@ class OnlineLearning:
     def finish(self) -> None:
         """The stream has ended: what became of the rest of the cohort."""
         if self.cohort is not None:
-            self.learner.add_fates(self._fates([*self._traces, *self.cohort.finish()]))
+            self.learner.add_outcomes(self._outcomes([*self._traces, *self.cohort.finish()]))
             self._traces = []
 
     def full_work(self, events: int) -> float:

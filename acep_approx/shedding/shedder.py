@@ -19,7 +19,7 @@ from acep_approx.learning.learner import Learner
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.online import OnlineLearning
-from acep_approx.training.policies import LEARNED, lots, policy_named
+from acep_approx.training.policies import LEARNED, policy_named, random_lineages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,7 +126,7 @@ class Shedder:
         if known is not None:
             return known.worth(self.load.policy_name)
         if learns or (self.observer is not None and self.load.policy is None):
-            return lots(tables.automaton)
+            return random_lineages(tables.automaton)
         return policy_named(self.load.policy_name)(tables.automaton, None, 0.0)
 
     def _learner(self, tables: RunTables) -> Learner:

@@ -16,7 +16,7 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import Plan
 from acep_approx.training.policies import MEASURED
 from acep_approx.training.policies import history as by_history
-from acep_approx.training.pricing import Prices, Replay, learn_prices
+from acep_approx.training.pricing import PricePoint, Prices, learn_prices
 from history.graph import Graph
 
 OVERLAPS = (MEASURED, 0.95, 0.7, 0.0)
@@ -75,7 +75,7 @@ def choose(
     """
     assert plan.registers is not None
     readings: list[Reading] = []
-    known: tuple[Replay, ...] = ()
+    known: tuple[PricePoint, ...] = ()
     for name, graph in graphs.items():
         for overlap in OVERLAPS:
             worth = by_history(plan.registers, graph, overlap)

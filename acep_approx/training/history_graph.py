@@ -19,13 +19,12 @@ from acep_approx.planning.planner import Plan
 from acep_approx.training.past import Past
 from acep_approx.training.policies import LEARNED, OVERLAP, policy_named, raised, worth_of
 from acep_approx.training.portions import PORTION, portions
-from acep_approx.training.pricing import Prices, Replay
-from acep_approx.training.training import Counted, Progress, Tried, count_past, try_readings
+from acep_approx.training.pricing import PricePoint, Prices
+from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
 from history import store
 from history.checking import check_column, require
 from history.graph import MOST_BUNDLES
-from history.values import fit_chances, fit_values
-from rl.values import Values
+from history.values import Values, fit_values
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
@@ -106,7 +105,7 @@ class HistoryGraph:
     # --- learning -------------------------------------------------------------------------------------------
 
     def fit(
-        self, events: Any, *, on_progress: Progress | None = None, portion_events: int = PORTION, **roles: Any
+        self, events: Any, *, on_progress: OnProgress | None = None, portion_events: int = PORTION, **roles: Any
     ) -> Self:
         """Learn from past events, and forget what was learned before.
 
@@ -150,7 +149,7 @@ class HistoryGraph:
         number = portions(self.plan, len(past), portion_events)
         return self.take(tried, count_past(self.plan, past, tried.blank, number), past, tell)
 
-    def take(self, tried: Tried, counted: Counted, past: Past, on_progress: Progress) -> Self:
+    def take(self, tried: Tried, counted: Counted, past: Past, on_progress: OnProgress) -> Self:
         """Take over what was tried on the end of a past, and counted in all of it; then set prices."""
         self.learned_ = None
         self._window = past.window
@@ -199,8 +198,7 @@ class HistoryGraph:
         """What the runs of each vertex are worth; shape (vertices,)."""
         if self.learned_ is not None:
             return self.learned_
-        found = fit_values(self.graph_, coverage=False)
-        return Values(found.gain, found.cost, fit_chances(self.graph_))
+        return fit_values(self.graph_)
 
     def worth(self, policy: str = "history") -> Worth:
         """What runs are worth by a policy, for the engine."""
@@ -334,7 +332,7 @@ class HistoryGraph:
         self._steps = round(self.steps_per_event_ * self.events_)
         kinds = {"price": float, "steps": int, "points": int}
         replays = [dict(zip(kinds, replay, strict=True)) for replay in notes["prices"]]
-        made = [Replay(*(_number(replay, name, kind) for name, kind in kinds.items())) for replay in replays]
+        made = [PricePoint(*(_number(replay, name, kind) for name, kind in kinds.items())) for replay in replays]
         require(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
         self.prices_ = Prices(tuple(made))
 

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.engines.runs.worth import Feature, Worth
+from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
-from acep_approx.training.trace import AHEAD, PACE_NAME, register_names
+from acep_approx.training.remembered import AHEAD, PACE_NAME, register_names
 from history.trace import KEY
 from history.values import fit_values
-from history.vectors import Feature as Known
+from history.vectors import Feature
 
 if TYPE_CHECKING:
     from history.graph import Graph
@@ -31,7 +31,7 @@ LEAST_GAIN, NO_GAIN = 1e-3, 1e-6
 """Gain at least, as a share of the mean one and in match points."""
 FEW = 20
 """Match points that the mean of all places counts for where one place has seen few."""
-BY_LOT = 1e-3
+RANDOM_SPREAD = 1e-3
 """Spread of the coin where it alone decides: scores lie between this and 1."""
 
 
@@ -41,7 +41,7 @@ def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -
     ``overlap`` as in ``worth_of``; ``MEASURED``: each place has that of its runs in the past.
     """
     known = _known(graph)
-    values = fit_values(known, coverage=False)
+    values = fit_values(known)
     worth = worth_of(automaton, known.scheme, raised(values.gain), values.cost, abs(overlap))
     return replace(worth, overlap=measured_overlaps(known)) if overlap == MEASURED else worth
 
@@ -57,13 +57,13 @@ def scores(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) ->
 
 
 def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
-    """By lot: a coin per run, tossed once."""
-    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT, coin_per_run=True)
+    """At random: a coin per run, tossed once."""
+    return replace(random_lineages(automaton), coin_per_run=True)
 
 
-def lots(automaton: RegisterAutomaton) -> Worth:
-    """By lot, one for all runs that began with one event: whole lineages stay or go, so that some get to their end."""
-    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), BY_LOT)
+def random_lineages(automaton: RegisterAutomaton) -> Worth:
+    """At random, one coin for all runs that began with one event: whole lineages stay or go, some get to their end."""
+    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), RANDOM_SPREAD)
 
 
 def oldest(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
@@ -158,17 +158,17 @@ def covering(automaton: RegisterAutomaton) -> list[list[int]]:
     return found
 
 
-def _feature(known: Known, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> Feature:
+def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> RunFeature:
     """A feature as the kernel looks it up."""
     rest = known.buckets, known.edges, known.groups
     if known.name == KEY:
-        return Feature("key", -1, *rest)
+        return RunFeature("key", -1, *rest)
     if known.name == PACE_NAME:
-        return Feature("pace", -1, *rest)
+        return RunFeature("pace", -1, *rest)
     if known.name.endswith(AHEAD):
         column = columns[known.name.removesuffix(AHEAD)]
-        return Feature("ahead", column, *rest, of=automaton.live[state][column].of)
-    return Feature(known.kind, columns[known.name], *rest)
+        return RunFeature("ahead", column, *rest, of=automaton.live[state][column].of)
+    return RunFeature(known.kind, columns[known.name], *rest)
 
 
 def measured_overlaps(graph: Graph) -> Floats:

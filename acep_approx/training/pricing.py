@@ -32,7 +32,7 @@ LEAST_PRICE = 1e-9
 
 
 @dataclass(frozen=True)
-class Replay:
+class PricePoint:
     """What a run over the past did.
 
     Attributes
@@ -54,7 +54,7 @@ class Replay:
 class Prices:
     """Replays of the same past at rising prices; the first is the exact one, at price 0."""
 
-    replays: tuple[Replay, ...] = (Replay(0.0, 0, 0),)
+    replays: tuple[PricePoint, ...] = (PricePoint(0.0, 0, 0),)
 
     @property
     def shares(self) -> npt.NDArray[np.float64]:
@@ -71,7 +71,7 @@ class Prices:
 
         Examples
         --------
-        >>> prices = Prices((Replay(0, 1000, 50), Replay(0.1, 400, 40), Replay(1.0, 40, 10)))
+        >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(0.1, 400, 40), PricePoint(1.0, 40, 10)))
         >>> round(prices.price(0.04), 3), round(prices.recall(0.04), 3)
         (1.0, 0.2)
         """
@@ -87,7 +87,7 @@ class Prices:
         """The same work and points, at the prices that others have for that work."""
         exact = self.replays[0]
         moved = [
-            Replay(others.price(replay.steps / exact.steps), replay.steps, replay.points)
+            PricePoint(others.price(replay.steps / exact.steps), replay.steps, replay.points)
             for replay in self.replays[1:]
             if replay.steps > 0
         ]
@@ -106,7 +106,7 @@ def learn_prices(
     past: Sequence[EventBatch],
     bind: Callable[[Matcher], None],
     *,
-    known: Sequence[Replay] = (),
+    known: Sequence[PricePoint] = (),
     most: int = 14,
 ) -> Prices:
     """Run over the past at several prices.
@@ -120,7 +120,7 @@ def learn_prices(
         Events that ``worth`` was not learned from.
     bind : callable
         Binds a matcher to the columns of these events.
-    known : sequence of Replay
+    known : sequence of PricePoint
         Runs that need not be done again: the exact one first.
     most : int, default 14
         Runs in all.
@@ -128,14 +128,14 @@ def learn_prices(
     Complexity: so many runs, of which the dear ones do little.
     """
 
-    def run(price: float) -> Replay:
+    def run(price: float) -> PricePoint:
         counting = _Counting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
         matcher = Matcher(plan, output="points", merge=MERGE, shedding=counting)
         bind(matcher)
         for batch in past:
             for _ in matcher.run(batch):
                 pass
-        return Replay(price, matcher.progress.steps + int(counting.arena.on_passes), counting.points)
+        return PricePoint(price, matcher.progress.steps + int(counting.arena.on_passes), counting.points)
 
     found = list(known) or [run(0.0)]
     if found[0].steps:
@@ -151,7 +151,7 @@ def _start(worth: Worth) -> float:
     return max(float(np.quantile(worth.gain / worth.cost, 0.9)), LEAST_PRICE)
 
 
-def _bracket(found: list[Replay], run: Callable[[float], Replay], most: int) -> None:
+def _bracket(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
     """Raise the price until hardly any work is left, and lower it until most is."""
     exact, start = found[0], found[1].price
     price = start
@@ -164,7 +164,7 @@ def _bracket(found: list[Replay], run: Callable[[float], Replay], most: int) -> 
         found.append(run(price))
 
 
-def _fill(found: list[Replay], run: Callable[[float], Replay], most: int) -> None:
+def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
     """Halve the widest gap between shares until all are close."""
     while len(found) < most:
         some = sorted(found[1:], key=lambda replay: replay.price)

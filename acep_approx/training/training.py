@@ -26,7 +26,7 @@ from history.vectors import Place, Scheme
 
 WITH_FEATURES, WITHOUT_FEATURES = READINGS = ("with features", "without features")
 """Whether vertices tell apart what runs remember; the first wins a tie."""
-Progress = Callable[[str, float], None]
+OnProgress = Callable[[str, float], None]
 """Called with what is being done and how much of it, from 0 to 1."""
 
 
@@ -129,7 +129,7 @@ class Tried:
         return self.reading.prices.at(learn_prices(plan, worth, self.held_out, past.bind))
 
 
-def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progress: Progress) -> Tried:
+def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progress: OnProgress) -> Tried:
     """Learn from a part of the past, and see which reading of it finds most of what comes next.
 
     Parameters

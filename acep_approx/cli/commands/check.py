@@ -23,6 +23,7 @@ def check(
         str | None,
         typer.Option(
             metavar="INPUT",
+            show_default=False,
             help="Events to hold the names and types against: a file, a folder, or - for stdin.",
             rich_help_panel=SourceOptions.panel,
         ),

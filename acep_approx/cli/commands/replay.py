@@ -55,7 +55,7 @@ def replay(
         ),
     ] = Wanted.MATCHES,
     source: KeyedInputOptions,
-    spent: BudgetOptions,
+    spending: BudgetOptions,
     quiet: Quiet = False,
 ) -> None:
     """Say why partial matches were shed at a moment of acep run --budget.
@@ -63,9 +63,9 @@ def replay(
     The run is done again, with the same options, and sheds the same: nothing depends on the clock. Shows each partial
     match as the history knows it, and the terms of its score against the price.
     """
-    if spent.budget is None:
+    if spending.budget is None:
         raise UsageError("without a budget nothing is shed", code="ACEP-U040", hint="give the --budget of the run")
-    spent.check()
+    spending.check()
     text = read_query(query)
 
     from acep_approx.api import compile_query
@@ -73,12 +73,12 @@ def replay(
     from acep_approx.results.shed_replay import nearest
     from acep_approx.results.tuning import refuse_clock
 
-    refuse_clock(Budget.parse(spent.budget))
+    refuse_clock(Budget.parse(spending.budget))
     compiled = compile_query(text, **matching.replaced)
     more = source.roles | source.reading | {"sort": source.sort, "merge": matching.merge}
     with progress_bar("running again", enabled=not quiet) as progress:
         matches = compiled.match_within(
-            inputs, spent.budget, **spent.spending(), log_shed=True, on_progress=progress.done, **more
+            inputs, spending.budget, **spending.given(), log_shed=True, on_progress=progress.done, **more
         )
         progress.total = matches.source.rows
         moment = _moment(question.at, matches, source.roles)

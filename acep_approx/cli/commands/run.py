@@ -13,7 +13,7 @@ import typer
 
 from acep_approx.cli.learning import Saving
 from acep_approx.cli.on_spark import batch
-from acep_approx.cli.options.budget import Asked, ExpandedBudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.budget import BudgetRequest, ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, QueryText, RunInputOptions
@@ -44,7 +44,7 @@ class LocalRun:
     merge: str
     output: OutputOptions
     form: Format
-    asked: Asked
+    request: BudgetRequest
     quiet: bool
 
 
@@ -56,9 +56,9 @@ def run(
     matching: EngineOptions,
     output: OutputOptions,
     source: RunInputOptions,
-    spent: ExpandedBudgetOptions,
-    learned: LearningOptions,
-    reported: ReportOptions,
+    spending: ExpandedBudgetOptions,
+    learning: LearningOptions,
+    reports: ReportOptions,
     spark: RunSparkOptions,
     stream: StreamOptions,
     quiet: Quiet = False,
@@ -69,21 +69,21 @@ def run(
     """
     check_options(context, output.output, spark=spark.spark, stream=stream.stream)
     form = batch.folder_form(output, is_new=not stream.stream) if _is_folder(output, spark, stream) else output.form()
-    output.check(form, is_expanded=spent.expand)
-    asked = Asked(spent, learned, reported)
-    asked.check()
+    output.check(form, is_expanded=spending.expand)
+    request = BudgetRequest(spending, learning, reports)
+    request.check()
     left_out = {"rejected rows": source.rejects, "late events": None if stream.stream else source.late}
-    asked.check_files(output, left_out, inputs)
+    request.check_files(output, left_out, inputs)
     text = read_query(query)
 
     from acep_approx.api import compile_query
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
     if not spark.spark:
-        _run_here(LocalRun(compiled, inputs, source, matching.merge, output, form, asked, quiet))
+        _run_here(LocalRun(compiled, inputs, source, matching.merge, output, form, request, quiet))
         return
     more = {"bind": output.bound, "id": spark.id, "shards": spark.shards, "watermark": stream.watermark}
-    more |= {"output": OUTPUTS[output.output]} | asked.on_spark()
+    more |= {"output": OUTPUTS[output.output]} | request.on_spark()
     job = batch.OnSpark(compiled, inputs, spark.master, source.input_format, source.roles | more, quiet)
     if stream.stream:
         from acep_approx.cli.on_spark.stream import Places, run_stream
@@ -99,16 +99,16 @@ def _is_folder(output: OutputOptions, spark: RunSparkOptions, stream: StreamOpti
 
 
 def _run_here(job: LocalRun) -> None:
-    asked = job.asked
-    saving = Saving(job.query, asked.home, asked.learned.save_every)
-    if asked.learned.save is not None:
+    request = job.request
+    saving = Saving(job.query, request.home, request.learning.save_every)
+    if request.learning.save is not None:
         saving.check()
     begun = clock.perf_counter()
     is_table = job.form is Format.TABLE
     is_seen = not is_table and job.output.file is None and sys.stdout.isatty()  # rows and a bar would mix
     with progress_bar("matching", enabled=not (job.quiet or is_seen)) as progress:
         matches = _matches(job, on_progress=saving.after(progress.done))
-        if asked.learned.learn:
+        if request.learning.learn:
             saving.matches = matches
         progress.total = matches.source.rows
         results, tables = _put_out(matches, job)
@@ -119,7 +119,7 @@ def _run_here(job: LocalRun) -> None:
     sys.stdout.flush()
     if not job.quiet:
         say_summary(matches, results, job.output.output, clock.perf_counter() - begun)
-    if asked.spent.budget is not None:
+    if request.spending.budget is not None:
         _conclude(matches, job, saving)
 
 
@@ -127,9 +127,9 @@ def _matches(job: LocalRun, **more: Any) -> Any:
     """The matches: all, or those that a budget can buy."""
     more |= job.source.roles | job.source.reading
     more |= {"sort": job.source.sort, "bind": job.output.bound, "merge": job.merge}
-    if job.asked.spent.budget is None:
+    if job.request.spending.budget is None:
         return job.query.match(job.inputs, **more)
-    return job.query.match_within(job.inputs, job.asked.spent.budget, **job.asked.options(), **more)
+    return job.query.match_within(job.inputs, job.request.spending.budget, **job.request.options(), **more)
 
 
 def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:
@@ -139,7 +139,7 @@ def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:
     file = job.output.file
     if job.output.output is ResultKind.COMPRESSED and file is not None:
         return write_compressed(matches.compressed(), file), []
-    with closing(_tables(matches, job.output.output, is_expanded=job.asked.spent.expand)) as tables:
+    with closing(_tables(matches, job.output.output, is_expanded=job.request.spending.expand)) as tables:
         results = Results(tables, job.output.most_rows(job.form))
         if job.form is Format.TABLE:
             return results, list(results)
@@ -171,14 +171,14 @@ def _conclude(matches: Any, job: LocalRun, saving: Saving) -> None:
     """Say what the budget was spent on; write what is to be written about it, and save what was learned."""
     from acep_approx.cli.write import write
 
-    asked, name = job.asked, ", ".join(job.inputs)
+    request, name = job.request, ", ".join(job.inputs)
     if not job.quiet:
         say_budget(matches, name)
-    if asked.reported.report is not None:
-        matches.report(asked.reported.report, name)
-    if asked.reported.shed is not None:
-        write([matches.shed()], format_of(asked.reported.shed), asked.reported.shed)
-    if asked.learned.learn_log is not None:
-        write([matches.learning()], format_of(asked.learned.learn_log), asked.learned.learn_log)
-    if asked.learned.learn:
+    if request.reports.report is not None:
+        matches.report(request.reports.report, name)
+    if request.reports.shed is not None:
+        write([matches.shed()], format_of(request.reports.shed), request.reports.shed)
+    if request.learning.learn_log is not None:
+        write([matches.learning()], format_of(request.learning.learn_log), request.learning.learn_log)
+    if request.learning.learn:
         saving.finish(quiet=job.quiet)

@@ -67,6 +67,7 @@ def train(
         str | None,
         typer.Option(
             metavar="GAP",
+            show_default=False,
             help="Match points at most so far apart are one bundle: ticks (microseconds, of real times), or window.",
             rich_help_panel=LearningOptions.panel,
         ),

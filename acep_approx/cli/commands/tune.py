@@ -76,12 +76,13 @@ def tune(
         Path | None,
         typer.Option(
             metavar="FILE",
+            show_default=False,
             help="Draw the curves: a page of HTML that loads nothing.",
             rich_help_panel=OutputOptions.panel,
         ),
     ] = None,
     source: InputOptions,
-    spent: TrialBudgetOptions,
+    spending: TrialBudgetOptions,
     spark: SparkOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -98,7 +99,7 @@ def tune(
 
     with stages(enabled=not quiet) as bar:
         table = _past(past, source)
-        tuning = _try_all(text, table, trials, spent, _on_spark(spark.master) if spark.spark else None, bar)
+        tuning = _try_all(text, table, trials, spending, _on_spark(spark.master) if spark.spark else None, bar)
     advice = advise(tuning)
     if not quiet:
         said = f"learned from {amount(tuning.trained, 'event')}, measured on the {tuning.measured:,} after them"
@@ -127,7 +128,7 @@ def _try_all(
     text: str,
     past: PastTable,
     trials: TrialOptions,
-    spent: TrialBudgetOptions,
+    spending: TrialBudgetOptions,
     elsewhere: Elsewhere | None,
     on_progress: Callable[[str, float], None],
 ) -> Tuning:
@@ -138,10 +139,10 @@ def _try_all(
         past,
         errors=trials.wanted_errors(),
         within=trials.windows(),
-        budgets=_items(spent.budgets),
+        budgets=_items(spending.budgets),
         output="points" if trials.output is Wanted.POINTS else "counts",
         most_steps=trials.most_steps,
-        seed=spent.seed,
+        seed=spending.seed,
         on_progress=on_progress,
         elsewhere=elsewhere,
     )

@@ -14,7 +14,7 @@ from acep_approx.errors import UsageError
 
 @dataclass(frozen=True)
 class BudgetOptions:
-    """A budget, and how it is spent."""
+    """A budget, and how it is spending."""
 
     panel = "Budget"
 
@@ -51,8 +51,8 @@ class BudgetOptions:
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Of all that is random; by default 0.")] = None
 
-    def spending(self) -> dict[str, Any]:
-        """The arguments of ``Query.match_within`` that say how the budget is spent, where they are given."""
+    def given(self) -> dict[str, Any]:
+        """The arguments of ``Query.match_within`` that say how the budget is spending, where they are given."""
         names = ("history", "policy", "audit", "seed", "full_work")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
@@ -103,7 +103,7 @@ class ReportOptions:
     panel = "Reports"
 
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page of HTML on how the budget was spent.")
+        Path | None, typer.Option(metavar="FILE", help="Write a page of HTML on how the budget was spending.")
     ] = None
     shed: Annotated[
         Path | None,
@@ -112,12 +112,12 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BudgetRequest:
     """What was asked for with ``--budget`` and the options that need it."""
 
-    spent: ExpandedBudgetOptions
-    learned: LearningOptions
-    reported: ReportOptions
+    spending: ExpandedBudgetOptions
+    learning: LearningOptions
+    reports: ReportOptions
 
     def check(self) -> None:
         """Refuse options that need a budget, and files that cannot be written, before any work is done.
@@ -128,8 +128,8 @@ class Asked:
             ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it,
             or nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there.
         """
-        if self.spent.budget is None:
-            options = vars(self.spent) | vars(self.learned) | vars(self.reported)
+        if self.spending.budget is None:
+            options = vars(self.spending) | vars(self.learning) | vars(self.reports)
             given = [name for name, value in options.items() if value is not None and value is not False]
             if given:
                 raise UsageError(
@@ -139,25 +139,25 @@ class Asked:
                 )
             return
         self._check_learning()
-        for file in (self.reported.report, self.reported.shed, self.learned.learn_log):
+        for file in (self.reports.report, self.reports.shed, self.learning.learn_log):
             check_folder(file)
-        self.spent.check()
+        self.spending.check()
 
     def _check_learning(self) -> None:
         for name in ("save", "save_every", "learn_log"):
-            if getattr(self.learned, name) is not None and not self.learned.learn:
+            if getattr(self.learning, name) is not None and not self.learning.learn:
                 raise UsageError(
                     f"--{name.replace('_', '-')} is about what a run learns, and this one does not",
                     code="ACEP-U049",
                     hint="add --learn, or leave it out",
                 )
-        if self.learned.save_every is not None and self.home is None:
+        if self.learning.save_every is not None and self.home is None:
             raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
 
     @property
     def home(self) -> Path | None:
         """Where what is learned is saved."""
-        return self.learned.save or self.spent.history
+        return self.learning.save or self.spending.history
 
     def check_files(self, output: OutputOptions, left_out: dict[str, Path | None], inputs: list[str]) -> None:
         """Refuse to write results, and what is said about a budget, over one another or over what is read.
@@ -174,8 +174,8 @@ class Asked:
         UsageError
             ``ACEP-U013``, ``ACEP-U017``: as ``check_file``; ``ACEP-U018``: a table whose name does not say its format.
         """
-        pages = {"the report": self.reported.report}
-        tables = {"shed runs": self.reported.shed, "the learning log": self.learned.learn_log}
+        pages = {"the report": self.reports.report}
+        tables = {"shed runs": self.reports.shed, "the learning log": self.learning.learn_log}
         for target in output.targets:
             check_file(target, left_out | pages | tables, inputs)
         for other in (*pages.values(), *tables.values()):
@@ -187,11 +187,11 @@ class Asked:
 
     def on_spark(self) -> dict[str, Any]:
         """The arguments of ``Query.spark`` that are about the budget."""
-        if self.spent.budget is None:
+        if self.spending.budget is None:
             return {}
-        return {"budget": self.spent.budget, "learn": self.learned.learn} | self.spent.spending()
+        return {"budget": self.spending.budget, "learn": self.learning.learn} | self.spending.given()
 
     def options(self) -> dict[str, Any]:
         """The arguments of ``Query.match_within`` behind the budget."""
-        log_shed = self.reported.shed is not None
-        return self.spent.spending() | {"log_shed": log_shed, "learn": self.learned.learn}
+        log_shed = self.reports.shed is not None
+        return self.spending.given() | {"log_shed": log_shed, "learn": self.learning.learn}

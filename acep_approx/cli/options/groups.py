@@ -68,9 +68,12 @@ def _options(group: type[Any]) -> Iterator[inspect.Parameter]:
         hint = hints[field.name]
         option: typer.models.OptionInfo = copy(hint.__metadata__[0])
         option.rich_help_panel = group.panel
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        if default in (None, inspect.Parameter.empty):
+            option.show_default = False  # older versions of Typer show None
         yield inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            default=default,
             annotation=Annotated[hint.__origin__, option],
         )

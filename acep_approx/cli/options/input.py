@@ -10,13 +10,20 @@ import typer
 
 from acep_approx.cli.options.choices import InputFormat, OnLate, OnMalformed, Unit
 
-QueryText = Annotated[str, typer.Argument(metavar="QUERY", help="The query, or a file that holds it (also as @FILE).")]
+QueryText = Annotated[
+    str, typer.Argument(show_default=False, metavar="QUERY", help="The query, or a file that holds it (also as @FILE).")
+]
 Inputs = Annotated[
     list[str],
-    typer.Argument(metavar="INPUT", help="Files of Parquet, CSV or JSON lines, folders of them, or - for stdin."),
+    typer.Argument(
+        show_default=False,
+        metavar="INPUT",
+        help="Files of Parquet, CSV or JSON lines, folders of them, or - for stdin.",
+    ),
 ]
 PastInputs = Annotated[
-    list[str], typer.Argument(metavar="PAST", help="Past events, oldest first; read as by acep run.")
+    list[str],
+    typer.Argument(show_default=False, metavar="PAST", help="Past events, oldest first; read as by acep run."),
 ]
 
 

@@ -16,43 +16,13 @@ from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.engines.batches import Grouped, Listed
 from acep_approx.engines.order import Sorter, groups
+from acep_approx.kernels.cells import layout
 from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, update
 from acep_approx.kernels.cells.count import count_runs
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.enumerate import DEEPER, walk
 from acep_approx.kernels.cells.enumerate import DONE as WALKED
-from acep_approx.kernels.cells.layout import (
-    ARC,
-    ARC_COLUMNS,
-    ARC_ERR,
-    ARC_SOURCE,
-    ASK,
-    DEPTH,
-    END,
-    ENTRY_COLUMNS,
-    ENTRY_ROW,
-    FIRST,
-    FRAME,
-    HEAD_COLUMNS,
-    HIT,
-    HITS,
-    LOGS,
-    MATCHES,
-    NEXT,
-    NOT_MADE,
-    OFFSET,
-    SLOT,
-    UPDATE_HEADER,
-    USED,
-    WALK_HEADER,
-    WRITTEN,
-    Counts,
-    Events,
-    Logs,
-    Tables,
-    Update,
-    Walk,
-)
+from acep_approx.kernels.cells.layout import HEAD_COLUMNS, Counts, Events, Logs, Tables, Update, Walk
 from acep_approx.kernels.order import Found
 
 Ints = npt.NDArray[np.int64]
@@ -106,7 +76,7 @@ class ArcLogs:
         self.logs = np.zeros(0, np.int64)
         self.arena = np.zeros(0, np.int64)
         self.used = 0
-        self.tables = Tables(np.zeros(0, np.int64), np.zeros(LOGS + 1, np.int64))
+        self.tables = Tables(np.zeros(0, np.int64), np.zeros(layout.LOGS + 1, np.int64))
         self._pending = np.zeros(2, np.int64)
 
     # --- tables ---------------------------------------------------------------------------------------------
@@ -151,9 +121,9 @@ class ArcLogs:
             arc = np.array(made.arc, np.int64)
             order = np.argsort(self._rank[arc])  # hits come in this order
             state = np.concatenate([unknown, np.array(made.state, np.int64)[order]])
-            kind = np.where(np.arange(state.size) < unknown.size, NOT_MADE, 1)
+            kind = np.where(np.arange(state.size) < unknown.size, layout.NOT_MADE, 1)
             parts.append(np.stack([state, first + np.arange(state.size), kind], axis=1).ravel())
-            moves += [np.full(unknown.size, NOT_MADE), arc[order]]
+            moves += [np.full(unknown.size, layout.NOT_MADE), arc[order]]
             counts.append(state.size)
             first += state.size
         passes = [made.passes for made in classes]
@@ -232,8 +202,8 @@ class ArcLogs:
 
     def _grow(self, wanted: int, floors: Ints) -> None:
         """Drop what has left the window, and give the arena at least twice the room that the rest takes."""
-        live = int(((self.logs[END::HEAD_COLUMNS] - self.logs[FIRST::HEAD_COLUMNS]).clip(0)).sum())
-        moved = np.zeros(ENTRY_COLUMNS * max(1024, 8 * live + 2 * wanted), np.int64)
+        live = int(((self.logs[layout.END::HEAD_COLUMNS] - self.logs[layout.FIRST::HEAD_COLUMNS]).clip(0)).sum())
+        moved = np.zeros(layout.ENTRY_COLUMNS * max(1024, 8 * live + 2 * wanted), np.int64)
         if self.arena.size > 0:  # not before the first event: a kernel less to compile
             self.used = compact(Logs(self.logs, self.arena), self._width, floors, moved)
         self.arena = moved
@@ -255,10 +225,10 @@ class ArcLogs:
         self._grow(0, np.broadcast_to(floors, self.slots).copy())
         kept = self.needed, len(self._arcs) + len(self._resets)
         heads = self.logs.reshape(self.slots, -1, HEAD_COLUMNS)[: kept[0], : kept[1]]
-        offset, lengths = heads[:, :, OFFSET], heads[:, :, END]
+        offset, lengths = heads[:, :, layout.OFFSET], heads[:, :, layout.END]
         entries = places(offset.ravel(), lengths.ravel())
         latest = self.latest.reshape(self.slots, self._states)[: kept[0], : len(self.determinised)]
-        arena = self.arena[: ENTRY_COLUMNS * self.used].reshape(-1, ENTRY_COLUMNS)[entries]
+        arena = self.arena[: layout.ENTRY_COLUMNS * self.used].reshape(-1, layout.ENTRY_COLUMNS)[entries]
         return {"latest": latest.ravel(), "lengths": lengths.ravel(), "arena": arena.ravel()}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
@@ -270,7 +240,7 @@ class ArcLogs:
         self.slots = self.needed = header["slots"]
         self._states, self._width = len(self.determinised), len(self._arcs) + len(self._resets)
         self.latest, self.arena, lengths = arrays["latest"], arrays["arena"], arrays["lengths"]
-        self.used = self.arena.size // ENTRY_COLUMNS
+        self.used = self.arena.size // layout.ENTRY_COLUMNS
         self.logs = np.stack([np.cumsum(lengths) - lengths, np.zeros_like(lengths), lengths, lengths], axis=1).ravel()
         self.set_classes(classes)
 
@@ -290,21 +260,21 @@ class ArcLogs:
         numpy.ndarray of int64, shape (2 h,)
             The hits: (event index, arc) of every way a match is completed, by rows, then by errors.
         """
-        header = np.zeros(UPDATE_HEADER, np.int64)
-        header[USED], header[SLOT] = self.used, -1
+        header = np.zeros(layout.UPDATE_HEADER, np.int64)
+        header[layout.USED], header[layout.SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
         batch = Events(events.slot, events.tick, events.cls, events.row)
         while True:
             at = Update(header, self._pending, hits)
             status = update(batch, self.window, self.tables, self.latest, Logs(self.logs, self.arena), at)
-            self.used = int(header[USED])
+            self.used = int(header[layout.USED])
             if status == DONE:
-                return self._sorted(hits[: 2 * header[HITS]], events)
+                return self._sorted(hits[: 2 * header[layout.HITS]], events)
             if status == UNKNOWN:
-                self._make_moves(int(header[NEXT]), events)
+                self._make_moves(int(header[layout.NEXT]), events)
             elif status == GROW:
-                self._grow(int(header[ASK]), np.broadcast_to(floors, self.slots).copy())
-                header[USED] = self.used
+                self._grow(int(header[layout.ASK]), np.broadcast_to(floors, self.slots).copy())
+                header[layout.USED] = self.used
             else:
                 hits = extended(hits, 2 * hits.size, 0)
 
@@ -327,7 +297,7 @@ class ArcLogs:
     def err(self, hits: Ints) -> Ints:
         """Errors of the matches of each hit."""
         words, offsets = self.tables
-        err: Ints = words[offsets[ARC] + ARC_COLUMNS * hits[1::2] + ARC_ERR]
+        err: Ints = words[offsets[layout.ARC] + layout.ARC_COLUMNS * hits[1::2] + layout.ARC_ERR]
         return err
 
     def count(self, hits: Ints, events: Grouped) -> Ints:
@@ -342,10 +312,10 @@ class ArcLogs:
             at, status = self._walk(at, events, found, self.patience)
             if status == WALKED:
                 break
-            hit = int(at.header[HIT])  # takes too many steps
+            hit = int(at.header[layout.HIT])  # takes too many steps
             counts[hit] = self._count_runs(int(hits[2 * hit]), int(hits[2 * hit + 1]), events)
-            at.header[HIT] += 1
-            at.header[DEPTH] = 0
+            at.header[layout.HIT] += 1
+            at.header[layout.DEPTH] = 0
         return counts[: hits.size // 2]
 
     def _count_runs(self, event: int, arc: int, events: Grouped) -> int:
@@ -353,7 +323,7 @@ class ArcLogs:
         logs = len(self._arcs) + len(self._resets)
         place, fresh, runs = (np.zeros(size, np.int64) for size in (logs, logs, len(self.determinised)))
         words, offsets = self.tables
-        source = words[offsets[ARC] + ARC_COLUMNS * arc + ARC_SOURCE]
+        source = words[offsets[layout.ARC] + layout.ARC_COLUMNS * arc + layout.ARC_SOURCE]
         low = events.tick[event] - self.window
         key, bound = events.slot[event], events.row[event]
         scratch = Counts(place, fresh, runs)
@@ -367,9 +337,9 @@ class ArcLogs:
 
         def go_on() -> tuple[int, int, bool]:
             nonlocal at
-            at.header[[MATCHES, WRITTEN]] = sorter.matches, sorter.bound
+            at.header[[layout.MATCHES, layout.WRITTEN]] = sorter.matches, sorter.bound
             at, status = self._walk(at, events, sorter.found, -1)
-            matches, bound = at.header[[MATCHES, WRITTEN]].tolist()
+            matches, bound = at.header[[layout.MATCHES, layout.WRITTEN]].tolist()
             return matches, bound, status == WALKED
 
         for columns in sorter.sorted(go_on):
@@ -386,16 +356,16 @@ class ArcLogs:
     def live_rows(self, floors: Ints) -> Ints:
         """Rows of all events that a live run can still point to."""
         self._grow(0, np.broadcast_to(floors, self.slots).copy())
-        offset, tail = self.logs[OFFSET::HEAD_COLUMNS], self.logs[END::HEAD_COLUMNS]
+        offset, tail = self.logs[layout.OFFSET::HEAD_COLUMNS], self.logs[layout.END::HEAD_COLUMNS]
         lengths = tail[tail > 0]
         first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        rows: Ints = np.unique(self.arena[ENTRY_ROW::ENTRY_COLUMNS][first + np.arange(lengths.sum())])
+        rows: Ints = np.unique(self.arena[layout.ENTRY_ROW::layout.ENTRY_COLUMNS][first + np.arange(lengths.sum())])
         return rows
 
 
 def _begun(hits: Ints) -> Walk:
     """A walk that stands before the first hit."""
-    return Walk(hits, *(np.zeros(size, np.int64) for size in (WALK_HEADER, 64 * FRAME, 128)))
+    return Walk(hits, *(np.zeros(size, np.int64) for size in (layout.WALK_HEADER, 64 * layout.FRAME, 128)))
 
 
 def _first(counts: npt.ArrayLike) -> Ints:

@@ -27,7 +27,7 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.errors import DataError
 from acep_approx.kernels.runs import advance as kernel
-from acep_approx.kernels.runs import layout, saved
+from acep_approx.kernels.runs import layout, records, saved
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.vm import BLOCK, NULL
@@ -42,7 +42,6 @@ OF_BATCH = (
 """Words of the header that count into arrays of the batch at hand: no part of a state, which has not these arrays."""
 SLICE = 1 << 14
 """Run-steps between two looks at the clock: about 50 us."""
-
 
 
 class Runs:
@@ -109,7 +108,7 @@ class Runs:
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
         self._buckets = np.full(2 * 4096, -1, np.int64)
-        self._mask, self._stay, self._chosen = (np.zeros(BLOCK + 1, np.int64) for _ in range(3))
+        self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
         self._index_pools()
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
@@ -117,6 +116,14 @@ class Runs:
         keeps = keeps if self.keeps_lineage else layout.NO_LINEAGE
         return RunTables(self.automaton, columns, self.window, self.merging, keeps, sheds=self.sheds)
 
+    def _program(self) -> records.Program:
+        return records.Program(self.tables.tables, self.tables.shape, self.columns.texts.ranks)
+
+    def _pools(self) -> records.Pools:
+        return records.Pools(self.pools, self.words, self.words.view(np.float64), self.index, self._buckets)
+
+    def _keys(self) -> records.Keys:
+        return records.Keys(self.stored, self.places, self.guards)
     @property
     def shedding(self) -> Shedding:
         """What the kernel sheds by."""
@@ -158,7 +165,7 @@ class Runs:
         moved[:, kp.BASE] = self.tables.pools_at + np.concatenate(([0], np.cumsum(widths)[:-1]))
         words = np.zeros(int(self.tables.pools_at + widths.sum()), np.int64)
         words[: self.tables.pools_at] = self.words[: self.tables.pools_at]
-        kp.grow_pool(self.pools, moved.ravel(), self.words, words, len(moved))
+        kp.grow_pool(self.pools, moved.ravel(), self.words, words)
         self.pools, self.words = moved.ravel(), words
         self._index_pools()
 
@@ -176,7 +183,7 @@ class Runs:
             table[:, kp.RUNS] = np.minimum(table[:, kp.CHILDREN], runs)
         for number, pool in enumerate(self.tables.pools):
             if pool.across:
-                kp.index_again(number, self.pools, self.words, self.index)
+                kp.index_again(self._pools(), number)
         table[:, kp.RUNS] = runs
 
     def reserve(self, slots: int) -> None:
@@ -206,7 +213,7 @@ class Runs:
         needed = int(((kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]).sum()) + saved.SAVED * len(table)
         self._grow_store(needed)
         self.control[layout.STORED] = saved.put_away(
-            slot, int(self.control[layout.STORED]), self.pools, len(table), self.words, self.stored, self.places
+            self._pools(), self._keys(), slot, int(self.control[layout.STORED])
         )
         self.control[layout.SLOT] = -1
 
@@ -219,7 +226,7 @@ class Runs:
             table[self.control[layout.SLOT], 1] = 0  # what was saved of the key at hand is outdated
         live = int(table[:, 1].sum())
         moved = np.zeros(max(1024, 3 * live + 2 * wanted), np.int64)
-        self.control[layout.STORED] = saved.pack_stored(self.places, self.stored, moved)
+        self.control[layout.STORED] = saved.pack_stored(self._keys(), moved)
         self.stored = moved
 
     def clear(self, slots: Ints) -> None:
@@ -261,16 +268,17 @@ class Runs:
         control, shedding = self.control, self.shedding
         if shedding.has_tables:
             shedding.refresh(self.columns.texts.values)
+        batch = records.Batch(
+            events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel()
+        )  # fmt: skip
         while True:
             slice_end = int(control[layout.DONE_STEPS]) + SLICE
             most = [steps for steps in (self.limit, slice_end if deadline is not None else -1) if steps >= 0]
             control[layout.LIMIT] = min(most, default=-1)
             status = kernel.advance(
-                events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel(), control,
-                self.tables.tables, self.tables.shape, self.pools, self.words, self.words.view(np.float64),
-                self._mask, self._stay, self._chosen, self.links, self.owner, self._hits, self.guards, self.stored,
-                self.places, self._buckets, self.index, self.columns.texts.ranks, shedding.words, shedding.floats,
-                shedding.lookup, shedding.log, shedding.sample, self.pace,
+                control, batch, self._program(), self._pools(), self._lanes,
+                records.Lineage(self.links, self.owner, self._hits), self._keys(),
+                shedding.record(self.pace) if self.sheds else None,
             )  # fmt: skip
             if status == layout.DONE:
                 return True
@@ -297,7 +305,7 @@ class Runs:
         elif status == layout.GROW_BUCKETS:
             self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
             first = int(self.control[layout.STAMP]) * len(self.tables.pools)
-            kp.hash_again(self.pools, len(self.tables.pools), self.words, self._buckets, first)
+            kp.hash_again(self._pools(), first)
         else:
             raise DataError(
                 "a whole number in a condition passed the range of 64 bits",
@@ -447,7 +455,7 @@ class Runs:
         live = int(self.places.reshape(-1, saved.PLACE)[:, 1].sum())
         if live < self.control[layout.STORED]:
             moved = np.zeros(live, np.int64)
-            self.control[layout.STORED] = saved.pack_stored(self.places, self.stored, moved)
+            self.control[layout.STORED] = saved.pack_stored(self._keys(), moved)
             self.stored = moved
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, Feature, Worth
+from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
+from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
-from acep_approx.kernels.runs.pools import NEVER, hash_word, seed_word
+from acep_approx.kernels.runs.pools import NEVER, seed_word
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -27,13 +28,10 @@ KINDS = {
     "pace": kernel.PACE,
     "ahead": kernel.AHEAD_WHOLE,
 }
-PATH = 4
-"""Words per known path: row and arc, least start, the row after which it is not needed, score by 2**16."""
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
 """Words of the arena that go on, beside the latest starts and the counts."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
-
 
 
 def type_too_late(what: str) -> DataError:
@@ -82,7 +80,7 @@ class Shedding:
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
         self.tables: RunTables
-        self._tables: list[tuple[int, Feature]] = []  # features with a table, and where their words are
+        self._tables: list[tuple[int, RunFeature]] = []  # features with a table, and where their words are
         self._known = (-1, -1)
 
     # --- setting up -----------------------------------------------------------------------------------------
@@ -129,7 +127,6 @@ class Shedding:
         self.floats[kernel.SPREAD] = worth.spread
         self.floats[kernel.FACTOR] = 1.0
         self.allow(self.allowance)
-        self._write_paths(worth)
 
     def _write_places(self, worth: Worth, groups: Sequence[int], edges_at: int) -> None:
         first_vertex = 0
@@ -149,24 +146,14 @@ class Shedding:
                     self._tables.append((word, feature))
             first_vertex += groups[pool] * worth.remaining * (len(worth.since) + 1)
 
-    def _write_paths(self, worth: Worth) -> None:
-        if worth.paths is None:
-            return
-        size = 1 << max(2 * len(worth.paths), 2).bit_length()
-        table = np.full((size, PATH), -1, np.int64)
-        for path in worth.paths.tolist():
-            place = hash_word(17, path[0]) & (size - 1)
-            while table[place, 0] >= 0 and table[place, 0] != path[0]:
-                place = (place + 1) & (size - 1)
-            _, start, needed, score = table[place].tolist() if table[place, 0] >= 0 else path
-            table[place] = path[0], min(start, path[1]), max(needed, path[2]), max(score, path[3])
-        self.lookup = table.ravel()
-        self.words[[kernel.PATHS, kernel.PATHS_SIZE]] = 0, size
-
     @property
     def floats(self) -> Floats:
         """The arena as floating point numbers."""
         return self.words.view(np.float64)
+
+    def record(self, pace: Floats) -> records.Shedding:
+        """The arrays that the kernel takes; ``pace`` has that of each key."""
+        return records.Shedding(self.words, self.floats, self.lookup, self.log, self.sample, pace)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -202,8 +189,8 @@ class Shedding:
             return
         self._known = len(texts), slots.added
         keys = slots.texts()
-        parts = [self.lookup[: _path_words(self.words)]]
-        at = parts[0].size
+        parts: list[Ints] = []
+        at = 0
         for word, feature in self._tables:
             values = keys if feature.kind == "key" else texts
             parts.append(np.array([feature.groups.get(v, feature.buckets - 1) for v in values], np.int64))
@@ -311,7 +298,7 @@ class Shedding:
     @property
     def left(self) -> float:
         """Run-steps that may still be spent on tests."""
-        return float(kernel.left(self.floats))
+        return float(max(self.floats[kernel.TOKENS] + min(self.floats[kernel.AUDIT_TOKENS], 0.0), 0.0))
 
     @property
     def spare(self) -> float:
@@ -362,12 +349,6 @@ class Shedding:
         self.words[list(KEPT)] = arena[:first]
         self._newest[:] = arena[first : first + pools]
         self.counts[:] = np.array(arena[first + pools :]).reshape(self.counts.shape)
-
-
-
-def _path_words(words: Ints) -> int:
-    """Words of ``lookup`` that known paths take."""
-    return PATH * int(words[kernel.PATHS_SIZE])
 
 
 def _alike(pools: int) -> Worth:

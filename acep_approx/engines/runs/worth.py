@@ -21,7 +21,7 @@ WITHOUT_END = 1e18
 
 
 @dataclass(frozen=True)
-class Feature:
+class RunFeature:
     """One number of a run that its group depends on.
 
     ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
@@ -46,11 +46,10 @@ class Worth:
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
     time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
     later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per lineage, or per
-    run, that takes away a share of up to 1 / (1 + spread). With ``paths``, shape (n, 4), runs are known by them, and
-    nothing else counts.
+    run, that takes away a share of up to 1 / (1 + spread).
     """
 
-    features: Sequence[Sequence[Feature]]
+    features: Sequence[Sequence[RunFeature]]
     remaining: int
     since: tuple[int, ...]
     gain: Floats
@@ -59,7 +58,6 @@ class Worth:
     covers: Sequence[Sequence[int]]
     spread: float = 10.0
     coin_per_run: bool = False
-    paths: Ints | None = None
 
 
 @dataclass(frozen=True)

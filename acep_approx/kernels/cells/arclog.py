@@ -30,7 +30,6 @@ from acep_approx.kernels.cells.layout import (
     FIRST,
     FIRST_MOVE,
     FLOOR,
-    FOUND,
     HEAD_COLUMNS,
     HITS,
     LOGS,
@@ -108,13 +107,13 @@ def _move(event: int, events: Events, low: int, tables: Tables, latest: Ints, lo
     Returns how many runs wait to be entered, or less than 0: why it stopped (``-UNKNOWN``, ``-GROW``, ``-HITS_FULL``).
     """
     words, offsets, header = tables.words, tables.offsets, at.header
-    slot, cls = events.slot[ix(event)], events.cls[ix(event)]
-    log = slot * offsets[ix(LOGS)]
+    tick, cls, row = events.tick[ix(event)], events.cls[ix(event)], events.row[ix(event)]
+    base, log = events.slot[ix(event)] * offsets[ix(STATES)], events.slot[ix(event)] * offsets[ix(LOGS)]
     waiting, found = 0, header[ix(HITS)]
     for x in range(words[ix(offsets[ix(SOURCES)] + cls)], words[ix(offsets[ix(SOURCES)] + cls + 1)]):
         source = offsets[ix(SOURCE)] + SOURCE_COLUMNS * x
         state = words[ix(source + SOURCE_STATE)]
-        start = events.tick[ix(event)] if state == 0 else latest[ix(slot * offsets[ix(STATES)] + state)]
+        start = tick if state == 0 else latest[ix(base + state)]
         if start < low:
             continue
         moves = words[ix(source + MOVES)]
@@ -126,7 +125,7 @@ def _move(event: int, events: Events, low: int, tables: Tables, latest: Ints, lo
             a = words[ix(offsets[ix(MOVE)] + m)]
             arc = offsets[ix(ARC)] + ARC_COLUMNS * a
             if words[ix(arc + ARC_KEEPS)] == 1:
-                if not _append(logs, (log + a) * HEAD_COLUMNS, header, events.row[ix(event)], start):
+                if not _append(logs, (log + a) * HEAD_COLUMNS, header, row, start):
                     return -GROW
                 at.pending[ix(2 * waiting)], at.pending[ix(2 * waiting + 1)] = words[ix(arc + ARC_TARGET)], start
                 waiting += 1
@@ -135,7 +134,7 @@ def _move(event: int, events: Events, low: int, tables: Tables, latest: Ints, lo
                     return -HITS_FULL
                 at.hits[ix(2 * found)], at.hits[ix(2 * found + 1)] = event, a
                 found += 1
-    header[ix(FOUND)] = found
+    header[ix(HITS)] = found
     return waiting
 
 
@@ -145,9 +144,12 @@ def _pass(
 ) -> int:
     """Move the runs whose guards an event breaks; returns like ``_move``."""
     words, offsets = tables.words, tables.offsets
-    slot, cls, row = events.slot[ix(event)], events.cls[ix(event)], events.row[ix(event)]
+    passes = offsets[ix(PASSES)] + events.cls[ix(event)]
+    first, last = words[ix(passes)], words[ix(passes + 1)]
+    if first == last:
+        return waiting
+    slot, row = events.slot[ix(event)], events.row[ix(event)]
     base, log = slot * offsets[ix(STATES)], slot * offsets[ix(LOGS)]
-    first, last = words[ix(offsets[ix(PASSES)] + cls)], words[ix(offsets[ix(PASSES)] + cls + 1)]
     for x in range(first, last):
         broken = offsets[ix(PASS)] + PASS_COLUMNS * x
         start = latest[ix(base + words[ix(broken + PASS_STATE)])]
@@ -191,7 +193,8 @@ def update(events: Events, window: int, tables: Tables, latest: Ints, logs: Logs
 
     Notes
     -----
-    An event is either done or can be done again: appends are idempotent, everything else is written at its end.
+    An event is either done or can be done again: appends are idempotent, its hits are taken back, everything else is
+    written at its end.
     Complexity: O(live states with a move + appends) per event, appends amortised.
     """
     header = at.header
@@ -201,16 +204,17 @@ def update(events: Events, window: int, tables: Tables, latest: Ints, logs: Logs
         low = events.tick[ix(i)] - window
         if slot != header[ix(SLOT)]:
             header[ix(SLOT)], header[ix(FLOOR)] = slot, low
+        found = header[ix(HITS)]
         waiting = _move(i, events, low, tables, latest, logs, at)
         if waiting >= 0:
             waiting = _pass(i, events, low, tables, latest, logs, at, waiting)
         if waiting < 0:
+            header[ix(HITS)] = found
             return -waiting
         base = slot * tables.offsets[ix(STATES)]
         for x in range(waiting):
             entered = base + at.pending[ix(2 * x)]
             latest[ix(entered)] = max(latest[ix(entered)], at.pending[ix(2 * x + 1)])
-        header[ix(HITS)] = header[ix(FOUND)]
     header[ix(NEXT)] = events.slot.size
     return DONE
 

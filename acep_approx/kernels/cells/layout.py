@@ -62,9 +62,8 @@ class Update(NamedTuple):
     hits: Ints
 
 
-# header of an update: next event, entries used in the arena, hits, those and what the event at hand has found so far,
-# its slot, the slot's floor, and what is asked for
-NEXT, USED, HITS, FOUND, SLOT, FLOOR, ASK, ASK_CLASS, UPDATE_HEADER = 0, 1, 2, 3, 4, 5, 6, 7, 8
+# header of an update: next event, entries used in the arena, hits, slot at hand, its floor, and what is asked for
+NEXT, USED, HITS, SLOT, FLOOR, ASK, ASK_CLASS, UPDATE_HEADER = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class Walk(NamedTuple):

@@ -10,14 +10,10 @@ instead of objects; the ignore edge is no work; a link keeps its own start, so n
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from acep_approx.kernels.jit import block_kernel, inline, ix
-from acep_approx.kernels.runs.children import make_children, runs_in_place
+from acep_approx.kernels.runs.blocks import run_block
 from acep_approx.kernels.runs.ends import end_event_in, record_hits
 from acep_approx.kernels.runs.layout import (
-    ARC_BITS,
     ASK,
     CLASS_FIRST,
     COLUMNS_AT,
@@ -46,27 +42,28 @@ from acep_approx.kernels.runs.layout import (
     LIVE,
     LOG_FULL,
     LOGGED,
-    MADE,
-    MERGED,
-    MOVES,
-    NEXT,
     NO_LINEAGE,
     NON_OVERLAP,
     NOW_AT,
     OFFSET,
     PEAK,
     PHASE,
-    POOLS,
     PROBES,
     SAMPLE_FULL,
     SCRATCH,
-    SHEDS,
     SLOT,
     SOURCE,
+    SOURCE_COUNT,
+    SOURCE_FIRST,
+    SOURCE_POOL,
+    SOURCE_PROBE,
+    SOURCE_REMOVES,
     SOURCE_WORDS,
     SOURCES,
     STAMP,
     STATE,
+    STATE_ENDS,
+    STATE_STAYS,
     STATES,
     STEP,
     STEPS,
@@ -75,7 +72,6 @@ from acep_approx.kernels.runs.layout import (
     STRATEGY,
     TARGETS,
     TARGETS_FIRST,
-    TEMPORARIES,
     TOO_LARGE,
     WINDOW,
 )
@@ -101,14 +97,19 @@ from acep_approx.kernels.runs.pools import (
     drop_expired,
     index_runs,
 )
-from acep_approx.kernels.runs.sample import (
-    AT_ONCE,
-    choose_event,
-    is_sampled,
-    lacks_sample_room,
-    note_left_out,
-    note_tests,
+from acep_approx.kernels.runs.records import (
+    Batch,
+    Block,
+    Event,
+    Ints,
+    Keys,
+    Lanes,
+    Lineage,
+    Pools,
+    Program,
+    Shedding,
 )
+from acep_approx.kernels.runs.sample import AT_ONCE, choose_event, lacks_sample_room, note_left_out
 from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
 from acep_approx.kernels.runs.scores import (
     ENTRY,
@@ -124,333 +125,375 @@ from acep_approx.kernels.runs.scores import (
     mark_of_event,
     note_pace,
 )
-from acep_approx.kernels.runs.vm import BLOCK, run_program
+from acep_approx.kernels.runs.vm import BLOCK
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+TESTING, ENDING = 1, 2
+"""Phases of an event after its beginning (0): steps are tried, children become runs."""
+
 
 @inline
-def change_key(
-    key: int, header: Ints, pools: Ints, words: Ints, stored: Ints, places: Ints, index: Ints, count: int,
-) -> int:  # fmt: skip
+def drop_all_expired(control: Ints, pools: Pools, low: int) -> None:
+    """Drop the runs of all pools that started before ``low``."""
+    for p in range(POOL, pools.table.size, POOL):
+        if pools.table[ix(p + RUNS)] > 0:
+            control[LIVE] -= drop_expired(pools, p, low)
+
+
+@inline
+def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
     """Save the runs of the key at hand and bring in those of ``key``."""
-    if header[SLOT] >= 0:
-        for pool in range(1, count):
-            if pools[ix(pool * POOL + RUNS)] > 0:
-                header[LIVE] -= drop_expired(pool * POOL, pools, words, index, header[EXPIRED])
-        needed = save_words(pools, count)
-        if header[STORED] + needed > stored.size:
-            header[ASK] = needed
+    if control[SLOT] >= 0:
+        drop_all_expired(control, pools, control[EXPIRED])
+        needed = save_words(pools.table)
+        if control[STORED] + needed > keys.stored.size:
+            control[ASK] = needed
             return GROW_STORE
-        header[STORED] = save_runs(header[SLOT], header[STORED], pools, count, words, stored, places)
-        header[SLOT] = -1
-    lacking = load_runs(key, pools, count, words, stored, places, index)
+        control[STORED] = save_runs(pools, keys, control[SLOT], control[STORED])
+        control[SLOT] = -1
+    lacking = load_runs(pools, keys, key)
     if lacking >= 0:
-        header[ASK] = lacking
+        control[ASK] = lacking
         return GROW_POOL
-    header[SLOT] = key
+    control[SLOT] = key
     return DONE
 
 
 @inline
-def begin_event(
-    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, index: Ints, cls: int, rank: int, low: int,
-) -> None:  # fmt: skip
-    """Note where the runs of each pool in question end: what comes behind are children of this event."""
-    strategy = shape[STRATEGY]
-    at = shape[TARGETS_FIRST] + cls
-    for i in range(tables[ix(at)], tables[ix(at + 1)]):
-        p = tables[ix(shape[TARGETS] + i)] * POOL
-        if strategy == CONTIGUOUS and pools[ix(p + RANK)] != rank - 1:
-            pools[ix(p + RUNS)] = 0
-            pools[ix(p + HEAD)] = 0
-        runs = pools[ix(p + RUNS)]
-        if pools[ix(p + OLDEST)] < low and runs > 0:
-            head, base = pools[ix(p + HEAD)], pools[ix(p + BASE)]
-            while head < runs and words[ix(base + head)] < low:
-                head += 1
-            pools[ix(p + HEAD)] = head
-            pools[ix(p + AGE)] += 1
-            if pools[ix(p + AGE)] >= SWEEP_EVERY or runs <= SMALL_POOL:
-                header[LIVE] -= drop_expired(p, pools, words, index, low)
-                runs = pools[ix(p + RUNS)]
-        if pools[ix(p + IS_STALE)] and pools[ix(p + REST)] == 0:
-            index_runs(p, pools, words, index)
-        pools[ix(p + CHILDREN)] = runs
-        pools[ix(p + KEPT)] = 0 if strategy == CONTIGUOUS else runs
-    header[STAMP] += 1
-    header[HASHED_NOW] = 0
-    header[HITS_BEFORE] = header[HITS]
-    header[PHASE] = 1
-    header[SOURCE] = tables[ix(shape[CLASS_FIRST] + cls)]
-    header[OFFSET] = 0
+def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, event: Event) -> None:
+    """The values of this event that programs ask for."""
+    words, shape, letters = pools.words, program.shape, program.shape[GUARD_LETTERS]
+    words[0] = event.row
+    for g in range(letters):
+        words[ix(1 + g)] = keys.guards[ix(event.key * letters + g)]
+    for c in range(shape[EVENT_COLUMNS]):
+        words[ix(shape[COLUMNS_AT] + c)] = batch.columns[ix(c * batch.slot.size + event.number)]
+    words[ix(pools.table[ix(BASE)])] = event.now  # the pool of the start holds one run, which has bound nothing
 
 
 @inline
-def lacks_room(
-    header: Ints, tables: Ints, shape: Ints, pools: Ints, links: Ints, buckets: Ints, first: int, count: int, n: int,
-) -> int:  # fmt: skip
-    """What must grow before a block of ``n`` runs takes ``count`` steps: several may lead to one pool."""
+def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event) -> None:
+    """Make room for the event, and note what its runs inherit."""
+    note_pace(program, shedding, event)
+    make_room(control, program, pools, shedding, event)
+    pools.words[ix(program.shape[NOW_AT])] = event.now
+    pools.words[ix(program.shape[NOW_AT] + 1)] = mark_of_event(program, shedding, event)
+    choose_event(shedding.words, event.row)
+
+
+@inline
+def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int) -> None:
+    """Note where the runs of a pool end: what comes behind are children of this event."""
+    table, low = pools.table, event.low
+    if strategy == CONTIGUOUS and table[ix(p + RANK)] != event.rank - 1:
+        table[ix(p + RUNS)] = 0
+        table[ix(p + HEAD)] = 0
+    runs = table[ix(p + RUNS)]
+    if table[ix(p + OLDEST)] < low and runs > 0:
+        head, base = table[ix(p + HEAD)], table[ix(p + BASE)]
+        while head < runs and pools.words[ix(base + head)] < low:
+            head += 1
+        table[ix(p + HEAD)] = head
+        table[ix(p + AGE)] += 1
+        if table[ix(p + AGE)] >= SWEEP_EVERY or runs <= SMALL_POOL:
+            control[LIVE] -= drop_expired(pools, p, low)
+            runs = table[ix(p + RUNS)]
+    if table[ix(p + IS_STALE)] and table[ix(p + REST)] == 0:
+        index_runs(pools, p)
+    table[ix(p + CHILDREN)] = runs
+    table[ix(p + KEPT)] = 0 if strategy == CONTIGUOUS else runs
+
+
+@inline
+def begin_event(
+    control: Ints,
+    batch: Batch,
+    program: Program,
+    pools: Pools,
+    keys: Keys,
+    shedding: Shedding | None,
+    event: Event,
+) -> int:
+    """The first phase: bring in the runs of the key, shed what the event would not find room for, drop old runs."""
+    tables, shape = program.tables, program.shape
+    if control[SLOT] != event.key:
+        status = change_key(control, pools, keys, event.key)
+        if status != DONE:
+            return status
+        if shedding is not None:
+            find_newest(program, pools, shedding.words)
+    write_scalars(batch, program, pools, keys, event)
+    if shedding is not None:
+        room = log_room(program, pools, shedding.words)
+        if control[LOGGED] + room > shedding.log.size:
+            control[ASK] = room
+            return LOG_FULL
+        begin_shedding(control, program, pools, shedding, event)
+    at = shape[TARGETS_FIRST] + event.kind
+    for i in range(tables[ix(at)], tables[ix(at + 1)]):
+        begin_pool(control, pools, event, tables[ix(shape[TARGETS] + i)] * POOL, shape[STRATEGY])
+    control[STAMP] += 1
+    control[HASHED_NOW] = 0
+    control[HITS_BEFORE] = control[HITS]
+    control[PHASE] = TESTING
+    control[SOURCE] = tables[ix(shape[CLASS_FIRST] + event.kind)]
+    control[OFFSET] = 0
+    return DONE
+
+
+@inline
+def lacks_room(control: Ints, program: Program, pools: Pools, links: Ints, source: int, n: int) -> int:
+    """What must grow before a block of ``n`` runs takes the steps of a source: several may lead to one pool."""
+    tables, shape, buckets = program.tables, program.shape, pools.buckets
+    first, count = tables[ix(source + SOURCE_FIRST)], tables[ix(source + SOURCE_COUNT)]
     for s in range(first, first + count):
         t = tables[ix(shape[STEPS] + s * STEP)] * POOL
-        if pools[ix(t + RUNS)] + n * count > pools[ix(t + ROOM)]:
-            header[ASK] = t // POOL
+        if pools.table[ix(t + RUNS)] + n * count > pools.table[ix(t + ROOM)]:
+            control[ASK] = t // POOL
             return GROW_POOL
-    if shape[KEEPS_LINEAGE] != NO_LINEAGE and (header[LINKS] + n * count) * LINK > links.size:
-        header[ASK] = n * count
+    if shape[KEEPS_LINEAGE] != NO_LINEAGE and (control[LINKS] + n * count) * LINK > links.size:
+        control[ASK] = n * count
         return GROW_LINKS
-    if 2 * (header[HASHED_NOW] + n * count) > buckets.size // 2:
-        header[ASK] = 4 * (header[HASHED_NOW] + n * count)
+    if 2 * (control[HASHED_NOW] + n * count) > buckets.size // 2:
+        control[ASK] = 4 * (control[HASHED_NOW] + n * count)
         return GROW_BUCKETS
     return DONE
 
 
 @inline
-def run_block(
-    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints,
-    chosen: Ints, links: Ints, owner: Ints, buckets: Ints, ranks: Ints, shed: Ints, worth: Floats, sample: Ints,
-    pool: int, first: int, count: int, base: int, room: int, offset: int, n: int, low: int, has_old: bool, removes: int,
-    now: int, row: int, key: int,
-) -> int:  # fmt: skip
-    """Take the steps of a source with ``n`` of its runs; returns 1 where an integer passed 64 bits."""
-    keeps, strategy, temporaries = shape[KEEPS_LINEAGE], shape[STRATEGY], shape[TEMPORARIES]
-    starts, before, registers = base + offset, base + room + offset, base + COLUMNS * room + offset
-    if removes:
-        for j in range(n):
-            stay[ix(j)] = strategy == NEXT
-    for s in range(first, first + count):
-        step = shape[STEPS] + s * STEP
-        in_place = tables[ix(step + 11)]
-        if has_old:  # they must have no children: where runs branch, those would be as many as the runs that are young
-            for j in range(n):
-                mask[ix(j)] = words[ix(starts + j)] >= low
-        else:
-            for j in range(n):
-                mask[ix(j)] = 1
-        m = 0
-        for part in range(3):  # checks, guards, updates
-            at = step + 2 + 2 * part
-            if tables[ix(at + 1)] > 0 and run_program(
-                tables, tables[ix(at)], tables[ix(at + 1)], words, floats, ranks, registers, room, temporaries, mask, n
-            ):
-                return 1
-            if part == 0 and removes and strategy == NEXT and tables[ix(step + 10)]:
-                for j in range(n):
-                    stay[ix(j)] &= 1 - mask[ix(j)]
-            elif part == 1:
-                if in_place and keeps == NO_LINEAGE:
-                    for j in range(n):
-                        m += mask[ix(j)]
-                else:
-                    for j in range(n):
-                        chosen[ix(m)] = j
-                        m += mask[ix(j)]
-                if m == 0:
-                    break
-        moves, fields = shape[MOVES] + 2 * tables[ix(step + 8)], tables[ix(step + 9)]
-        if shape[SHEDS] and is_sampled(shed, pool, tables[ix(step)], m):
-            note_tests(
-                tables, shape, pools, words, mask, shed, worth, sample, pool, step, m, moves, fields, base, room,
-                offset, n, low, now, row, key,
-            )  # fmt: skip
-        if m == 0:
-            continue
-        header[MADE] += m
-        link, here = header[LINKS], (row << ARC_BITS) | tables[ix(step + 1)]
-        target = tables[ix(step)]
-        if in_place:
-            runs_in_place(
-                tables, words, links, owner, moves, fields, starts, before, registers, room, temporaries, chosen, mask,
-                m, n, link, here, keeps, key,
-            )  # fmt: skip
-            if removes:
-                for j in range(n):
-                    stay[ix(j)] |= mask[ix(j)]
-        else:
-            merged = make_children(
-                tables, words, pools, links, owner, buckets, header[STAMP] * shape[POOLS], target * POOL, moves, fields,
-                starts, before, registers, room, temporaries, chosen, m, link, here, keeps, key, target,
-            )  # fmt: skip
-            header[MERGED] += merged
-            header[HASHED_NOW] += m - merged
-        if keeps != NO_LINEAGE:
-            header[LINKS] = link + m
-    return 0
+def begin_sample(
+    control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event, source: int, n: int
+) -> int:
+    """See to it that the tests of a block can be written down, and write down those that an index leaves out."""
+    tables, shed = program.tables, shedding.words
+    if shed[SAMPLE] > 0:
+        count = tables[ix(source + SOURCE_COUNT)]
+        if lacks_sample_room(shedding, n * count + 2 * AT_ONCE):
+            control[ASK] = (BLOCK * count + 2 * AT_ONCE) * shed[SAMPLE_ENTRY]
+            return SAMPLE_FULL
+        if tables[ix(source + SOURCE_PROBE)] >= 0 and control[OFFSET] == 0 and shed[SAMPLE_NOW]:
+            step = program.shape[STEPS] + tables[ix(source + SOURCE_FIRST)] * STEP
+            note_left_out(program, pools, shedding, event, tables[ix(source + SOURCE_POOL)], step)
+    return DONE
 
 
 @inline
-def keep_staying(
-    pools: Ints, words: Ints, p: int, stay: Ints, chosen: Ints, offset: int, n: int,
-) -> None:  # fmt: skip
+def find_block(
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    shedding: Shedding | None,
+    event: Event,
+    source: int,
+    offset: int,
+    n: int,
+) -> Block:
+    """The next ``n`` runs of a source's pool; where there is an index, those that it finds."""
+    tables, table, shape = program.tables, pools.table, program.shape
+    pool, probe = tables[ix(source + SOURCE_POOL)], tables[ix(source + SOURCE_PROBE)]
+    first, count = tables[ix(source + SOURCE_FIRST)], tables[ix(source + SOURCE_COUNT)]
+    p = pool * POOL
+    base, room, at = table[ix(p + BASE)], table[ix(p + ROOM)], offset
+    if probe >= 0:
+        base, room, at = shape[SCRATCH], BLOCK, 0
+        n = candidates(program, pools, lanes, p, shape[PROBES] + probe, offset, n, event.low)
+        if shedding is not None:
+            allowed = left(shedding.floats)
+            if n > allowed:
+                shedding.words[UNTESTED] += n - int(allowed)
+                n = int(allowed)
+    has_old = int(pool > 0 and table[ix(p + OLDEST)] < event.low)
+    starts = base + at
+    return Block(
+        pool, first, count, tables[ix(source + SOURCE_REMOVES)], starts, starts + room, starts + COLUMNS * room, room,
+        at, n, has_old,
+    )  # fmt: skip
+
+
+@inline
+def keep_staying(pools: Pools, lanes: Lanes, block: Block, offset: int) -> None:
     """Close the gaps that runs of a block leave which have gone on."""
-    base, room, kept = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + KEPT)]
+    table, words, chosen, n, p = pools.table, pools.words, lanes.chosen, block.n, block.pool * POOL
+    base, room, kept = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + KEPT)]
     m = 0
     for j in range(n):
         chosen[ix(m)] = j
-        m += stay[ix(j)]
+        m += lanes.stay[ix(j)]
     if m < n or kept < offset:
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
+        for f in range(COLUMNS + table[ix(p + FIELDS)]):
             to, source = base + f * room + kept, base + f * room + offset
             for q in range(m):
                 words[ix(to + q)] = words[ix(source + chosen[ix(q)])]
-    pools[ix(p + KEPT)] = kept + m
+    table[ix(p + KEPT)] = kept + m
+
+
+@inline
+def try_source(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    shedding: Shedding | None,
+    event: Event,
+    source: int,
+) -> int:
+    """Take the steps of a source with the runs of its pool, block by block, from ``control[OFFSET]`` on."""
+    tables, table, p = program.tables, pools.table, program.tables[ix(source + SOURCE_POOL)] * POOL
+    runs = table[ix(p + CHILDREN)] if p > 0 else 1
+    if tables[ix(source + SOURCE_REMOVES)] and control[OFFSET] == 0:
+        table[ix(p + KEPT)] = 0
+    if tables[ix(source + SOURCE_PROBE)] < 0:
+        control[OFFSET] = max(control[OFFSET], table[ix(p + HEAD)])
+    while control[OFFSET] < runs:
+        n = min(BLOCK, runs - control[OFFSET])
+        if p > 0 and control[LIMIT] >= 0:
+            n = min(n, control[LIMIT] - control[DONE_STEPS])
+            if n <= 0:
+                return STOPPED
+        status = lacks_room(control, program, pools, lineage.links, source, n)
+        if status != DONE:
+            return status
+        if shedding is not None:
+            status = begin_sample(control, program, pools, shedding, event, source, n)
+            if status != DONE:
+                return status
+        block = find_block(program, pools, lanes, shedding, event, source, control[OFFSET], n)
+        if block.n == 0:
+            break
+        if run_block(control, program, pools, lanes, lineage, shedding, event, block):
+            return TOO_LARGE
+        if p > 0:
+            control[DONE_STEPS] += block.n
+            if shedding is not None:
+                charge(pools, shedding, block)
+            if block.removes:
+                keep_staying(pools, lanes, block, control[OFFSET])
+        control[OFFSET] += block.n
+    return DONE
+
+
+@inline
+def try_steps(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    shedding: Shedding | None,
+    event: Event,
+) -> int:
+    """The second phase: the steps that the event allows, source by source."""
+    last = program.tables[ix(program.shape[CLASS_FIRST] + event.kind + 1)]
+    while control[SOURCE] < last:
+        source = program.shape[SOURCES] + SOURCE_WORDS * control[SOURCE]
+        status = try_source(control, program, pools, lanes, lineage, shedding, event, source)
+        if status != DONE:
+            return status
+        control[SOURCE] += 1
+        control[OFFSET] = 0
+    control[PHASE] = ENDING
+    control[SOURCE] = program.tables[ix(program.shape[TARGETS_FIRST] + event.kind)]
+    return DONE
+
+
+@inline
+def end_pool(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    shedding: Shedding | None,
+    event: Event,
+    pool: int,
+) -> int:
+    """Children in a pool complete matches, and become its runs."""
+    table, state = pools.table, program.shape[STATES] + pool * STATE
+    children, runs = table[ix(pool * POOL + CHILDREN)], table[ix(pool * POOL + RUNS)]
+    if runs > children:
+        made, ends = runs - children, program.tables[ix(state + STATE_ENDS)]
+        if program.shape[KEEPS_LINEAGE] != NO_LINEAGE and (control[LINKS] + made) * LINK > lineage.links.size:
+            control[ASK] = made
+            return GROW_LINKS
+        if shedding is not None and shedding.words[LOGS]:
+            control[ASK] = 2 * made * shedding.words[ENTRY] + log_room(program, pools, shedding.words)
+            if control[LOGGED] + control[ASK] > shedding.log.size:
+                return LOG_FULL
+        if (control[HITS] + made * ends) * HIT > lineage.hits.size:
+            control[ASK] = made * ends
+            return GROW_HITS
+        if ends > 0 and record_hits(control, program, pools, lanes, lineage, shedding, event, pool):
+            return TOO_LARGE
+        if shedding is not None and program.tables[ix(state + STATE_STAYS)]:
+            runs = admit(control, program, pools, shedding, event, pool)
+            table[ix(pool * POOL + RUNS)] = runs
+    end_event_in(control, program, pools, lineage, event, pool, runs)
+    return DONE
+
+
+@inline
+def end_event(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    keys: Keys,
+    shedding: Shedding | None,
+    event: Event,
+) -> int:
+    """The third phase: children become runs."""
+    tables, shape = program.tables, program.shape
+    last = tables[ix(shape[TARGETS_FIRST] + event.kind + 1)]
+    while control[SOURCE] < last:
+        pool = tables[ix(shape[TARGETS] + control[SOURCE])]
+        status = end_pool(control, program, pools, lanes, lineage, shedding, event, pool)
+        if status != DONE:
+            return status
+        control[SOURCE] += 1
+    control[PEAK] = max(control[PEAK], control[LIVE])
+    if shape[NON_OVERLAP] and control[HITS] > control[HITS_BEFORE]:
+        drop_all_expired(control, pools, event.now + 1)
+    if shedding is not None:
+        end_shedding(control, program, pools, shedding, event)
+    control[EXPIRED] = event.low
+    at = shape[GUARDS_FIRST] + event.kind
+    for i in range(tables[ix(at)], tables[ix(at + 1)]):
+        keys.guards[ix(event.key * shape[GUARD_LETTERS] + tables[ix(shape[GUARDS] + i)])] = event.row
+    control[PHASE] = 0
+    control[EVENT] += 1
+    return DONE
 
 
 @block_kernel
 def advance(
-    slot: Ints, tick: Ints, cls: Ints, row: Ints, rank: Ints, columns: Ints, header: Ints, tables: Ints, shape: Ints,
-    pools: Ints, words: Ints, floats: Floats, mask: Ints, stay: Ints, chosen: Ints, links: Ints, owner: Ints,
-    hits: Ints, guards: Ints, stored: Ints, places: Ints, buckets: Ints, index: Ints, ranks: Ints, shed: Ints,
-    worth: Floats, lookup: Ints, log: Ints, sample: Ints, pace: Floats,
-) -> int:  # fmt: skip
-    """Run grouped events from where ``header`` says.
+    control: Ints,
+    batch: Batch,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    keys: Keys,
+    shedding: Shedding | None,
+) -> int:
+    """Run grouped events from where ``control`` says.
 
     Returns
     -------
     int
         DONE, STOPPED (the limit of run-steps), TOO_LARGE (an integer passed 64 bits), or which array must grow or be
-        emptied (``header[ASK]`` says by how much, or which pool): then call again.
+        emptied (``control[ASK]`` says by how much, or which pool): then call again.
     """
-    events, pool_count, letters = slot.size, shape[POOLS], shape[GUARD_LETTERS]
-    while header[EVENT] < events:
-        e = header[EVENT]
-        now, key, kind = tick[ix(e)], slot[ix(e)], cls[ix(e)]
-        low = now - shape[WINDOW]
-        if header[PHASE] == 0:
-            if header[SLOT] != key:
-                status = change_key(key, header, pools, words, stored, places, index, pool_count)
-                if status != DONE:
-                    return status
-                if shape[SHEDS]:
-                    find_newest(shape, pools, words, shed)
-            # the scalars of this event
-            words[0] = row[ix(e)]
-            for g in range(letters):
-                words[ix(1 + g)] = guards[ix(key * letters + g)]
-            for c in range(shape[EVENT_COLUMNS]):
-                words[ix(shape[COLUMNS_AT] + c)] = columns[ix(c * events + e)]
-            if shape[SHEDS]:
-                if header[LOGGED] + log_room(pools, shape, shed) > log.size:
-                    header[ASK] = log_room(pools, shape, shed)
-                    return LOG_FULL
-                note_pace(shape, worth, pace, now, key)
-                make_room(
-                    header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, now,
-                    row[ix(e)], key,
-                )  # fmt: skip
-                words[ix(shape[NOW_AT])] = now
-                words[ix(shape[NOW_AT] + 1)] = mark_of_event(shape, shed, now, key)
-                choose_event(shed, row[ix(e)])
-            words[ix(pools[ix(BASE)])] = now  # the pool of the start holds one run, which has bound nothing
-            begin_event(header, tables, shape, pools, words, index, kind, rank[ix(e)], low)
-        if header[PHASE] == 1:
-            last = tables[ix(shape[CLASS_FIRST] + kind + 1)]
-            while header[SOURCE] < last:
-                at = shape[SOURCES] + SOURCE_WORDS * header[SOURCE]
-                pool, first, count = tables[ix(at)], tables[ix(at + 1)], tables[ix(at + 2)]
-                probe, removes = tables[ix(at + 3)], tables[ix(at + 4)]
-                p, offset = pool * POOL, header[OFFSET]
-                runs = pools[ix(p + CHILDREN)] if pool > 0 else 1
-                if removes and offset == 0:
-                    pools[ix(p + KEPT)] = 0
-                has_old = pool > 0 and pools[ix(p + OLDEST)] < low
-                if probe < 0:
-                    offset = max(offset, pools[ix(p + HEAD)])
-                while offset < runs:
-                    n = min(BLOCK, runs - offset)
-                    if pool > 0 and header[LIMIT] >= 0:
-                        n = min(n, header[LIMIT] - header[DONE_STEPS])
-                        if n <= 0:
-                            header[OFFSET] = offset
-                            return STOPPED
-                    status = lacks_room(header, tables, shape, pools, links, buckets, first, count, n)
-                    if status != DONE:
-                        header[OFFSET] = offset
-                        return status
-                    if shape[SHEDS] and shed[SAMPLE] > 0:
-                        if lacks_sample_room(shed, sample, n * count + 2 * AT_ONCE):
-                            header[OFFSET] = offset
-                            header[ASK] = (BLOCK * count + 2 * AT_ONCE) * shed[SAMPLE_ENTRY]
-                            return SAMPLE_FULL
-                        if probe >= 0 and offset == 0 and shed[SAMPLE_NOW]:
-                            step = shape[STEPS] + first * STEP
-                            note_left_out(
-                                tables, pools, words, shed, worth, sample, pool, step, low, now, row[ix(e)], key
-                            )  # fmt: skip
-                    base, room, at = pools[ix(p + BASE)], pools[ix(p + ROOM)], offset
-                    if probe >= 0:
-                        base, room, at = shape[SCRATCH], BLOCK, 0
-                        scalars = shape[PROBES] + probe
-                        n = candidates(p, pools, words, index, tables, scalars, offset, n, low, base, chosen)
-                        if shape[SHEDS] and n > left(worth):
-                            shed[UNTESTED] += n - int(left(worth))
-                            n = int(left(worth))
-                        if n == 0:
-                            break
-                    if run_block(
-                        header, tables, shape, pools, words, floats, mask, stay, chosen, links, owner, buckets, ranks,
-                        shed, worth, sample, pool, first, count, base, room, at, n, low, has_old, removes, now,
-                        row[ix(e)], key,
-                    ):  # fmt: skip
-                        header[OFFSET] = offset
-                        return TOO_LARGE
-                    if pool > 0:
-                        header[DONE_STEPS] += n
-                        if shape[SHEDS]:
-                            charge(shed, worth, words, pools, p, base, room, at, n)
-                        if removes:
-                            keep_staying(pools, words, p, stay, chosen, offset, n)
-                    offset += n
-                header[SOURCE] += 1
-                header[OFFSET] = 0
-            header[PHASE] = 2
-            header[SOURCE] = tables[ix(shape[TARGETS_FIRST] + kind)]
-        # the event is done: children become runs
-        last = tables[ix(shape[TARGETS_FIRST] + kind + 1)]
-        while header[SOURCE] < last:
-            pool = tables[ix(shape[TARGETS] + header[SOURCE])]
-            children, runs = pools[ix(pool * POOL + CHILDREN)], pools[ix(pool * POOL + RUNS)]
-            if runs > children:
-                if shape[KEEPS_LINEAGE] != NO_LINEAGE and (header[LINKS] + runs - children) * LINK > links.size:
-                    header[ASK] = runs - children
-                    return GROW_LINKS
-                if shape[SHEDS] and shed[LOGS]:
-                    header[ASK] = 2 * (runs - children) * shed[ENTRY] + log_room(pools, shape, shed)
-                    if header[LOGGED] + header[ASK] > log.size:
-                        return LOG_FULL
-                ends = tables[ix(shape[STATES] + pool * STATE + 2)]
-                if (header[HITS] + (runs - children) * ends) * HIT > hits.size:
-                    header[ASK] = (runs - children) * ends
-                    return GROW_HITS
-                if ends > 0 and record_hits(
-                    header, tables, shape, pools, words, floats, ranks, mask, hits, pool, children, runs, e
-                ):
-                    return TOO_LARGE
-                if shape[SHEDS] and tables[ix(shape[STATES] + pool * STATE)]:
-                    runs = admit(
-                        header, shape, pools, words, floats, links, shed, worth, lookup, log, pool, children, runs, now,
-                        row[ix(e)], key,
-                    )  # fmt: skip
-                    pools[ix(pool * POOL + RUNS)] = runs
-            end_event_in(
-                header, tables, shape, pools, words, floats, links, owner, index, pool, children, runs, now,
-                rank[ix(e)], key,
-            )  # fmt: skip
-            header[SOURCE] += 1
-        header[PEAK] = max(header[PEAK], header[LIVE])
-        if shape[NON_OVERLAP] and header[HITS] > header[HITS_BEFORE]:
-            for pool in range(1, pool_count):
-                if pools[ix(pool * POOL + RUNS)] > 0:
-                    header[LIVE] -= drop_expired(pool * POOL, pools, words, index, now + 1)
-        if shape[SHEDS]:
-            end_shedding(
-                header, tables, shape, pools, words, floats, links, index, shed, worth, lookup, log, kind, now,
-                row[ix(e)], key,
-            )  # fmt: skip
-        header[EXPIRED] = low
-        at = shape[GUARDS_FIRST] + kind
-        for i in range(tables[ix(at)], tables[ix(at + 1)]):
-            guards[ix(key * letters + tables[ix(shape[GUARDS] + i)])] = row[ix(e)]
-        header[PHASE] = 0
-        header[EVENT] += 1
-    return DONE
+    status = DONE
+    while control[EVENT] < batch.slot.size and status == DONE:
+        e = control[EVENT]
+        now = batch.tick[ix(e)]
+        low = now - program.shape[WINDOW]
+        event = Event(e, now, batch.slot[ix(e)], batch.cls[ix(e)], batch.row[ix(e)], batch.rank[ix(e)], low)
+        if control[PHASE] == 0:
+            status = begin_event(control, batch, program, pools, keys, shedding, event)
+        if control[PHASE] == TESTING:
+            status = try_steps(control, program, pools, lanes, lineage, shedding, event)
+        if control[PHASE] == ENDING:
+            status = end_event(control, program, pools, lanes, lineage, keys, shedding, event)
+    return status

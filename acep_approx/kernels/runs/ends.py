@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs.layout import (
     ENDS,
@@ -16,10 +13,8 @@ from acep_approx.kernels.runs.layout import (
     LIVE,
     MERGED,
     NO_LINEAGE,
-    SHEDS,
     STATE,
     STATES,
-    TEMPORARIES,
     WITH_OWNER,
 )
 from acep_approx.kernels.runs.pools import (
@@ -43,90 +38,129 @@ from acep_approx.kernels.runs.pools import (
     keep_front,
     note_trial,
 )
+from acep_approx.kernels.runs.records import Event, Ints, Lanes, Lineage, Pools, Program, Shedding
 from acep_approx.kernels.runs.vm import BLOCK, run_program
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+
+@inline
+def write_hits(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    hits: Ints,
+    shedding: Shedding | None,
+    event: int,
+    pool: int,
+    run: int,
+) -> None:
+    """Record one run, once for each way in which it completes a match."""
+    tables, table, words, p = program.tables, pools.table, pools.words, pool * POOL
+    state = program.shape[STATES] + pool * STATE
+    base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
+    mark = 0
+    if shedding is not None:
+        mark = words[ix(base + (COLUMNS + table[ix(p + ALIKE)] - 1) * room + run)] & 3
+    for i in range(tables[ix(state + 2)]):
+        end = program.shape[ENDS] + 2 * (tables[ix(state + 1)] + i)
+        hit = control[HITS] * HIT
+        hits[ix(hit)] = event
+        hits[ix(hit + 1)] = tables[ix(end)]
+        hits[ix(hit + 2)] = tables[ix(end + 1)]
+        hits[ix(hit + 3)] = words[ix(base + room + run)]
+        hits[ix(hit + 4)] = words[ix(base + run)]
+        hits[ix(hit + 5)] = mark
+        control[HITS] += 1
 
 
 @inline
 def record_hits(
-    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, ranks: Ints, mask: Ints,
-    hits: Ints, pool: int, children: int, runs: int, event: int,
-) -> int:  # fmt: skip
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    shedding: Shedding | None,
+    event: Event,
+    pool: int,
+) -> int:
     """Record the children that complete a match; returns 1 where an integer passed 64 bits."""
-    state, p = shape[STATES] + pool * STATE, pool * POOL
-    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
-    for offset in range(children, runs, BLOCK):
+    table, mask, p = pools.table, lanes.mask, pool * POOL
+    check = program.shape[STATES] + pool * STATE + 3
+    base, room, runs = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + RUNS)]
+    for offset in range(table[ix(p + CHILDREN)], runs, BLOCK):
         n = min(BLOCK, runs - offset)
         for j in range(n):
             mask[ix(j)] = 1
-        if tables[ix(state + 4)] > 0 and run_program(
-            tables, tables[ix(state + 3)], tables[ix(state + 4)], words, floats, ranks, base + COLUMNS * room + offset,
-            room, shape[TEMPORARIES], mask, n,
-        ):  # fmt: skip
+        registers = base + COLUMNS * room + offset
+        if program.tables[ix(check + 1)] > 0 and run_program(program, pools, check, registers, room, mask, n):
             return 1
         for j in range(n):
             if mask[ix(j)]:
-                for i in range(tables[ix(state + 2)]):
-                    end = shape[ENDS] + 2 * (tables[ix(state + 1)] + i)
-                    hit = header[HITS] * HIT
-                    hits[ix(hit)] = event
-                    hits[ix(hit + 1)] = tables[ix(end)]
-                    hits[ix(hit + 2)] = tables[ix(end + 1)]
-                    hits[ix(hit + 3)] = words[ix(base + room + offset + j)]
-                    hits[ix(hit + 4)] = words[ix(base + offset + j)]
-                    hits[ix(hit + 5)] = words[ix(marks + offset + j)] & 3 if shape[SHEDS] else 0
-                    header[HITS] += 1
+                write_hits(control, program, pools, lineage.hits, shedding, event.number, pool, offset + j)
     return 0
 
 
 @inline
-def end_event_in(
-    header: Ints, tables: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, owner: Ints,
-    index: Ints, pool: int, children: int, runs: int, now: int, rank: int, key: int,
-) -> None:  # fmt: skip
-    """Children of the event become runs of their pool."""
-    state, p = shape[STATES] + pool * STATE, pool * POOL
-    base, room, kept = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + KEPT)]
+def merge_across(
+    control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, p: int, runs: int
+) -> int:
+    """Merge children with runs of other events; returns where the runs end."""
+    table, children, first = pools.table, pools.table[ix(p + CHILDREN)], control[LINKS]
     made = runs - children
-    if tables[ix(state)] == 0:
+    runs = across_events(pools, p, lineage.links, first, children, runs)
+    gone = made - (runs - children)
+    control[MERGED] += gone
+    note_trial(table, p, made, gone)
+    if program.shape[KEEPS_LINEAGE] != NO_LINEAGE:
+        if program.shape[KEEPS_LINEAGE] == WITH_OWNER:
+            for link in range(first, first + gone):
+                lineage.owner[ix(link)] = event.key
+        control[LINKS] = first + gone
+    return runs
+
+
+@inline
+def close_gap(pools: Pools, p: int, kept: int, children: int, runs: int) -> int:
+    """Let children follow the runs that are kept; returns where they end."""
+    words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
+    for f in range(COLUMNS + pools.table[ix(p + FIELDS)]):
+        to, source = base + f * room + kept, base + f * room + children
+        for q in range(runs - children):
+            words[ix(to + q)] = words[ix(source + q)]
+    pools.table[ix(p + HEAD)] = 0
+    return kept + runs - children
+
+
+@inline
+def end_event_in(
+    control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, pool: int, runs: int
+) -> None:
+    """Children of the event become runs of their pool, which end at ``runs``."""
+    table, state, p = pools.table, program.shape[STATES] + pool * STATE, pool * POOL
+    kept, children = table[ix(p + KEPT)], table[ix(p + CHILDREN)]
+    made, front = runs - children, program.tables[ix(state + 5)]
+    if program.tables[ix(state)] == 0:
         runs = children
-    elif tables[ix(state + 5)] >= 0:
-        front = shape[FRONTS] + tables[ix(state + 5)]
-        runs = keep_front(p, pools, words, floats, tables, front, children, runs)
-        header[MERGED] += children + made - runs
+    elif front >= 0:
+        runs = keep_front(program, pools, p, program.shape[FRONTS] + front, children, runs)
+        control[MERGED] += children + made - runs
         if runs < children + made:  # those that are left have moved up: any may be a child, and start before the others
-            children = pools[ix(p + HEAD)]
+            children = table[ix(p + HEAD)]
         kept = children
-    elif pools[ix(p + INDEX_SIZE)] > 0 and pools[ix(p + IS_STALE)]:
-        pools[ix(p + REST)] = max(pools[ix(p + REST)] - made, 0)
-    elif pools[ix(p + INDEX_SIZE)] > 0 and made > 0:
-        runs = across_events(p, pools, words, links, header[LINKS], index, children, runs)
-        gone = made - (runs - children)
-        header[MERGED] += gone
-        note_trial(p, pools, made, gone)
-        if shape[KEEPS_LINEAGE] != NO_LINEAGE:
-            if shape[KEEPS_LINEAGE] == WITH_OWNER:
-                for link in range(header[LINKS], header[LINKS] + gone):
-                    owner[ix(link)] = key
-            header[LINKS] += gone
+    elif table[ix(p + INDEX_SIZE)] > 0 and table[ix(p + IS_STALE)]:
+        table[ix(p + REST)] = max(table[ix(p + REST)] - made, 0)
+    elif table[ix(p + INDEX_SIZE)] > 0 and made > 0:
+        runs = merge_across(control, program, pools, lineage, event, p, runs)
     if runs > children:
-        oldest = now if kept == 0 else pools[ix(p + OLDEST)]
+        base, oldest = table[ix(p + BASE)], event.now if kept == 0 else table[ix(p + OLDEST)]
         for j in range(children, runs):
-            oldest = min(oldest, words[ix(base + j)])
-        pools[ix(p + OLDEST)] = oldest
+            oldest = min(oldest, pools.words[ix(base + j)])
+        table[ix(p + OLDEST)] = oldest
     if kept < children:
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
-            to, source = base + f * room + kept, base + f * room + children
-            for q in range(runs - children):
-                words[ix(to + q)] = words[ix(source + q)]
-        runs = kept + runs - children
-        pools[ix(p + HEAD)] = 0
-    live = runs - pools[ix(p + HEAD)]
-    header[LIVE] += live - pools[ix(p + COUNTED)]
-    pools[ix(p + COUNTED)] = live
-    pools[ix(p + RUNS)] = runs
-    pools[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again
-    pools[ix(p + RANK)] = rank
+        runs = close_gap(pools, p, kept, children, runs)
+    live = runs - table[ix(p + HEAD)]
+    control[LIVE] += live - table[ix(p + COUNTED)]
+    table[ix(p + COUNTED)] = live
+    table[ix(p + RUNS)] = runs
+    table[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again
+    table[ix(p + RANK)] = event.rank

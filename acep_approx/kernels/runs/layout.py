@@ -35,12 +35,28 @@ from __future__ import annotations
 SHAPE = 24
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
 
+SOURCE_POOL, SOURCE_FIRST, SOURCE_COUNT, SOURCE_PROBE, SOURCE_REMOVES = range(5)
 SOURCE_WORDS = 5
 """Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), and
 whether its steps take runs away."""
+(
+    STEP_TARGET,
+    STEP_ARC,
+    STEP_CHECKS,
+    STEP_CHECKS_LENGTH,
+    STEP_GUARDS,
+    STEP_GUARDS_LENGTH,
+    STEP_UPDATES,
+    STEP_UPDATES_LENGTH,
+    STEP_MOVES,
+    STEP_FIELDS,
+    STEP_INHIBITS,
+    STEP_IN_PLACE,
+) = range(12)
 STEP = 12
 """Words of a step: target pool, arc, (begin, length) of checks, guards and updates, moves, their number, inhibits, in
 place."""
+STATE_STAYS, STATE_ENDS_FIRST, STATE_ENDS, STATE_CHECKS, STATE_CHECKS_LENGTH, STATE_FRONT = range(6)
 STATE = 6
 """Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""
 
@@ -83,8 +99,10 @@ HEADER = 21
     SAMPLE_FULL,
 ) = range(10)
 
+HIT_EVENT, HIT_FINAL, HIT_ERRORS, HIT_LINK, HIT_START, HIT_MARK = range(6)
 HIT = 6
 """Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed)."""
+LINK_HERE, LINK_BEFORE, LINK_OTHER, LINK_START, LINK_LATEST = range(5)
 LINK = 5
 """Words of a link: row and arc, the link before, the next alternative, its start, the latest start from here on.
 

@@ -5,15 +5,10 @@ A pool holds the runs of one state and number of errors as columns of one arena:
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from acep_approx.kernels.jit import block_kernel, inline, ix
-from acep_approx.kernels.runs.layout import LINK
+from acep_approx.kernels.jit import block_kernel, called, inline, ix
+from acep_approx.kernels.runs.layout import LINK, SCRATCH
+from acep_approx.kernels.runs.records import Ints, Lanes, Pools, Program
 from acep_approx.kernels.runs.vm import BLOCK, NULL
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NEVER = -(2**62)
 
@@ -84,17 +79,18 @@ def hash_word(h: int, word: int) -> int:
 
 
 @inline
-def hash_registers(words: Ints, base: int, room: int, fields: int, run: int) -> int:
+def hash_registers(pools: Pools, p: int, fields: int, run: int) -> int:
     """A hash of the registers of a run."""
-    h = 17
+    base, room, h = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], 17
     for f in range(fields):
-        h = hash_word(h, words[ix(base + (COLUMNS + f) * room + run)])
+        h = hash_word(h, pools.words[ix(base + (COLUMNS + f) * room + run)])
     return h ^ (h >> 13)
 
 
 @inline
-def same_registers(words: Ints, base: int, room: int, fields: int, one: int, other: int) -> bool:
+def same_registers(pools: Pools, p: int, fields: int, one: int, other: int) -> bool:
     """Whether two runs of a pool agree in all registers, bit by bit."""
+    base, room, words = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], pools.words
     for f in range(fields):
         at = base + (COLUMNS + f) * room
         if words[ix(at + one)] != words[ix(at + other)]:
@@ -103,18 +99,17 @@ def same_registers(words: Ints, base: int, room: int, fields: int, one: int, oth
 
 
 @inline
-def merge_child(
-    words: Ints, base: int, room: int, fields: int, child: int, buckets: Ints, first: int, stamp: int,
-) -> int:  # fmt: skip
+def merge_child(pools: Pools, p: int, child: int, first: int, stamp: int) -> int:
     """The child of this event that ``child`` equals; itself, and remembered, where there is none.
 
     ``stamp`` is that of the pool, ``first`` the lowest of this event: places with older stamps are free.
     """
+    buckets, alike = pools.buckets, pools.table[ix(p + ALIKE)]
     size = buckets.size // 2
-    place = hash_registers(words, base, room, fields, child) & (size - 1)
+    place = hash_registers(pools, p, alike, child) & (size - 1)
     while buckets[ix(2 * place)] >= first:
         other = buckets[ix(2 * place + 1)]
-        if buckets[ix(2 * place)] == stamp and same_registers(words, base, room, fields, child, other):
+        if buckets[ix(2 * place)] == stamp and same_registers(pools, p, alike, child, other):
             return int(other)
         place = (place + 1) & (size - 1)
     buckets[ix(2 * place)] = stamp
@@ -123,40 +118,50 @@ def merge_child(
 
 
 @inline
-def head_of(words: Ints, pools: Ints, p: int, run: int) -> int:
-    """Where the index of the pool at ``p`` begins the chain of a run."""
-    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-    h = 17
-    for k in range(pools[ix(p + KEYS)]):
-        h = hash_word(h, words[ix(base + (COLUMNS + pools[ix(p + KEY + k)]) * room + run)])
-    return int(pools[ix(p + INDEX)] + ((h ^ (h >> 13)) & (pools[ix(p + INDEX_SIZE)] - 1)))
+def copy_run(pools: Pools, p: int, to: int, run: int) -> None:
+    """Copy a run of a pool to a place before it."""
+    if to < run:
+        words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
+        for f in range(COLUMNS + pools.table[ix(p + FIELDS)]):
+            words[ix(base + f * room + to)] = words[ix(base + f * room + run)]
 
 
 @inline
-def put_in_index(words: Ints, pools: Ints, index: Ints, p: int, run: int) -> None:
+def head_of(pools: Pools, p: int, run: int) -> int:
+    """Where the index of the pool at ``p`` begins the chain of a run."""
+    table = pools.table
+    base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
+    h = 17
+    for k in range(table[ix(p + KEYS)]):
+        h = hash_word(h, pools.words[ix(base + (COLUMNS + table[ix(p + KEY + k)]) * room + run)])
+    return int(table[ix(p + INDEX)] + ((h ^ (h >> 13)) & (table[ix(p + INDEX_SIZE)] - 1)))
+
+
+@inline
+def put_in_index(pools: Pools, p: int, run: int) -> None:
     """Make a run the first of its chain."""
-    head = head_of(words, pools, p, run)
-    index[ix(pools[ix(p + INDEX)] + pools[ix(p + INDEX_SIZE)] + run)] = index[ix(head)]
+    table, index = pools.table, pools.chains
+    head = head_of(pools, p, run)
+    index[ix(table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)] + run)] = index[ix(head)]
     index[ix(head)] = run + 1
 
 
 @inline
-def across_events(
-    p: int, pools: Ints, words: Ints, links: Ints, used: int, index: Ints, children: int, runs: int,
-) -> int:  # fmt: skip
+def across_events(pools: Pools, p: int, links: Ints, used: int, children: int, runs: int) -> int:
     """Merge children with runs of other events that agree in all registers.
 
     The links of both become alternatives under a new link: others may point to either.
     Returns where the runs end now; each child that is gone has used one link where there is lineage.
     """
-    base, room, fields = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + FIELDS)]
-    alike = pools[ix(p + ALIKE)]
-    chains, head = pools[ix(p + INDEX)] + pools[ix(p + INDEX_SIZE)], pools[ix(p + HEAD)]
+    table, words, index = pools.table, pools.words, pools.chains
+    base, room, fields = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + FIELDS)]
+    alike = table[ix(p + ALIKE)]
+    chains, head = table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)], table[ix(p + HEAD)]
     end = children
     for child in range(children, runs):
-        other = index[ix(head_of(words, pools, p, child))] - 1
+        other = index[ix(head_of(pools, p, child))] - 1
         # what stands before the head is not gone through any more: nothing may join it
-        while other >= 0 and (other < head or not same_registers(words, base, room, alike, child, other)):
+        while other >= 0 and (other < head or not same_registers(pools, p, alike, child, other)):
             other = index[ix(chains + other)] - 1
         if other >= 0:
             words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])
@@ -172,94 +177,99 @@ def across_events(
                 words[ix(base + room + other)] = used
                 used += 1
         else:
-            if end < child:
-                for f in range(COLUMNS + fields):
-                    words[ix(base + f * room + end)] = words[ix(base + f * room + child)]
-            put_in_index(words, pools, index, p, end)
+            copy_run(pools, p, end, child)
+            put_in_index(pools, p, end)
             end += 1
     return end
 
 
 @inline
-def fill_index(p: int, pools: Ints, words: Ints, index: Ints) -> None:
+def fill_index(pools: Pools, p: int) -> None:
     """Index the runs of a pool anew."""
-    for i in range(pools[ix(p + INDEX_SIZE)]):
-        index[ix(pools[ix(p + INDEX)] + i)] = 0
-    for run in range(pools[ix(p + RUNS)]):
-        put_in_index(words, pools, index, p, run)
+    table = pools.table
+    for i in range(table[ix(p + INDEX_SIZE)]):
+        pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
+    for run in range(table[ix(p + RUNS)]):
+        put_in_index(pools, p, run)
 
 
-@inline
-def index_runs(p: int, pools: Ints, words: Ints, index: Ints) -> None:
+@called
+def index_runs(pools: Pools, p: int) -> None:
     """Index the runs of a pool anew, unless merging rests there."""
-    if pools[ix(p + INDEX_SIZE)] > 0:
-        if pools[ix(p + REST)] > 0 and not pools[ix(p + IS_PROBED)]:
-            pools[ix(p + IS_STALE)] = 1
+    table = pools.table
+    if table[ix(p + INDEX_SIZE)] > 0:
+        if table[ix(p + REST)] > 0 and not table[ix(p + IS_PROBED)]:
+            table[ix(p + IS_STALE)] = 1
         else:
-            fill_index(p, pools, words, index)
-            pools[ix(p + IS_STALE)] = 0
+            fill_index(pools, p)
+            table[ix(p + IS_STALE)] = 0
 
 
 @inline
-def note_trial(p: int, pools: Ints, tried: int, joined: int) -> None:
+def note_trial(table: Ints, p: int, tried: int, joined: int) -> None:
     """Note how many children were merged; where it was not worth the trouble, let merging rest for a while."""
-    pools[ix(p + TRIED)] += tried
-    pools[ix(p + JOINED)] += joined
-    if pools[ix(p + TRIED)] >= TRIAL:
-        if pools[ix(p + JOINED)] * LEAST_GAIN < pools[ix(p + TRIED)]:
-            pools[ix(p + REST)] = REST_AFTER * pools[ix(p + TRIED)]
-            pools[ix(p + IS_STALE)] = pools[ix(p + INDEX_SIZE)] > 0 and not pools[ix(p + IS_PROBED)]
-        pools[ix(p + TRIED)] = 0
-        pools[ix(p + JOINED)] = 0
+    table[ix(p + TRIED)] += tried
+    table[ix(p + JOINED)] += joined
+    if table[ix(p + TRIED)] >= TRIAL:
+        if table[ix(p + JOINED)] * LEAST_GAIN < table[ix(p + TRIED)]:
+            table[ix(p + REST)] = REST_AFTER * table[ix(p + TRIED)]
+            table[ix(p + IS_STALE)] = table[ix(p + INDEX_SIZE)] > 0 and not table[ix(p + IS_PROBED)]
+        table[ix(p + TRIED)] = 0
+        table[ix(p + JOINED)] = 0
+
+
+@inline
+def first_candidate(program: Program, pools: Pools, p: int, scalars: int) -> int:
+    """The first run of the chain of those that may agree with ``scalars``; -1 where one is NULL, or there is none."""
+    table, h = pools.table, 17
+    for k in range(table[ix(p + KEYS)]):
+        word = pools.words[ix(program.tables[ix(scalars + k)])]
+        if word == NULL:
+            return -1  # NULL equals nothing
+        h = hash_word(h, word)
+    return int(pools.chains[ix(table[ix(p + INDEX)] + ((h ^ (h >> 13)) & (table[ix(p + INDEX_SIZE)] - 1)))] - 1)
 
 
 @inline
 def candidates(
-    p: int, pools: Ints, words: Ints, index: Ints, tables: Ints, scalars: int, skip: int, most: int, low: int,
-    scratch: int, chosen: Ints,
-) -> int:  # fmt: skip
-    """Copy the runs that agree with ``scalars`` in the indexed registers into a block at ``scratch``.
+    program: Program, pools: Pools, lanes: Lanes, p: int, scalars: int, skip: int, most: int, low: int
+) -> int:
+    """Copy the runs that agree with ``scalars`` in the indexed registers into the scratch block.
 
     Runs that started before ``low`` do not count. The first ``skip`` of them are left out, and so is what is beyond
     ``most``. Returns how many were copied.
     """
-    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-    h, keys = 17, pools[ix(p + KEYS)]
-    for k in range(keys):
-        word = words[ix(tables[ix(scalars + k)])]
-        if word == NULL:
-            return 0  # NULL equals nothing
-        h = hash_word(h, word)
-    run = index[ix(pools[ix(p + INDEX)] + ((h ^ (h >> 13)) & (pools[ix(p + INDEX_SIZE)] - 1)))] - 1
+    table, words, index, chosen = pools.table, pools.words, pools.chains, lanes.chosen
+    base, room, scratch = table[ix(p + BASE)], table[ix(p + ROOM)], program.shape[SCRATCH]
+    run = first_candidate(program, pools, p, scalars)
     found = 0
     while run >= 0 and found < skip + most:
         same = words[ix(base + run)] >= low
-        for k in range(keys):
-            column = base + (COLUMNS + pools[ix(p + KEY + k)]) * room
-            same &= words[ix(column + run)] == words[ix(tables[ix(scalars + k)])]
+        for k in range(table[ix(p + KEYS)]):
+            column = base + (COLUMNS + table[ix(p + KEY + k)]) * room
+            same &= words[ix(column + run)] == words[ix(program.tables[ix(scalars + k)])]
         if same:
             if found >= skip:
                 chosen[ix(found - skip)] = run
             found += 1
-        run = index[ix(pools[ix(p + INDEX)] + pools[ix(p + INDEX_SIZE)] + run)] - 1
+        run = index[ix(table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)] + run)] - 1
     n = max(found - skip, 0)
-    for f in range(COLUMNS + pools[ix(p + FIELDS)]):
+    for f in range(COLUMNS + table[ix(p + FIELDS)]):
         for q in range(n):
             words[ix(scratch + f * BLOCK + q)] = words[ix(base + f * room + chosen[ix(q)])]
     return n
 
 
 @inline
-def dominates(
-    words: Ints, floats: Floats, tables: Ints, directions: int, base: int, room: int, fields: int, one: int,
-    other: int,
-) -> bool:  # fmt: skip
+def dominates(program: Program, pools: Pools, p: int, directions: int, one: int, other: int) -> bool:
     """Whether run ``one`` can do all that ``other`` can: it started no earlier, and no register stands in its way."""
+    words, floats = pools.words, pools.floats
+    base, room = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
     if words[ix(base + one)] < words[ix(base + other)]:
         return False
-    for f in range(fields):
+    for f in range(pools.table[ix(p + ALIKE)]):
         at = base + (COLUMNS + f) * room
-        how = tables[ix(directions + f)]
+        how = program.tables[ix(directions + f)]
         v, z = words[ix(at + one)], words[ix(at + other)]
         if how == LOW_INT:
             good = v <= z and v != NULL
@@ -277,17 +287,14 @@ def dominates(
 
 
 @inline
-def keep_front(
-    p: int, pools: Ints, words: Ints, floats: Floats, tables: Ints, directions: int, children: int, runs: int,
-) -> int:  # fmt: skip
+def keep_front(program: Program, pools: Pools, p: int, directions: int, children: int, runs: int) -> int:
     """Of runs and children of a pool keep those that no other dominates; returns where they end.
 
     Only where nothing is listed: the lineage of the others is lost. Where many runs are left that do not dominate each
     other, looking for more that do would cost more than it saves. Those before the head stay where they are: were they
     taken out, the head would pass over live ones.
     """
-    base, room, fields = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + FIELDS)]
-    alike, head = pools[ix(p + ALIKE)], pools[ix(p + HEAD)]
+    head = pools.table[ix(p + HEAD)]
     if children - head > LARGE_FRONT:
         return runs
     end = children
@@ -295,75 +302,76 @@ def keep_front(
         kept = head
         is_needed = True
         for run in range(head, end):
-            if is_needed and dominates(words, floats, tables, directions, base, room, alike, run, child):
+            if is_needed and dominates(program, pools, p, directions, run, child):
                 is_needed = False
-            if is_needed and dominates(words, floats, tables, directions, base, room, alike, child, run):
+            if is_needed and dominates(program, pools, p, directions, child, run):
                 continue
-            if kept < run:
-                for f in range(COLUMNS + fields):
-                    words[ix(base + f * room + kept)] = words[ix(base + f * room + run)]
+            copy_run(pools, p, kept, run)
             kept += 1
         end = kept
         if is_needed:
-            if end < child:
-                for f in range(COLUMNS + fields):
-                    words[ix(base + f * room + end)] = words[ix(base + f * room + child)]
+            copy_run(pools, p, end, child)
             end += 1
     return end
 
 
-@inline
-def drop_expired(p: int, pools: Ints, words: Ints, index: Ints, low: int) -> int:
+@called
+def drop_expired(pools: Pools, p: int, low: int) -> int:
     """Drop the runs that started before ``low``, keeping the order of the others.
 
     Returns how many of those went that counted as live.
     """
-    base, room, runs = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + RUNS)]
+    table, words = pools.table, pools.words
+    base, runs = table[ix(p + BASE)], table[ix(p + RUNS)]
     kept = 0
     oldest = -NEVER
     for run in range(runs):
         start = words[ix(base + run)]
         if start >= low:
             oldest = min(oldest, start)
-            if kept < run:
-                for f in range(COLUMNS + pools[ix(p + FIELDS)]):
-                    words[ix(base + f * room + kept)] = words[ix(base + f * room + run)]
+            copy_run(pools, p, kept, run)
             kept += 1
-    gone = pools[ix(p + COUNTED)] - kept
-    pools[ix(p + RUNS)] = kept
-    pools[ix(p + HEAD)] = 0
-    pools[ix(p + OLDEST)] = oldest
-    pools[ix(p + AGE)] = 0
-    pools[ix(p + COUNTED)] = kept
+    gone = table[ix(p + COUNTED)] - kept
+    leave(table, p, kept, oldest)
     if kept < runs:
-        index_runs(p, pools, words, index)
+        index_runs(pools, p)
     return int(gone)
 
 
+@inline
+def leave(table: Ints, p: int, kept: int, oldest: int) -> None:
+    """Note that only the first ``kept`` runs of a pool are left, all of them live."""
+    table[ix(p + RUNS)] = kept
+    table[ix(p + HEAD)] = 0
+    table[ix(p + OLDEST)] = oldest
+    table[ix(p + AGE)] = 0
+    table[ix(p + COUNTED)] = kept
+
+
 @block_kernel
-def index_again(pool: int, pools: Ints, words: Ints, index: Ints) -> None:
+def index_again(pools: Pools, pool: int) -> None:
     """``index_runs`` for callers in Python."""
-    index_runs(pool * POOL, pools, words, index)
+    index_runs(pools, pool * POOL)
 
 
 @block_kernel
-def hash_again(pools: Ints, count: int, words: Ints, buckets: Ints, first: int) -> None:
-    """Remember the children of this event in larger, empty ``buckets``."""
-    for pool in range(1, count):
+def hash_again(pools: Pools, first: int) -> None:
+    """Remember the children of this event in larger, empty buckets."""
+    table = pools.table
+    for pool in range(1, table.size // POOL):
         p = pool * POOL
-        if pools[ix(p + MERGE)] == HASHED:
-            base, room, alike = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + ALIKE)]
-            for child in range(pools[ix(p + CHILDREN)], pools[ix(p + RUNS)]):
-                merge_child(words, base, room, alike, child, buckets, first, first + pool)
+        if table[ix(p + MERGE)] == HASHED:
+            for child in range(table[ix(p + CHILDREN)], table[ix(p + RUNS)]):
+                merge_child(pools, p, child, first, first + pool)
 
 
 @block_kernel
-def grow_pool(pools: Ints, moved: Ints, words: Ints, new: Ints, count: int) -> None:
+def grow_pool(table: Ints, moved: Ints, words: Ints, new: Ints) -> None:
     """Copy all pools to where ``moved`` has them, which has more room for some."""
-    for pool in range(count):
+    for pool in range(table.size // POOL):
         p = pool * POOL
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
-            source = pools[ix(p + BASE)] + f * pools[ix(p + ROOM)]
+        for f in range(COLUMNS + table[ix(p + FIELDS)]):
+            source = table[ix(p + BASE)] + f * table[ix(p + ROOM)]
             to = moved[ix(p + BASE)] + f * moved[ix(p + ROOM)]
-            for run in range(pools[ix(p + RUNS)]):
+            for run in range(table[ix(p + RUNS)]):
                 new[ix(to + run)] = words[ix(source + run)]

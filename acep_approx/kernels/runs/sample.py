@@ -8,12 +8,10 @@ learner makes of a sample: ``rl.records.Tests``.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from acep_approx.kernels.jit import called, inline, ix
-from acep_approx.kernels.runs.layout import SCRATCH, TEMPORARIES
+from acep_approx.kernels.runs.layout import SCRATCH, STEP_ARC, TEMPORARIES
 from acep_approx.kernels.runs.pools import ALIKE, BASE, COLUMNS, POOL, ROOM, RUNS, hash_word
+from acep_approx.kernels.runs.records import Block, Event, Ints, Pools, Program, Shedding, Taken
 from acep_approx.kernels.runs.scores import (
     EVENT_AT,
     EVENT_WORDS,
@@ -31,11 +29,22 @@ from acep_approx.kernels.runs.scores import (
 )
 from acep_approx.kernels.runs.vm import BLOCK, REGISTER, SCALAR
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 FAILED, PASSED, LEFT_OUT, ONLY_PASSED = range(4)
 """What came of a test; an index leaves out runs that it knows to fail. Of the last kind only passed ones are seen."""
+(
+    TEST_POOL,
+    TEST_TARGET,
+    TEST_ARC,
+    TEST_OUTCOME,
+    TEST_WEIGHT,
+    TEST_START,
+    TEST_LAST,
+    TEST_TICK,
+    TEST_SLOT,
+    TEST_PACE,
+    TEST_PASSED_WEIGHT,
+    TEST_COVER,
+) = range(12)
 SAMPLE_WORDS = 12
 """Words of an entry before the registers: pool, target, arc, outcome, how many tests it stands for, start, tick of the
 last event, tick, slot, pace of the key (floating point), how many passed tests it stands for, start of the run that
@@ -63,93 +72,94 @@ def is_sampled(shed: Ints, pool: int, target: int, passed: int) -> bool:
 
 
 @inline
-def lacks_sample_room(shed: Ints, sample: Ints, n: int) -> bool:
+def lacks_sample_room(shedding: Shedding, n: int) -> bool:
     """Whether ``n`` entries may not fit."""
-    return bool(shed[SAMPLED] + n * shed[SAMPLE_ENTRY] > sample.size)
+    shed = shedding.words
+    return bool(shed[SAMPLED] + n * shed[SAMPLE_ENTRY] > shedding.sample.size)
+
+
+@inline
+def begin_test(
+    program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int, step: int, start: int
+) -> int:
+    """Begin an entry: what is known whatever comes of the test; returns where it stands."""
+    shed, sample = shedding.words, shedding.sample
+    at = shed[SAMPLED]
+    sample[ix(at + TEST_POOL)] = pool
+    sample[ix(at + TEST_TARGET)] = program.tables[ix(step)]
+    sample[ix(at + TEST_ARC)] = program.tables[ix(step + STEP_ARC)]
+    sample[ix(at + TEST_START)] = start
+    sample[ix(at + TEST_TICK)] = event.now
+    sample[ix(at + TEST_SLOT)] = event.key
+    sample[ix(at + TEST_PACE)] = bits_of(shedding, shedding.floats[PACE_NOW])
+    columns = at + SAMPLE_WORDS + 2 * shed[SAMPLE_REGISTERS]
+    for c in range(shed[EVENT_WORDS]):
+        sample[ix(columns + c)] = pools.words[ix(shed[EVENT_AT] + c)]
+    shed[SAMPLED] = at + shed[SAMPLE_ENTRY]
+    return int(at)
+
+
+@inline
+def write_child(program: Program, pools: Pools, sample: Ints, block: Block, step: Taken, j: int, to: int) -> None:
+    """Write down the registers of the child of run ``j``."""
+    tables = program.tables
+    for f in range(step.fields - HIDDEN):
+        kind, number = tables[ix(step.moves + 2 * f)], tables[ix(step.moves + 2 * f + 1)]
+        if kind == SCALAR:
+            word = number
+        elif kind == REGISTER:
+            word = block.registers + number * block.room + j
+        else:
+            word = program.shape[TEMPORARIES] + number * BLOCK + j
+        sample[ix(to + f)] = pools.words[ix(word)]
 
 
 @called
 def note_tests(
-    tables: Ints, shape: Ints, pools: Ints, words: Ints, mask: Ints, shed: Ints, worth: Floats, sample: Ints,
-    pool: int, step: int, m: int, moves: int, fields: int, base: int, room: int, offset: int, n: int, low: int,
-    now: int, row: int, key: int,
-) -> None:  # fmt: skip
-    """Write down what a step made of some runs of a block; ``mask`` says which ``m`` of them passed."""
-    p = pool * POOL
-    is_scratch = base == shape[SCRATCH]
-    distance = max((n if is_scratch else pools[ix(p + RUNS)]) // AT_ONCE, 1)
-    registers = base + COLUMNS * room + offset
-    own = max(pools[ix(p + ALIKE)] - 1, 0)
-    phase = (hash_word(row, step) - offset) % distance
-    apart = distance if m > 2 * AT_ONCE else 1  # of passed tests
-    cover = cover_of(shed, tables[ix(step)], 0)
-    for j in range(n):
-        start = words[ix(base + offset + j)]
+    program: Program, pools: Pools, mask: Ints, shedding: Shedding, event: Event, block: Block, step: Taken, number: int
+) -> None:
+    """Write down what step ``number`` made of some runs of a block; ``mask`` says which passed."""
+    shed, sample, words, table, pool = shedding.words, shedding.sample, pools.words, pools.table, block.pool
+    is_scratch = block.starts - block.offset == program.shape[SCRATCH]
+    distance = max((block.n if is_scratch else table[ix(pool * POOL + RUNS)]) // AT_ONCE, 1)
+    own = max(table[ix(pool * POOL + ALIKE)] - 1, 0)
+    phase = (hash_word(event.row, number) - block.offset) % distance
+    apart = distance if step.m > 2 * AT_ONCE else 1  # of passed tests
+    cover = cover_of(shed, step.target, 0)
+    for j in range(block.n):
+        start = words[ix(block.starts + j)]
         is_seen = shed[SAMPLE_NOW] and pool > 0 and j % distance == phase
         has_passed = mask[ix(j)] and j % apart == phase % apart
-        if start < low or not (is_seen or has_passed):
+        if start < event.low or not (is_seen or has_passed):
             continue
-        at = shed[SAMPLED]
-        sample[ix(at)] = pool
-        sample[ix(at + 1)] = tables[ix(step)]
-        sample[ix(at + 2)] = tables[ix(step + 1)]
-        sample[ix(at + 3)] = mask[ix(j)] if is_seen else ONLY_PASSED
-        sample[ix(at + 4)] = distance
-        sample[ix(at + 5)] = start
-        sample[ix(at + 6)] = words[ix(registers + (own + 1) * room + j)] if pool > 0 else now
-        sample[ix(at + 7)] = now
-        sample[ix(at + 8)] = key
-        sample[ix(at + 9)] = bits_of(shed, worth, worth[PACE_NOW])
-        sample[ix(at + 10)] = apart
-        sample[ix(at + 11)] = cover
-        at += SAMPLE_WORDS
+        at = begin_test(program, pools, shedding, event, pool, number, start)
+        last = words[ix(block.registers + (own + 1) * block.room + j)] if pool > 0 else event.now
+        sample[ix(at + TEST_OUTCOME)] = mask[ix(j)] if is_seen else ONLY_PASSED
+        sample[ix(at + TEST_WEIGHT)] = distance
+        sample[ix(at + TEST_LAST)] = last
+        sample[ix(at + TEST_PASSED_WEIGHT)] = apart
+        sample[ix(at + TEST_COVER)] = cover
         for f in range(own):
-            sample[ix(at + f)] = words[ix(registers + f * room + j)]
-        at += shed[SAMPLE_REGISTERS]
+            sample[ix(at + SAMPLE_WORDS + f)] = words[ix(block.registers + f * block.room + j)]
         if mask[ix(j)]:
-            for f in range(fields - HIDDEN):
-                kind, number = tables[ix(moves + 2 * f)], tables[ix(moves + 2 * f + 1)]
-                if kind == SCALAR:
-                    word = number
-                elif kind == REGISTER:
-                    word = registers + number * room + j
-                else:
-                    word = shape[TEMPORARIES] + number * BLOCK + j
-                sample[ix(at + f)] = words[ix(word)]
-        at += shed[SAMPLE_REGISTERS]
-        for c in range(shed[EVENT_WORDS]):
-            sample[ix(at + c)] = words[ix(shed[EVENT_AT] + c)]
-        shed[SAMPLED] += shed[SAMPLE_ENTRY]
+            to = at + SAMPLE_WORDS + shed[SAMPLE_REGISTERS]
+            write_child(program, pools, sample, block, step, j, to)
 
 
 @called
-def note_left_out(
-    tables: Ints, pools: Ints, words: Ints, shed: Ints, worth: Floats, sample: Ints, pool: int, step: int, low: int,
-    now: int, row: int, key: int,
-) -> None:  # fmt: skip
+def note_left_out(program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int, step: int) -> None:
     """Write down some runs of a pool as they are before an index finds those that a step is tested with."""
-    p = pool * POOL
-    base, room, runs = pools[ix(p + BASE)], pools[ix(p + ROOM)], pools[ix(p + RUNS)]
+    sample, words, p = shedding.sample, pools.words, pool * POOL
+    base, room, runs = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], pools.table[ix(p + RUNS)]
     distance = max(runs // AT_ONCE, 1)
-    registers, own = base + COLUMNS * room, pools[ix(p + ALIKE)] - 1
-    for j in range(hash_word(row, step) % distance, runs, distance):
+    registers, own = base + COLUMNS * room, pools.table[ix(p + ALIKE)] - 1
+    for j in range(hash_word(event.row, step) % distance, runs, distance):
         start = words[ix(base + j)]
-        if start < low:
+        if start < event.low:
             continue
-        at = shed[SAMPLED]
-        sample[ix(at)] = pool
-        sample[ix(at + 1)] = tables[ix(step)]
-        sample[ix(at + 2)] = tables[ix(step + 1)]
-        sample[ix(at + 3)] = LEFT_OUT
-        sample[ix(at + 4)] = distance
-        sample[ix(at + 5)] = start
-        sample[ix(at + 6)] = words[ix(registers + (own + 1) * room + j)]
-        sample[ix(at + 7)] = now
-        sample[ix(at + 8)] = key
-        sample[ix(at + 9)] = bits_of(shed, worth, worth[PACE_NOW])
+        at = begin_test(program, pools, shedding, event, pool, step, start)
+        sample[ix(at + TEST_OUTCOME)] = LEFT_OUT
+        sample[ix(at + TEST_WEIGHT)] = distance
+        sample[ix(at + TEST_LAST)] = words[ix(registers + (own + 1) * room + j)]
         for f in range(own):
             sample[ix(at + SAMPLE_WORDS + f)] = words[ix(registers + f * room + j)]
-        at += SAMPLE_WORDS + 2 * shed[SAMPLE_REGISTERS]
-        for c in range(shed[EVENT_WORDS]):
-            sample[ix(at + c)] = words[ix(shed[EVENT_AT] + c)]
-        shed[SAMPLED] += shed[SAMPLE_ENTRY]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs.pools import (
-    AGE,
     BASE,
     CHILDREN,
     COLUMNS,
     COUNTED,
     FIELDS,
-    HEAD,
     INDEX,
     INDEX_SIZE,
     NEVER,
@@ -23,9 +18,9 @@ from acep_approx.kernels.runs.pools import (
     ROOM,
     RUNS,
     index_runs,
+    leave,
 )
-
-Ints = npt.NDArray[np.int64]
+from acep_approx.kernels.runs.records import Ints, Keys, Pools
 
 SAVED = 4
 """Words before the columns of a saved pool: pool, runs, rank, oldest start."""
@@ -34,34 +29,35 @@ PLACE = 3
 
 
 @inline
-def save_words(pools: Ints, count: int) -> int:
+def save_words(table: Ints) -> int:
     """Words that the runs of the key at hand take when saved."""
     total = 0
-    for pool in range(1, count):
+    for pool in range(1, table.size // POOL):
         p = pool * POOL
-        if pools[ix(p + RUNS)] > 0:
-            total += SAVED + pools[ix(p + RUNS)] * (COLUMNS + pools[ix(p + FIELDS)])
+        if table[ix(p + RUNS)] > 0:
+            total += SAVED + table[ix(p + RUNS)] * (COLUMNS + table[ix(p + FIELDS)])
     return total
 
 
 @inline
-def save_runs(key: int, end: int, pools: Ints, count: int, words: Ints, stored: Ints, places: Ints) -> int:
+def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
     """Save the runs of ``key`` from ``stored[end]`` on; returns where they end."""
+    table, words, stored, places = pools.table, pools.words, keys.stored, keys.places
     at = end
     newest = NEVER
-    for pool in range(1, count):
+    for pool in range(1, table.size // POOL):
         p = pool * POOL
-        runs, base, room = pools[ix(p + RUNS)], pools[ix(p + BASE)], pools[ix(p + ROOM)]
+        runs, base, room = table[ix(p + RUNS)], table[ix(p + BASE)], table[ix(p + ROOM)]
         if runs == 0:
             continue
         stored[ix(at)] = pool
         stored[ix(at + 1)] = runs
-        stored[ix(at + 2)] = pools[ix(p + RANK)]
-        stored[ix(at + 3)] = pools[ix(p + OLDEST)]
+        stored[ix(at + 2)] = table[ix(p + RANK)]
+        stored[ix(at + 3)] = table[ix(p + OLDEST)]
         at += SAVED
         for run in range(runs):
             newest = max(newest, words[ix(base + run)])
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
+        for f in range(COLUMNS + table[ix(p + FIELDS)]):
             for run in range(runs):
                 stored[ix(at + run)] = words[ix(base + f * room + run)]
             at += runs
@@ -72,54 +68,58 @@ def save_runs(key: int, end: int, pools: Ints, count: int, words: Ints, stored: 
 
 
 @inline
-def load_runs(key: int, pools: Ints, count: int, words: Ints, stored: Ints, places: Ints, index: Ints) -> int:
-    """Bring the runs of ``key`` into the pools; returns -1, or the pool that has no room for them."""
-    for pool in range(1, count):
+def empty_pools(pools: Pools) -> None:
+    """Take all runs out of the pools."""
+    table = pools.table
+    for pool in range(1, table.size // POOL):
         p = pool * POOL
-        if pools[ix(p + RUNS)] > 0 and pools[ix(p + INDEX_SIZE)] > 0:
-            for i in range(pools[ix(p + INDEX_SIZE)]):
-                index[ix(pools[ix(p + INDEX)] + i)] = 0
-        pools[ix(p + RUNS)] = 0
-        pools[ix(p + HEAD)] = 0
-        pools[ix(p + COUNTED)] = 0
-        pools[ix(p + OLDEST)] = -NEVER
-        pools[ix(p + AGE)] = 0
-    at = places[ix(key * PLACE)]
-    end = at + places[ix(key * PLACE + 1)]
+        if table[ix(p + RUNS)] > 0 and table[ix(p + INDEX_SIZE)] > 0:
+            for i in range(table[ix(p + INDEX_SIZE)]):
+                pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
+        leave(table, p, 0, -NEVER)
+
+
+@inline
+def load_runs(pools: Pools, keys: Keys, key: int) -> int:
+    """Bring the runs of ``key`` into the pools; returns -1, or the pool that has no room for them."""
+    table, words, stored = pools.table, pools.words, keys.stored
+    empty_pools(pools)
+    at = keys.places[ix(key * PLACE)]
+    end = at + keys.places[ix(key * PLACE + 1)]
     while at < end:
         pool, runs = stored[ix(at)], stored[ix(at + 1)]
         p = pool * POOL
-        base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+        base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
         if runs > room:
             return int(pool)
-        pools[ix(p + RUNS)] = runs
-        pools[ix(p + CHILDREN)] = runs
-        pools[ix(p + COUNTED)] = runs
-        pools[ix(p + RANK)] = stored[ix(at + 2)]
-        pools[ix(p + OLDEST)] = stored[ix(at + 3)]
+        table[ix(p + RUNS)] = runs
+        table[ix(p + CHILDREN)] = runs
+        table[ix(p + COUNTED)] = runs
+        table[ix(p + RANK)] = stored[ix(at + 2)]
+        table[ix(p + OLDEST)] = stored[ix(at + 3)]
         at += SAVED
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
+        for f in range(COLUMNS + table[ix(p + FIELDS)]):
             for run in range(runs):
                 words[ix(base + f * room + run)] = stored[ix(at + run)]
             at += runs
-        index_runs(p, pools, words, index)
+        index_runs(pools, p)
     return -1
 
 
 @block_kernel
-def pack_stored(places: Ints, stored: Ints, moved: Ints) -> int:
+def pack_stored(keys: Keys, moved: Ints) -> int:
     """Copy the saved runs of all keys one after the other into ``moved``; returns the words used."""
-    at = 0
+    places, at = keys.places, 0
     for key in range(places.size // PLACE):
         begin, length = places[ix(key * PLACE)], places[ix(key * PLACE + 1)]
         for i in range(length):
-            moved[ix(at + i)] = stored[ix(begin + i)]
+            moved[ix(at + i)] = keys.stored[ix(begin + i)]
         places[ix(key * PLACE)] = at
         at += length
     return at
 
 
 @block_kernel
-def put_away(key: int, end: int, pools: Ints, count: int, words: Ints, stored: Ints, places: Ints) -> int:
+def put_away(pools: Pools, keys: Keys, key: int, end: int) -> int:
     """``save_runs`` for callers in Python."""
-    return save_runs(key, end, pools, count, words, stored, places)
+    return save_runs(pools, keys, key, end)

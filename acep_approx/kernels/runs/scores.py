@@ -14,34 +14,23 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
-from acep_approx.kernels.jit import inline, ix
-from acep_approx.kernels.runs.layout import (
-    LINK,
-    LIVE,
-    LOGGED,
-    POOLS,
-    SHED,
-    WINDOW,
-)
+from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.kernels.runs.layout import LIVE, LOGGED, POOLS, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
+    CHILDREN,
     COLUMNS,
-    FIELDS,
     NEVER,
     POOL,
     ROOM,
     RUNS,
     TESTED,
+    copy_run,
     hash_word,
 )
+from acep_approx.kernels.runs.records import Block, Event, Floats, Ints, Pools, Program, Shedding
 from acep_approx.kernels.runs.vm import NULL
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # words of the arena: how much may be done
 (
@@ -75,8 +64,6 @@ Ints = npt.NDArray[np.int64]
     COVERS,
     COVERING,
     COUNTS,
-    PATHS,
-    PATHS_SIZE,
     UNTESTED,
     BROKEN,
     HISTOGRAM,
@@ -94,7 +81,7 @@ Ints = npt.NDArray[np.int64]
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
     EDGE,
-) = range(49)
+) = range(47)
 """The first fifteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
@@ -136,6 +123,21 @@ ON_PASSES, SAVED_FOR_PASSES = 0.1, 0.01
 """Share of the budget that is for passes, and what may be saved up of it."""
 ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
+(
+    LOG_REASON,
+    LOG_POOL,
+    LOG_ROW,
+    LOG_TICK,
+    LOG_SLOT,
+    LOG_START,
+    LOG_LAST,
+    LOG_LINK,
+    LOG_MARK,
+    LOG_SCORE,
+    LOG_PRICE,
+    LOG_COVER,
+    LOG_PACE,
+) = range(13)
 LOG = 13
 """Words of a log entry before the registers (``ENTRY``: in all): reason, pool, row, tick, slot, start, tick of the last
 event, link, mark, score and price (floating point), start of the run that covers it, pace of the key (floating point);
@@ -143,41 +145,52 @@ then the registers, and behind the most registers of any pool the columns of the
 
 
 @inline
-def group_of(
-    at: int, pools: Ints, p: int, words: Ints, floats: Floats, shed: Ints, worth: Floats, lookup: Ints, run: int,
-    key: int,
-) -> int:  # fmt: skip
+def mark_at(table: Ints, p: int, run: int) -> int:
+    """Where the mark of a run stands; the tick of its last event is a column further."""
+    return int(table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] - 1) * table[ix(p + ROOM)] + run)
+
+
+@inline
+def bucket_of(pools: Pools, shedding: Shedding, feature: int, word: int, key: int) -> int:
+    """The bucket of a feature; ``word``: where the register stands, if it is one."""
+    shed, worth, lookup, words, floats = shedding.words, shedding.floats, shedding.lookup, pools.words, pools.floats
+    kind, first, many = shed[ix(feature)], shed[ix(feature + 3)], shed[ix(feature + 4)]
+    event_word = shed[ix(feature + 1)] >> 16
+    bucket = shed[ix(feature + 2)] - 1
+    if kind == KEY:
+        if key < many:
+            bucket = lookup[ix(first + key)]
+    elif kind == TABLE:
+        if 0 <= words[ix(word)] < many:
+            bucket = lookup[ix(first + words[ix(word)])]
+    else:
+        value, is_known = worth[PACE_NOW], True
+        if kind == REAL:
+            value = floats[ix(word)]
+        elif kind == WHOLE:
+            value, is_known = float(words[ix(word)]), words[ix(word)] != NULL
+        elif kind == AHEAD_REAL:
+            value = floats[ix(word)] - floats[ix(event_word)]
+        elif kind == AHEAD_WHOLE:
+            value = float(words[ix(word)]) - float(words[ix(event_word)])
+            is_known = words[ix(word)] != NULL and words[ix(event_word)] != NULL
+        if value == value and is_known:
+            bucket = 0
+            for i in range(many):
+                bucket += value >= worth[ix(first + i)]
+    return int(bucket)
+
+
+@inline
+def group_of(pools: Pools, shedding: Shedding, pool: int, run: int, key: int) -> int:
     """The group of a run: a number made of the buckets of its features."""
-    group = 0
-    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
+    shed, group = shedding.words, 0
+    at = shed[PLACES] + pool * PLACE
+    base, room = pools.table[ix(pool * POOL + BASE)], pools.table[ix(pool * POOL + ROOM)]
     for f in range(shed[ix(at + 1)]):
         feature = at + PLACE_WORDS + f * FEATURE_WORDS
-        kind, buckets, first = shed[ix(feature)], shed[ix(feature + 2)], shed[ix(feature + 3)]
-        many, column = shed[ix(feature + 4)], shed[ix(feature + 1)]
-        word = base + (COLUMNS + (column & 0xFFFF)) * room + run
-        bucket = buckets - 1
-        if kind == KEY:
-            if key < many:
-                bucket = lookup[ix(first + key)]
-        elif kind == TABLE:
-            if 0 <= words[ix(word)] < many:
-                bucket = lookup[ix(first + words[ix(word)])]
-        else:
-            value, is_known = worth[PACE_NOW], True
-            if kind == REAL:
-                value = floats[ix(word)]
-            elif kind == WHOLE:
-                value, is_known = float(words[ix(word)]), words[ix(word)] != NULL
-            elif kind == AHEAD_REAL:
-                value = floats[ix(word)] - floats[ix(column >> 16)]
-            elif kind == AHEAD_WHOLE:
-                value = float(words[ix(word)]) - float(words[ix(column >> 16)])
-                is_known = words[ix(word)] != NULL and words[ix(column >> 16)] != NULL
-            if value == value and is_known:
-                bucket = 0
-                for i in range(many):
-                    bucket += value >= worth[ix(first + i)]
-        group = group * buckets + bucket
+        word = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run
+        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, key)
     return int(group)
 
 
@@ -199,44 +212,26 @@ def cover_of(shed: Ints, pool: int, least: int) -> int:
     return cover
 
 
-@inline
-def known_score(lookup: Ints, shed: Ints, links: Ints, start: int, link: int, row: int) -> float:
-    """The score of a run whose future is known: by its last event and arc, its start, and when it is needed last."""
-    while link >= 0 and links[ix(link * LINK)] < 0:
-        link = links[ix(link * LINK + 1)]
-    if link < 0:
-        return 0.0
-    wanted = links[ix(link * LINK)]
-    size = shed[PATHS_SIZE]
-    place = hash_word(17, wanted) & (size - 1)
-    while lookup[ix(shed[PATHS] + 4 * place)] >= 0:
-        at = shed[PATHS] + 4 * place
-        if lookup[ix(at)] == wanted:
-            good = start >= lookup[ix(at + 1)] and row < lookup[ix(at + 2)]
-            return lookup[ix(at + 3)] / 65536.0 if good else 0.0
-        place = (place + 1) & (size - 1)
-    return 0.0
-
-
-@inline
+@called
 def score_of(
-    at: int, group: int, cover: int, start: int, last: int, link: int, now: int, row: int, key: int, shape: Ints,
-    shed: Ints, worth: Floats, lookup: Ints, links: Ints,
-) -> float:  # fmt: skip
+    program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int, run: int, cover: int
+) -> float:
     """What a run is worth per run-step, beside one that started at ``cover``."""
-    if shed[PATHS_SIZE] > 0:
-        return known_score(lookup, shed, links, start, link, row)
-    window = shape[WINDOW]
+    shed, worth, window, now = shedding.words, shedding.floats, program.shape[WINDOW], event.now
+    p = pool * POOL
+    start = pools.words[ix(pools.table[ix(p + BASE)] + run)]
+    last = pools.words[ix(mark_at(pools.table, p, run) + pools.table[ix(p + ROOM)])]
     since = 0
     while since < shed[SINCE] - 1 and now - last > shed[ix(EDGE + since)]:
         since += 1
-    first = shed[ix(at)] + group * shed[REMAINING] * shed[SINCE] + since
+    group = group_of(pools, shedding, pool, run, event.key)
+    first = shed[ix(shed[PLACES] + pool * PLACE)] + group * shed[REMAINING] * shed[SINCE] + since
     vertex = first + slice_of(shed, window, start + window - now) * shed[SINCE]
     gain = worth[ix(shed[GAINS] + vertex)]
     if cover + window >= now:
         other = worth[ix(shed[GAINS] + first + slice_of(shed, window, cover + window - now) * shed[SINCE])]
-        gain -= worth[ix(shed[OVERLAPS] + (at - shed[PLACES]) // PLACE)] * min(gain, other)
-    h = hash_word(hash_word(shed[SEED] + 1, start), key)
+        gain -= worth[ix(shed[OVERLAPS] + pool)] * min(gain, other)
+    h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
@@ -244,48 +239,37 @@ def score_of(
 
 
 @inline
-def bits_of(shed: Ints, worth: Floats, value: float) -> int:
+def bits_of(shedding: Shedding, value: float) -> int:
     """The bits of a floating point number; of those above 0 the greater have greater ones."""
-    worth[BITS] = value
-    return int(shed[BITS])
+    shedding.floats[BITS] = value
+    return int(shedding.words[BITS])
 
 
-@inline
-def note(
-    reason: int, header: Ints, pools: Ints, p: int, words: Ints, shed: Ints, log: Ints, run: int, now: int, row: int,
-    key: int,
-) -> int:  # fmt: skip
+@called
+def note(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int, run: int, reason: int) -> int:
     """Write a log entry of a run, but its score, price and cover; returns where it stands."""
-    base, room, at = pools[ix(p + BASE)], pools[ix(p + ROOM)], header[LOGGED]
-    mark = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room + run
-    log[ix(at)] = reason
-    log[ix(at + 1)] = p // POOL
-    log[ix(at + 2)] = row
-    log[ix(at + 3)] = now
-    log[ix(at + 4)] = key
-    log[ix(at + 5)] = words[ix(base + run)]
-    log[ix(at + 6)] = words[ix(mark + room)]
-    log[ix(at + 7)] = words[ix(base + room + run)]
-    log[ix(at + 8)] = words[ix(mark)] & 3
-    log[ix(at + 9)] = 0
-    log[ix(at + 10)] = 0
-    log[ix(at + 11)] = NEVER
-    log[ix(at + 12)] = shed[PACE_NOW]
-    for f in range(pools[ix(p + ALIKE)] - 1):
+    shed, log, table, words, p = shedding.words, shedding.log, pools.table, pools.words, pool * POOL
+    base, room, at = table[ix(p + BASE)], table[ix(p + ROOM)], control[LOGGED]
+    mark = mark_at(table, p, run)
+    log[ix(at + LOG_REASON)] = reason
+    log[ix(at + LOG_POOL)] = pool
+    log[ix(at + LOG_ROW)] = event.row
+    log[ix(at + LOG_TICK)] = event.now
+    log[ix(at + LOG_SLOT)] = event.key
+    log[ix(at + LOG_START)] = words[ix(base + run)]
+    log[ix(at + LOG_LAST)] = words[ix(mark + room)]
+    log[ix(at + LOG_LINK)] = words[ix(base + room + run)]
+    log[ix(at + LOG_MARK)] = words[ix(mark)] & 3
+    log[ix(at + LOG_SCORE)] = 0
+    log[ix(at + LOG_PRICE)] = 0
+    log[ix(at + LOG_COVER)] = NEVER
+    log[ix(at + LOG_PACE)] = shed[PACE_NOW]
+    for f in range(table[ix(p + ALIKE)] - 1):
         log[ix(at + LOG + f)] = words[ix(base + (COLUMNS + f) * room + run)]
     for c in range(shed[EVENT_WORDS]):
         log[ix(at + shed[ENTRY] - shed[EVENT_WORDS] + c)] = words[ix(shed[EVENT_AT] + c)]
-    header[LOGGED] = at + shed[ENTRY]
+    control[LOGGED] = at + shed[ENTRY]
     return int(at)
-
-
-@inline
-def move_run(pools: Ints, p: int, words: Ints, to: int, run: int) -> None:
-    """Copy a run of a pool to another place in it."""
-    if to < run:
-        base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-        for f in range(COLUMNS + pools[ix(p + FIELDS)]):
-            words[ix(base + f * room + to)] = words[ix(base + f * room + run)]
 
 
 @inline
@@ -295,23 +279,22 @@ def left(worth: Floats) -> float:
 
 
 @inline
-def charge(
-    shed: Ints, worth: Floats, words: Ints, pools: Ints, p: int, base: int, room: int, at: int, n: int,
-) -> None:  # fmt: skip
+def charge(pools: Pools, shedding: Shedding, block: Block) -> None:
     """Take the tests of a block from what may be done; those of runs that only the audit keeps from its own share."""
-    audited = 0
-    if shed[AUDIT] > 0:
-        marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room + at
-        for j in range(n):
-            audited += words[ix(marks + j)] == WOULD_GO
+    worth, p, audited = shedding.floats, block.pool * POOL, 0
+    if shedding.words[AUDIT] > 0:
+        marks = block.registers + (pools.table[ix(p + ALIKE)] - 1) * block.room
+        for j in range(block.n):
+            audited += pools.words[ix(marks + j)] == WOULD_GO
     worth[AUDIT_TOKENS] -= audited
-    worth[TOKENS] -= n - audited
-    pools[ix(p + TESTED)] += n
+    worth[TOKENS] -= block.n - audited
+    pools.table[ix(p + TESTED)] += block.n
 
 
 @inline
-def grant(header: Ints, shed: Ints, worth: Floats) -> None:
+def grant(control: Ints, shedding: Shedding) -> None:
     """A further event: more may be done, and the price follows what is left."""
+    shed, worth = shedding.words, shedding.floats
     room = worth[TOKENS]
     worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * worth[RATE], worth[MOST_TOKENS])
     worth[PASS_TOKENS] += ON_PASSES * worth[RATE]
@@ -324,7 +307,7 @@ def grant(header: Ints, shed: Ints, worth: Floats) -> None:
         worth[TOKENS] += spare
     reserve = min(max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED]), worth[MOST_TOKENS] / 4.0)
     if shed[MOST_RUNS] >= 0:
-        room = float(shed[MOST_RUNS] - header[LIVE])
+        room = float(shed[MOST_RUNS] - control[LIVE])
         reserve = shed[MOST_RUNS] / 8.0
     elif worth[RESERVE] < 0.0:
         worth[PRICE_NOW] = worth[PRICE]
@@ -337,81 +320,88 @@ def grant(header: Ints, shed: Ints, worth: Floats) -> None:
 
 
 @inline
-def note_pace(shape: Ints, worth: Floats, pace: Floats, now: int, key: int) -> None:
+def note_pace(program: Program, shedding: Shedding, event: Event) -> None:
     """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
-    before = float(now) - pace[ix(2 * key)]
-    value = pace[ix(2 * key + 1)] * math.exp(-before / (shape[WINDOW] + 1.0)) + 1.0
-    pace[ix(2 * key)] = float(now)
-    pace[ix(2 * key + 1)] = value
-    worth[PACE_NOW] = value
+    pace, at, now = shedding.pace, 2 * event.key, float(event.now)
+    before = now - pace[ix(at)]
+    value = pace[ix(at + 1)] * math.exp(-before / (program.shape[WINDOW] + 1.0)) + 1.0
+    pace[ix(at)] = now
+    pace[ix(at + 1)] = value
+    shedding.floats[PACE_NOW] = value
 
 
 @inline
-def mark_of_event(shape: Ints, shed: Ints, now: int, key: int) -> int:
+def mark_of_event(program: Program, shedding: Shedding, event: Event) -> int:
     """Whether runs that begin here are protected: a match point of theirs can lie in a chosen cell of key and epoch.
 
     ``budget.audit.Cohort`` chooses the same cells.
     """
+    shed, key = shedding.words, event.key
     if shed[AUDIT] == 0:
         return NORMAL
     h = hash_word(shed[SEED], key)
-    first = hash_word(hash_word(h, now // shed[EPOCH]), key)
-    last = hash_word(hash_word(h, (now + shape[WINDOW]) // shed[EPOCH]), key)
+    first = hash_word(hash_word(h, event.now // shed[EPOCH]), key)
+    last = hash_word(hash_word(h, (event.now + program.shape[WINDOW]) // shed[EPOCH]), key)
     return AUDITED if min(first, last) < shed[AUDIT] else NORMAL
 
 
 @inline
-def admit(
-    header: Ints, shape: Ints, pools: Ints, words: Ints, floats: Floats, links: Ints, shed: Ints,
-    worth: Floats, lookup: Ints, log: Ints, pool: int, children: int, runs: int, now: int, row: int, key: int,
-) -> int:  # fmt: skip
-    """Shed children that are not worth the price; returns where the others end."""
-    p, at = pool * POOL, shed[PLACES] + pool * PLACE
-    base, room = pools[ix(p + BASE)], pools[ix(p + ROOM)]
-    marks = base + (COLUMNS + pools[ix(p + ALIKE)] - 1) * room
-    end, price = children, worth[PRICE_NOW]
-    live = header[LIVE]
-    for child in range(children, runs):
-        if shed[LOGS] & LOG_BIRTHS:
-            note(BORN, header, pools, p, words, shed, log, child, now, row, key)
-        if price <= 0.0 and shed[MOST_RUNS] < 0:
-            end += 1
-            continue
-        start, mark = words[ix(base + child)], words[ix(marks + child)]
-        group = group_of(at, pools, p, words, floats, shed, worth, lookup, child, key)
-        cover = cover_of(shed, pool, 0)
-        score = score_of(
-            at, group, cover, start, now, words[ix(base + room + child)], now, row, key, shape, shed, worth, lookup,
-            links,
-        )  # fmt: skip
-        is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
-        if is_full or (score < price and mark == NORMAL):
-            reason = MOST if is_full else LOW_PRICE
-            shed[ix(shed[COUNTS] + pool * REASONS + reason)] += 1
-            header[SHED] += 1
-            shed[BROKEN] += mark != NORMAL
-            if shed[LOGS] & LOG_SHED:
-                entry = note(reason, header, pools, p, words, shed, log, child, now, row, key)
-                log[ix(entry + 9)] = bits_of(shed, worth, score)
-                log[ix(entry + 10)] = bits_of(shed, worth, price)
-                log[ix(entry + 11)] = cover
-            continue
-        if score < price and mark == AUDITED:
-            words[ix(marks + child)] = WOULD_GO
-        newest = shed[NEWEST] + pool
-        if words[ix(marks + child)] != WOULD_GO:  # what the policy would have shed covers nothing
-            shed[ix(newest)] = max(shed[ix(newest)], start)
-            shed[ADMITTED] = max(shed[ADMITTED], start)
-        move_run(pools, p, words, end, child)
-        end += 1
-    return end
+def refuse(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int, run: int, reason: int) -> int:
+    """Count a run as shed; returns where it is logged, -1 if it is not."""
+    shed = shedding.words
+    shed[ix(shed[COUNTS] + pool * REASONS + reason)] += 1
+    control[SHED] += 1
+    shed[BROKEN] += pools.words[ix(mark_at(pools.table, pool * POOL, run))] & 3 != NORMAL
+    if shed[LOGS] & LOG_SHED:
+        return note(control, pools, shedding, event, pool, run, reason)
+    return -1
 
 
 @inline
-def find_newest(shape: Ints, pools: Ints, words: Ints, shed: Ints) -> None:
+def log_score(shedding: Shedding, entry: int, score: float, price: float, cover: int) -> None:
+    """Add to a log entry what decided."""
+    shedding.log[ix(entry + LOG_SCORE)] = bits_of(shedding, score)
+    shedding.log[ix(entry + LOG_PRICE)] = bits_of(shedding, price)
+    shedding.log[ix(entry + LOG_COVER)] = cover
+
+
+@called
+def admit(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int) -> int:
+    """Shed children that are not worth the price; returns where the others end."""
+    shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
+    base, children = table[ix(p + BASE)], table[ix(p + CHILDREN)]
+    end, price, newest = children, shedding.floats[PRICE_NOW], shed[NEWEST] + pool
+    live = control[LIVE]
+    for child in range(children, table[ix(p + RUNS)]):
+        if shed[LOGS] & LOG_BIRTHS:
+            note(control, pools, shedding, event, pool, child, BORN)
+        if price <= 0.0 and shed[MOST_RUNS] < 0:
+            end += 1
+            continue
+        start, at = words[ix(base + child)], mark_at(table, p, child)
+        cover = cover_of(shed, pool, 0)
+        score = score_of(program, pools, shedding, event, pool, child, cover)
+        is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
+        if is_full or (score < price and words[ix(at)] == NORMAL):
+            entry = refuse(control, pools, shedding, event, pool, child, MOST if is_full else LOW_PRICE)
+            if entry >= 0:
+                log_score(shedding, entry, score, price, cover)
+            continue
+        if score < price and words[ix(at)] == AUDITED:
+            words[ix(at)] = WOULD_GO
+        if words[ix(at)] != WOULD_GO:  # what the policy would have shed covers nothing
+            shed[ix(newest)] = max(shed[ix(newest)], start)
+            shed[ADMITTED] = max(shed[ADMITTED], start)
+        copy_run(pools, p, end, child)
+        end += 1
+    return int(end)
+
+
+@inline
+def find_newest(program: Program, pools: Pools, shed: Ints) -> None:
     """Look for the latest start in each pool, after the runs of another key were brought in."""
-    for pool in range(1, shape[POOLS]):
+    for pool in range(1, program.shape[POOLS]):
         p, newest = pool * POOL, NEVER
-        for run in range(pools[ix(p + RUNS)]):
-            newest = max(newest, words[ix(pools[ix(p + BASE)] + run)])
+        for run in range(pools.table[ix(p + RUNS)]):
+            newest = max(newest, pools.words[ix(pools.table[ix(p + BASE)] + run)])
         shed[ix(shed[NEWEST] + pool)] = newest

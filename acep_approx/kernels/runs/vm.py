@@ -11,13 +11,11 @@ anew for each run: otherwise LLVM would make a loop of each, and compiling would
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from acep_approx.kernels.jit import called, inline, ix
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from acep_approx.kernels.runs.layout import TEMPORARIES
+from acep_approx.kernels.runs.records import Floats, Ints, Pools, Program
 
 NULL = -(2**63)
 BLOCK = 512
@@ -45,11 +43,24 @@ RANGE = 9.223372036854775e18
 """Beyond this a result may have passed 64 bits."""
 
 
+class Operands(NamedTuple):
+    """An instruction at work: where it stands, its target, and its operands with their strides (0 for scalars)."""
+
+    code: int
+    to: int
+    a: int
+    sa: int
+    b: int
+    sb: int
+    n: int
+
+
 @inline
-def test(
-    words: Ints, floats: Floats, op: int, a: int, sa: int, b: int, sb: int, flags: int, mask: Ints, n: int,
-) -> None:  # fmt: skip
-    """Narrow ``mask`` by a comparison of columns ``a`` and ``b`` (strides 0 for scalars) or by a truth value."""
+def test(program: Program, pools: Pools, do: Operands, mask: Ints) -> None:
+    """Narrow ``mask`` by a comparison of columns, or by a truth value."""
+    words, floats = pools.words, pools.floats
+    code, _, a, sa, b, sb, n = do
+    op, flags = program.tables[ix(code)], program.tables[ix(code + 6)]
     less, equal, greater = flags & 1, (flags >> 1) & 1, (flags >> 2) & 1
     if op == TEST_FLOAT and sb == 0:
         y = floats[ix(b)]
@@ -76,11 +87,10 @@ def test(
 
 
 @inline
-def compare(
-    tables: Ints, words: Ints, floats: Floats, ranks: Ints, code: int, to: int, a: int, sa: int, b: int, sb: int,
-    n: int,
-) -> None:  # fmt: skip
-    """Fill column ``to`` with truth values."""
+def compare(program: Program, pools: Pools, do: Operands) -> None:
+    """Fill the target with truth values."""
+    tables, ranks, words, floats = program.tables, program.ranks, pools.words, pools.floats
+    code, to, a, sa, b, sb, n = do
     for j in range(n):
         op, flags = tables[ix(code)], tables[ix(code + 6)]
         if op == COMPARE_FLOAT:
@@ -98,8 +108,9 @@ def compare(
 
 
 @inline
-def compute_int(tables: Ints, words: Ints, code: int, to: int, a: int, sa: int, b: int, sb: int, n: int) -> int:
+def compute_int(tables: Ints, words: Ints, do: Operands) -> int:
     """Arithmetic on integers; returns 1 where a result may have passed 64 bits."""
+    code, to, a, sa, b, sb, n = do
     passed = 0
     for j in range(n):
         op = tables[ix(code)]
@@ -123,8 +134,9 @@ def compute_int(tables: Ints, words: Ints, code: int, to: int, a: int, sa: int, 
 
 
 @inline
-def compute_float(tables: Ints, floats: Floats, code: int, to: int, a: int, sa: int, b: int, sb: int, n: int) -> None:
+def compute_float(tables: Ints, floats: Floats, do: Operands) -> None:
     """Arithmetic on floats; division and modulo by zero give NULL."""
+    code, to, a, sa, b, sb, n = do
     if tables[ix(code)] == ADD_FLOAT:
         for j in range(n):
             floats[ix(to + j)] = floats[ix(a + sa * j)] + floats[ix(b + sb * j)]
@@ -149,10 +161,10 @@ def compute_float(tables: Ints, floats: Floats, code: int, to: int, a: int, sa: 
 
 
 @inline
-def decide(
-    tables: Ints, words: Ints, floats: Floats, code: int, to: int, a: int, sa: int, b: int, sb: int, n: int,
-) -> None:  # fmt: skip
+def decide(tables: Ints, pools: Pools, do: Operands) -> None:
     """Truth values of truth values, tests for NULL, and changes of type."""
+    words, floats = pools.words, pools.floats
+    code, to, a, sa, b, sb, n = do
     for j in range(n):
         op = tables[ix(code)]
         v = words[ix(a + sa * j)]
@@ -176,8 +188,10 @@ def decide(
 
 
 @inline
-def aggregate_int(tables: Ints, words: Ints, ranks: Ints, code: int, to: int, a: int, b: int, sb: int, n: int) -> int:
+def aggregate_int(program: Program, words: Ints, do: Operands) -> int:
     """A running aggregate ``a`` after one more value ``b``; texts are compared by rank. Returns 1 beyond 64 bits."""
+    tables, ranks = program.tables, program.ranks
+    code, to, a, _, b, sb, n = do
     passed = 0
     if tables[ix(code)] == MAX_INT:  # NULL is the lowest integer
         for j in range(n):
@@ -215,10 +229,10 @@ def aggregate_int(tables: Ints, words: Ints, ranks: Ints, code: int, to: int, a:
 
 
 @inline
-def aggregate_float(
-    tables: Ints, words: Ints, floats: Floats, code: int, to: int, a: int, b: int, sb: int, n: int,
-) -> None:  # fmt: skip
+def aggregate_float(tables: Ints, pools: Pools, do: Operands) -> None:
     """The same for floats."""
+    words, floats = pools.words, pools.floats
+    code, to, a, _, b, sb, n = do
     for j in range(n):
         op = tables[ix(code)]
         y = floats[ix(b + sb * j)]
@@ -237,45 +251,44 @@ def aggregate_float(
             floats[ix(to + j)] = max(x, y)
 
 
+@inline
+def operand(program: Program, at: int, registers: int, room: int) -> tuple[int, int]:
+    """Where the operand at ``at`` begins, and its stride."""
+    kind, number = program.tables[ix(at)], program.tables[ix(at + 1)]
+    if kind == REGISTER:
+        return registers + number * room, 1
+    if kind == TEMPORARY:
+        return program.shape[TEMPORARIES] + number * BLOCK, 1
+    return number, 0
+
+
 @called
-def run_program(
-    tables: Ints, at: int, count: int, words: Ints, floats: Floats, ranks: Ints, registers: int, room: int,
-    temporaries: int, mask: Ints, n: int,
-) -> int:  # fmt: skip
-    """Run ``count`` instructions from ``at`` on ``n`` runs whose first register column begins at ``registers``.
+def run_program(program: Program, pools: Pools, at: int, registers: int, room: int, mask: Ints, n: int) -> int:
+    """Run the program that ``tables[at]`` names on ``n`` runs whose first register column begins at ``registers``.
 
     Columns of the pool are ``room`` words apart. Returns 1 where an integer passed 64 bits.
     """
+    tables, words, floats = program.tables, pools.words, pools.floats
     passed = 0
-    for i in range(count):
-        code = at + i * WIDTH
+    for i in range(tables[ix(at + 1)]):
+        code = tables[ix(at)] + i * WIDTH
         op = tables[ix(code)]
-        to = temporaries + tables[ix(code + 1)] * BLOCK
-        kind, number = tables[ix(code + 2)], tables[ix(code + 3)]
-        a, sa = number, 0
-        if kind == REGISTER:
-            a, sa = registers + number * room, 1
-        elif kind == TEMPORARY:
-            a, sa = temporaries + number * BLOCK, 1
-        kind, number = tables[ix(code + 4)], tables[ix(code + 5)]
-        b, sb = number, 0
-        if kind == REGISTER:
-            b, sb = registers + number * room, 1
-        elif kind == TEMPORARY:
-            b, sb = temporaries + number * BLOCK, 1
-        flags = tables[ix(code + 6)]
+        a, sa = operand(program, code + 2, registers, room)
+        b, sb = operand(program, code + 4, registers, room)
+        to = program.shape[TEMPORARIES] + tables[ix(code + 1)] * BLOCK
+        do = Operands(code, to, a, sa, b, sb, n)
         if op <= TEST_TRUTH:
-            test(words, floats, op, a, sa, b, sb, flags, mask, n)
+            test(program, pools, do, mask)
         elif op <= COMPARE_TEXT:
-            compare(tables, words, floats, ranks, code, to, a, sa, b, sb, n)
+            compare(program, pools, do)
         elif op <= NEG_INT:
-            passed |= compute_int(tables, words, code, to, a, sa, b, sb, n)
+            passed |= compute_int(tables, words, do)
         elif op <= NEG_FLOAT:
-            compute_float(tables, floats, code, to, a, sa, b, sb, n)
+            compute_float(tables, floats, do)
         elif op <= NULL_FLOAT:
-            decide(tables, words, floats, code, to, a, sa, b, sb, n)
+            decide(tables, pools, do)
         elif op in (COUNT_FLOAT, SUM_FLOAT, MIN_FLOAT, MAX_FLOAT, LEAST_FLOAT, GREATEST_FLOAT):
-            aggregate_float(tables, words, floats, code, to, a, b, sb, n)
+            aggregate_float(tables, pools, do)
         else:
-            passed |= aggregate_int(tables, words, ranks, code, to, a, b, sb, n)
+            passed |= aggregate_int(program, words, do)
     return passed

@@ -46,7 +46,7 @@ from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.past import MOST_HELD_OUT, MOST_TRIED, Past, event_batch
 from acep_approx.training.portions import AGAIN, BITS, PORTION, SPREAD, portion_of, portions
-from acep_approx.training.training import Counted, Progress, blank_of, count_portion, try_readings
+from acep_approx.training.training import Counted, OnProgress, blank_of, count_portion, try_readings
 from history.graph import MOST_BUNDLES, Graph
 from history.packed import pack, unpack
 
@@ -76,7 +76,7 @@ def train_history(
     most_bundles: int = MOST_BUNDLES,
     shards: int | None = None,
     portion_events: int = PORTION,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> HistoryGraph:
     """Learn from past events which partial matches of a query are worth keeping.
 

@@ -1,4 +1,4 @@
-"""The runs that were shed, one by one: what they were, and the terms of their score against the price."""
+"""The runs that were shed: how many of each state; and one by one what they were, and the terms of their score."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from acep_approx.automaton.words import register_text, state_names
 from acep_approx.budget.audit import mixed
+from acep_approx.budget.learning_ledger import place_words
+from acep_approx.budget.ledger import Shed
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.engines.runs.worth import REASONS, Feature
+from acep_approx.engines.runs.worth import REASONS, RunFeature
 from acep_approx.events.time import tick_unit, to_datetime
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import seed_word
@@ -22,7 +24,18 @@ from acep_approx.matching.pipeline import Pipeline
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-REASON, POOL, ROW, TICK, SLOT, START, LAST, LINK, MARK, SCORE, PRICE, COVER, PACE = range(kernel.LOG)
+REASON, POOL, ROW, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ROW, kernel.LOG_TICK, kernel.LOG_SLOT
+START, LAST, SCORE, PRICE = kernel.LOG_START, kernel.LOG_LAST, kernel.LOG_SCORE, kernel.LOG_PRICE
+COVER, PACE = kernel.LOG_COVER, kernel.LOG_PACE
+
+
+def shed_by_state(shedding: Shedding) -> list[Shed]:
+    """How many were shed by state and reason, those of the first states first."""
+    found, states = [], state_names(shedding.tables.automaton)
+    for pool, row in zip(shedding.tables.pools, shedding.counts.tolist(), strict=True):
+        name = place_words(states[pool.state], pool.errors)
+        found += [Shed(name, reason, runs) for reason, runs in zip(REASONS, row, strict=True) if runs]
+    return found
 
 
 def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
@@ -71,11 +84,11 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
 
 
 def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats, Ints]:
-    """Gain, covered gain, cost and vertex of each run as the kernel looked them up; of known paths 0, 0, 1 and -1."""
+    """Gain, covered gain, cost and vertex of each run as the kernel looked them up; without a worth 0, 0, 1 and -1."""
     gain, covered, cost = np.zeros(len(log)), np.zeros(len(log)), np.ones(len(log))
     vertex = np.full(len(log), -1, np.int64)
     worth = shedding.worth
-    if worth is None or worth.paths is not None:
+    if worth is None:
         return gain, covered, cost, vertex
     parts, times, window = worth.remaining, len(worth.since) + 1, engine.window
     late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
@@ -98,7 +111,7 @@ def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, 
 def coins(log: Ints, shedding: Shedding) -> Floats:
     """What the coin of each run leaves of its score; without a worth, 1."""
     worth = shedding.worth
-    if worth is None or worth.paths is not None:
+    if worth is None:
         return np.ones(len(log))
     hashed = mixed(mixed(np.int64(seed_word(shedding.allowance.seed) + 1), log[:, START]), log[:, SLOT])
     if worth.coin_per_run:
@@ -114,7 +127,7 @@ def _groups(log: Ints, features: Any, engine: Runs) -> Ints:
     return group
 
 
-def _buckets(log: Ints, feature: Feature, engine: Runs) -> Ints:
+def _buckets(log: Ints, feature: RunFeature, engine: Runs) -> Ints:
     unknown = feature.buckets - 1
     if feature.kind in ("key", "text"):
         is_key = feature.kind == "key"
@@ -127,7 +140,7 @@ def _buckets(log: Ints, feature: Feature, engine: Runs) -> Ints:
     return np.where(np.isnan(numbers), unknown, found).astype(np.int64)
 
 
-def _numbers(log: Ints, feature: Feature, engine: Runs) -> Floats:
+def _numbers(log: Ints, feature: RunFeature, engine: Runs) -> Floats:
     """What a feature of numbers is of each run; NaN for NULL."""
     if feature.kind == "pace":
         return np.ascontiguousarray(log[:, PACE]).view(np.float64)

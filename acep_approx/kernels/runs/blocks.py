@@ -1,0 +1,139 @@
+"""What the steps of a source do with a block of runs."""
+
+from __future__ import annotations
+
+from acep_approx.kernels.jit import inline, ix
+from acep_approx.kernels.runs.children import make_children, runs_in_place
+from acep_approx.kernels.runs.layout import (
+    ARC_BITS,
+    HASHED_NOW,
+    KEEPS_LINEAGE,
+    LINKS,
+    MADE,
+    MERGED,
+    MOVES,
+    NEXT,
+    NO_LINEAGE,
+    POOLS,
+    STAMP,
+    STEP,
+    STEP_ARC,
+    STEP_CHECKS,
+    STEP_FIELDS,
+    STEP_GUARDS,
+    STEP_IN_PLACE,
+    STEP_INHIBITS,
+    STEP_MOVES,
+    STEP_TARGET,
+    STEP_UPDATES,
+    STEPS,
+    STRATEGY,
+)
+from acep_approx.kernels.runs.records import Block, Event, Ints, Lanes, Lineage, Pools, Program, Shedding, Taken
+from acep_approx.kernels.runs.sample import is_sampled, note_tests
+from acep_approx.kernels.runs.vm import run_program
+
+
+@inline
+def run_part(program: Program, pools: Pools, lanes: Lanes, block: Block, part: int) -> int:
+    """Run the program that ``tables[part]`` names on a block; returns 1 where an integer passed 64 bits."""
+    if program.tables[ix(part + 1)] == 0:
+        return 0
+    return run_program(program, pools, part, block.registers, block.room, lanes.mask, block.n)
+
+
+@inline
+def choose(program: Program, lanes: Lanes, block: Block, step: int) -> int:
+    """Collect the runs that take a step; returns how many there are."""
+    mask, chosen, m = lanes.mask, lanes.chosen, 0
+    if program.tables[ix(step + STEP_IN_PLACE)] and program.shape[KEEPS_LINEAGE] == NO_LINEAGE:
+        for j in range(block.n):
+            m += mask[ix(j)]
+    else:
+        for j in range(block.n):
+            chosen[ix(m)] = j
+            m += mask[ix(j)]
+    return m
+
+
+@inline
+def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block: Block, step: int) -> int:
+    """Find the runs that take a step; returns how many there are, -1 where an integer passed 64 bits."""
+    mask, stay = lanes.mask, lanes.stay
+    if (
+        block.has_old
+    ):  # they must have no children: where runs branch, those would be as many as the runs that are young
+        for j in range(block.n):
+            mask[ix(j)] = pools.words[ix(block.starts + j)] >= event.low
+    else:
+        for j in range(block.n):
+            mask[ix(j)] = 1
+    if run_part(program, pools, lanes, block, step + STEP_CHECKS):
+        return -1
+    if block.removes and program.shape[STRATEGY] == NEXT and program.tables[ix(step + STEP_INHIBITS)]:
+        for j in range(block.n):
+            stay[ix(j)] &= 1 - mask[ix(j)]
+    if run_part(program, pools, lanes, block, step + STEP_GUARDS):
+        return -1
+    m = choose(program, lanes, block, step)
+    if m > 0 and run_part(program, pools, lanes, block, step + STEP_UPDATES):
+        return -1
+    return m
+
+
+@inline
+def take_step(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    block: Block,
+    taken: Taken,
+    is_in_place: int,
+) -> None:
+    """Let the chosen runs take a step."""
+    control[MADE] += taken.m
+    if is_in_place:
+        runs_in_place(program, pools, lanes, lineage, block, taken)
+        if block.removes:
+            for j in range(block.n):
+                lanes.stay[ix(j)] |= lanes.mask[ix(j)]
+    else:
+        merged = make_children(program, pools, lanes, lineage, block, taken)
+        control[MERGED] += merged
+        control[HASHED_NOW] += taken.m - merged
+    if program.shape[KEEPS_LINEAGE] != NO_LINEAGE:
+        control[LINKS] = taken.link + taken.m
+
+
+@inline
+def run_block(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    shedding: Shedding | None,
+    event: Event,
+    block: Block,
+) -> int:
+    """Take the steps of a source with a block of its runs; returns 1 where an integer passed 64 bits."""
+    tables, shape = program.tables, program.shape
+    if block.removes:
+        for j in range(block.n):
+            lanes.stay[ix(j)] = shape[STRATEGY] == NEXT
+    for s in range(block.first, block.first + block.steps):
+        step = shape[STEPS] + s * STEP
+        m = test_step(program, pools, lanes, event, block, step)
+        if m < 0:
+            return 1
+        here = (event.row << ARC_BITS) | tables[ix(step + STEP_ARC)]
+        moves, stamp = shape[MOVES] + 2 * tables[ix(step + STEP_MOVES)], control[STAMP] * shape[POOLS]
+        target, fields = tables[ix(step + STEP_TARGET)], tables[ix(step + STEP_FIELDS)]
+        taken = Taken(target, moves, fields, m, control[LINKS], here, event.key, stamp)
+        if shedding is not None and is_sampled(shedding.words, block.pool, target, m):
+            note_tests(program, pools, lanes.mask, shedding, event, block, taken, step)
+        if m > 0:
+            take_step(control, program, pools, lanes, lineage, block, taken, tables[ix(step + STEP_IN_PLACE)])
+    return 0

@@ -1,0 +1,138 @@
+"""The records of arrays that the kernels of the runs engine take; their words are named in ``layouts``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Batch(NamedTuple):
+    """Events of a batch, grouped by key: parallel columns; ``columns`` has one after the other."""
+
+    slot: Ints
+    tick: Ints
+    cls: Ints
+    row: Ints
+    rank: Ints
+    columns: Ints
+
+
+class Program(NamedTuple):
+    """What a query asks for: its ``tables``, where their parts begin (``shape``), and the ranks of texts by code."""
+
+    tables: Ints
+    shape: Ints
+    ranks: Ints
+
+
+class Pools(NamedTuple):
+    """Runs by pool: the words of each pool (``table``), and the arena of their columns as integers and as floats.
+
+    ``chains`` find runs by registers, ``buckets`` the children of the event at hand.
+    """
+
+    table: Ints
+    words: Ints
+    floats: Floats
+    chains: Ints
+    buckets: Ints
+
+
+class Lanes(NamedTuple):
+    """What is known of each run of a block: whether it takes a step, whether it stays, and which ones were chosen."""
+
+    mask: Ints
+    stay: Ints
+    chosen: Ints
+
+
+class Lineage(NamedTuple):
+    """Which runs led to which, the key of each link where windows count events, and what was completed."""
+
+    links: Ints
+    owner: Ints
+    hits: Ints
+
+
+class Keys(NamedTuple):
+    """The runs of the keys that are not at hand, where each has them, and the last rows of its guard letters."""
+
+    stored: Ints
+    places: Ints
+    guards: Ints
+
+
+class Shedding(NamedTuple):
+    """How to stay inside a budget: the arena as integers and as floats, tables of groups, and the pace of each key.
+
+    ``log`` and ``sample`` take what is written down of runs.
+    """
+
+    words: Ints
+    floats: Floats
+    lookup: Ints
+    log: Ints
+    sample: Ints
+    pace: Floats
+
+
+class Event(NamedTuple):
+    """The event at hand; ``number`` is that within the batch, ``low`` the earliest start inside the window."""
+
+    number: int
+    now: int
+    key: int
+    kind: int
+    row: int
+    rank: int
+    low: int
+
+
+class Block(NamedTuple):
+    """Runs of a pool that the steps of a source are tried with.
+
+    The columns of their starts, links and registers begin at ``starts``, ``before`` and ``registers``, and are ``room``
+    words apart; ``first``: of so many ``steps``; ``removes``: whether they take runs away.
+    """
+
+    pool: int
+    first: int
+    steps: int
+    removes: int
+    starts: int
+    before: int
+    registers: int
+    room: int
+    offset: int
+    n: int
+    has_old: int
+
+
+class Taken(NamedTuple):
+    """A step that ``m`` runs of a block take.
+
+    ``moves``: where the ``fields`` registers of a child come from; ``link``: its first link; ``here``: row and arc.
+    ``stamp``: the lowest of this event.
+    """
+
+    target: int
+    moves: int
+    fields: int
+    m: int
+    link: int
+    here: int
+    key: int
+    stamp: int
+
+
+class Cut(NamedTuple):
+    """Which runs go: those below the bin ``threshold``, and those in it but ``spare``; and why."""
+
+    threshold: int
+    spare: int
+    reason: int

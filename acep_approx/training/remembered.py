@@ -1,0 +1,129 @@
+"""What runs remember, as columns of a trace or of a sample: their names, their kinds, and their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from acep_approx.automaton.registers import ROW, RegisterAutomaton
+from acep_approx.automaton.resolve import Register
+from acep_approx.automaton.words import register_text, state_names
+from acep_approx.engines.runs.programs import register_kind
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.kernels.runs.vm import NULL
+from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+PACE_NAME, AHEAD = "pace", " ahead of now"
+"""The column of how many events of the key came of late, and what follows the name of a register that is compared with
+the event at hand."""
+
+
+def register_names(automaton: RegisterAutomaton) -> dict[Register, str]:
+    """A name for each register that a past can tell anything about, all different."""
+    distinct = list(dict.fromkeys(register for some in reachable(automaton) for register in some if register != ROW))
+    return dict(zip(distinct, _apart([register_text(register) for register in distinct]), strict=True))
+
+
+def reachable(automaton: RegisterAutomaton) -> list[tuple[Register, ...]]:
+    """The live registers of each place."""
+    return [automaton.live[state] for state, _ in automaton.places]
+
+
+def _apart(names: list[str]) -> tuple[str, ...]:
+    """Names, numbered where several registers have the same."""
+    seen: dict[str, int] = {}
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+    count: dict[str, int] = {}
+    found = []
+    for name in names:
+        count[name] = count.get(name, 0) + 1
+        found.append(f"{name} ({count[name]})" if seen[name] > 1 else name)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """Where runs of a query wait, and what they remember there.
+
+    Attributes
+    ----------
+    places : tuple of (str, int)
+        Name of the state and errors, one for each pool of the runs engine; the first is that of the start, where no run
+        waits.
+    columns : tuple of str
+        Names of all registers but the row of the last event, which no past can tell anything about.
+    kinds : tuple of str
+        ``"int"``, ``"float"`` or ``"text"``, one for each column; truth values and times are ``"int"``.
+    registers : tuple of tuple of int
+        Per place: to which of the columns each register of its runs belongs, -1: to none.
+    ahead : tuple of (int, int)
+        Columns of numbers that events have as well, and which column of an event that is: by how much the run was above
+        the event at hand is another column, behind those of the registers; the last one is the pace of the key.
+    event_columns : int
+        Columns of an event.
+    """
+
+    places: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    registers: tuple[tuple[int, ...], ...]
+    ahead: tuple[tuple[int, int], ...]
+    event_columns: int
+
+    @classmethod
+    def by(cls, tables: RunTables) -> Remembered:
+        """What the runs of an engine with these tables remember."""
+        automaton, pools, event_columns = tables.automaton, tables.pools, tables.scalars.columns
+        live = [automaton.live[pool.state] for pool in pools]
+        distinct = list(dict.fromkeys(register for some in live for register in some if register != ROW))
+        kinds = [register_kind(register, event_columns) for register in distinct]
+        ahead = []
+        for number, register in enumerate(distinct):
+            is_value = register.kind != "counted" and kinds[number] in ("int", "float")  # how many have it is another
+            if is_value and register.of in event_columns.expressions:
+                ahead.append((number, event_columns.place(register.of)))
+        names, states = register_names(automaton), state_names(automaton)
+        return cls(
+            places=tuple((states[pool.state], pool.errors) for pool in pools),
+            columns=(*names.values(), *(f"{names[distinct[number]]}{AHEAD}" for number, _ in ahead), PACE_NAME),
+            kinds=(*(kind if kind in ("float", "text") else "int" for kind in kinds), *["float"] * (len(ahead) + 1)),
+            registers=tuple(tuple(distinct.index(r) if r != ROW else -1 for r in some) for some in live),
+            ahead=tuple(ahead),
+            event_columns=len(event_columns.expressions),
+        )
+
+    def values(self, births: Ints) -> list[Floats]:
+        """The columns of some births, as ``Trace`` wants them; texts by code.
+
+        Parameters
+        ----------
+        births : numpy.ndarray of int64
+            As ``Hindsight`` has them.
+
+        Complexity: O(births · registers).
+        """
+        found = [np.full(len(births), -1.0 if kind == "text" else np.nan) for kind in self.kinds]
+        for place, registers in enumerate(self.registers):
+            mine = np.flatnonzero(births[:, POOL] == place)
+            for number, column in enumerate(registers):
+                if column < 0 or not len(mine):
+                    continue
+                words = births[mine, REGISTERS + number]
+                if self.kinds[column] == "float":
+                    found[column][mine] = words.view(np.float64)
+                else:
+                    nothing = -1.0 if self.kinds[column] == "text" else np.nan
+                    found[column][mine] = np.where(words == NULL, nothing, words)
+        for number, (column, event_column) in enumerate(self.ahead):
+            words = births[:, births.shape[1] - self.event_columns + event_column]
+            is_real = self.kinds[column] == "float"
+            now = words.view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
+            found[len(self.kinds) - 1 - len(self.ahead) + number] = found[column] - now
+        found[-1] = births[:, PACE].copy().view(np.float64)
+        return found
