@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, QuerySyntax, Repeat
+from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive_conditions import Conditions
 from tests.naive_places import Gap, Place, Places, Step
@@ -80,7 +80,7 @@ def all_matches(query: QuerySyntax, events: Sequence[Event], holds: Holds = type
             for part in tree.parts:
                 partials = step(part, partials)
             return partials
-        if isinstance(tree, Choice):
+        if isinstance(tree, Either):
             return {new for option in tree.options for new in step(option, partials)}
         return repeat(tree, partials)
 

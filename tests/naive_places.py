@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from acep_approx.query.shape import atoms, negated_variables
-from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Places:
                 yield from self._walk(rest, budget, cost, None if gap is None else gap | frozenset(options))
             case Sequence(parts=parts):
                 yield from self._walk((*parts, *rest), budget, cost, gap)
-            case Choice(options=options):
+            case Either(options=options):
                 for option in options:
                     yield from self._walk((option, *rest), budget, cost, gap)
             case Repeat():

@@ -71,7 +71,7 @@ def a_condition_on_a_missing_variable_is_false() -> None:
     """Instead of void."""
     real = completed.Finder.found
 
-    def all_bound(self: completed.Finder, events: Any, hits: Any) -> Iterator[completed.Found]:
+    def all_bound(self: completed.Finder, events: Any, hits: Any) -> Iterator[completed.CompletedMatches]:
         names = [c.names for c in dynamic_conditions(self.automaton.query)]
         for part in real(self, events, hits):
             variables = np.array(self.automaton.automaton.variables or ("",))[self.labels[part.arc]]

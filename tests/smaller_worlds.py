@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from acep_approx.errors import AcepError
 from acep_approx.query.shape import choice_of, sequence_of
-from acep_approx.query.syntax import Choice, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import Either, Pattern, QuerySyntax, Repeat, Sequence
 from tests.rich_worlds import RichWorld, world_of
 
 
@@ -47,7 +47,7 @@ def smaller_patterns(pattern: Pattern) -> Iterator[Pattern]:
         case Repeat(part=part):
             yield part
             yield from (replace(pattern, part=smaller) for smaller in smaller_patterns(part))
-        case Sequence(parts=parts) | Choice(options=parts):
+        case Sequence(parts=parts) | Either(options=parts):
             join = sequence_of if isinstance(pattern, Sequence) else choice_of
             for i, part in enumerate(parts):
                 yield join([*parts[:i], *parts[i + 1 :]])

@@ -14,9 +14,9 @@ from acep_approx.query.syntax import (
     Attribute,
     Between,
     Binary,
-    Choice,
     Constant,
     Definition,
+    Either,
     Equivalence,
     Expression,
     In,
@@ -100,8 +100,8 @@ def renamed(pattern: Pattern) -> Pattern:
                 return Atom(kind, f"v{next(numbers)}")
             case Sequence(parts=parts):
                 return Sequence(tuple(walk(part) for part in parts))
-            case Choice(options=options):
-                return Choice(tuple(walk(option) for option in options))
+            case Either(options=options):
+                return Either(tuple(walk(option) for option in options))
             case Absent(options=options):
                 return Absent(tuple(walk(option) for option in options))
             case Repeat(part=part, least=least, most=most):

@@ -11,7 +11,7 @@ from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.builder import PatternBuilder, absent, either, event, seq
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
-from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, Repeat, Sequence
+from acep_approx.query.syntax import Absent, Atom, Either, Pattern, Repeat, Sequence
 from tests.cases import examples
 from tests.strategies import PATTERN_QUERIES, renamed
 
@@ -158,7 +158,7 @@ def rebuilt(node: Pattern) -> PatternBuilder:
             return inner.at_least(least) if most is None else inner.times(least, most)
         case Sequence(parts=parts):
             return seq(*map(rebuilt, parts))
-        case Choice(options=options):
+        case Either(options=options):
             return either(*map(rebuilt, options))
         case Absent(options=options):
             return absent(*map(rebuilt, options))

@@ -14,7 +14,7 @@ import pytest
 
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.compile import compile_automaton
-from acep_approx.query.syntax import Atom, Choice, Pattern, QuerySyntax, Repeat, Sequence, Window
+from acep_approx.query.syntax import Atom, Either, Pattern, QuerySyntax, Repeat, Sequence, Window
 from tests.engines import detected, enumerated
 from tests.naive import Binding, match_points
 
@@ -34,7 +34,7 @@ def patterns(operators: int) -> tuple[Pattern, ...]:
     pairs = [
         pair for left in range(operators) for pair in product(patterns(left), patterns(operators - 1 - left))
     ]
-    return (*unary, *(Sequence(pair) for pair in pairs), *(Choice(pair) for pair in pairs))
+    return (*unary, *(Sequence(pair) for pair in pairs), *(Either(pair) for pair in pairs))
 
 
 def words(pattern: Pattern) -> frozenset[str]:
@@ -42,7 +42,7 @@ def words(pattern: Pattern) -> frozenset[str]:
     longest = LONGEST + MOST_ERRORS
     if isinstance(pattern, Atom):
         return frozenset(pattern.variable)
-    if isinstance(pattern, Choice):
+    if isinstance(pattern, Either):
         return frozenset().union(*(words(option) for option in pattern.options))
     if isinstance(pattern, Sequence):
         left, right = (words(part) for part in pattern.parts)

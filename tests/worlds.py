@@ -21,9 +21,9 @@ from acep_approx.query.syntax import (
     Atom,
     Attribute,
     Binary,
-    Choice,
     Constant,
     Definition,
+    Either,
     Equivalence,
     Expression,
     Pattern,
@@ -96,7 +96,7 @@ def patterns(leaf: Patterns, negated: Patterns) -> Patterns:
         several = st.lists(inner, min_size=2, max_size=3)
         sequences = several.map(lambda parts: Sequence(tuple(parts)))
         with_gap = st.tuples(inner, negated, inner).map(Sequence)
-        choices = st.lists(inner, min_size=2, max_size=2).map(lambda options: Choice(tuple(options)))
+        choices = st.lists(inner, min_size=2, max_size=2).map(lambda options: Either(tuple(options)))
         repeats = st.builds(lambda part, b: Repeat(part, *b), inner, bounds)
         return st.one_of(sequences, sequences, with_gap, choices, repeats)
 
@@ -112,8 +112,8 @@ def renamed(pattern: Pattern, names: list[str]) -> Pattern:
         return Absent(tuple(renamed(option, names) for option in pattern.options))  # type: ignore[misc]
     if isinstance(pattern, Sequence):
         return Sequence(tuple(renamed(part, names) for part in pattern.parts))
-    if isinstance(pattern, Choice):
-        return Choice(tuple(renamed(option, names) for option in pattern.options))
+    if isinstance(pattern, Either):
+        return Either(tuple(renamed(option, names) for option in pattern.options))
     return Repeat(renamed(pattern.part, names), pattern.least, pattern.most)
 
 

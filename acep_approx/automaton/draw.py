@@ -24,7 +24,7 @@ FORMATS = ("text", "mermaid", "dot", "json")
 
 
 @dataclass(frozen=True)
-class _Diagram:
+class _Drawing:
     """Texts and kinds of the states, and of the arcs: source, target, text, whether something is missing."""
 
     states: list[tuple[str, bool]]
@@ -57,10 +57,10 @@ def draw(automaton: Automaton | RegisterAutomaton, format: str) -> str:  # noqa:
     return drawings[format](_picture(automaton))
 
 
-def _picture(automaton: Automaton | RegisterAutomaton) -> _Diagram:
+def _picture(automaton: Automaton | RegisterAutomaton) -> _Drawing:
     if isinstance(automaton, Automaton):
         ends = {state: _end(automaton, state) for state in range(automaton.size)}
-        return _Diagram(
+        return _Drawing(
             [(automaton.names[state] + text, is_free) for state, (text, is_free) in ends.items()],
             [(arc.source, arc.target, arc_text(automaton, arc), arc.cost > 0) for arc in automaton.arcs],
         )
@@ -74,7 +74,7 @@ def _picture(automaton: Automaton | RegisterAutomaton) -> _Diagram:
     for step in automaton.steps:
         arc = inner.arcs[step.arc]
         arcs.append((step.source, step.target, arc_text(inner, arc, step_tests(automaton, step)), arc.cost > 0))
-    return _Diagram(states, arcs)
+    return _Drawing(states, arcs)
 
 
 def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple[str, bool]:
@@ -90,7 +90,7 @@ def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple
     return (f" ({text})" if first.cost or said else ""), first.cost == 0
 
 
-def _mermaid(picture: _Diagram) -> str:
+def _mermaid(picture: _Drawing) -> str:
     lines = ["flowchart LR"]
     for state, (text, ends) in enumerate(picture.states):
         left, right = ("(((", ")))") if ends else ("((", "))")
@@ -105,7 +105,7 @@ def _escaped(text: str) -> str:
     return text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
 
 
-def _dot(picture: _Diagram) -> str:
+def _dot(picture: _Drawing) -> str:
     lines = ["digraph automaton {", "  rankdir=LR;", "  node [shape=circle];"]
     for state, (text, ends) in enumerate(picture.states):
         lines.append(f"  s{state} [label={json.dumps(text)}{', shape=doublecircle' if ends else ''}];")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from acep_approx.query.syntax import Absent, Atom, Choice, Pattern, Repeat, Sequence
+from acep_approx.query.syntax import Absent, Atom, Either, Pattern, Repeat, Sequence
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _Builder:
             for part in tree.parts:
                 entry = self._fragment(part, entry)
             return entry
-        if isinstance(tree, Choice):
+        if isinstance(tree, Either):
             leave = self._node()
             for option in tree.options:
                 inner = self._node()

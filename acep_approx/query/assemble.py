@@ -22,9 +22,9 @@ from acep_approx.query.syntax import (
     Attribute,
     Between,
     Binary,
-    Choice,
     Constant,
     Definition,
+    Either,
     Equivalence,
     Expression,
     In,
@@ -130,7 +130,7 @@ class Assembler:
         return Repeat(part, least, most, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
-        options = parts[0].options if isinstance(parts[0], Choice) else (parts[0],)
+        options = parts[0].options if isinstance(parts[0], Either) else (parts[0],)
         for option in options:
             if not isinstance(option, Atom):
                 raise self.fault(
@@ -348,7 +348,7 @@ class Assembler:
 _KINDS: dict[type, str] = {
     Repeat: "a repetition",
     Absent: "a negation within a negation",
-    Choice: "a choice",
+    Either: "a choice",
     Sequence: "a sequence",
 }
 

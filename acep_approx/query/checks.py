@@ -20,7 +20,7 @@ from acep_approx.query.checks_expressions import (
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.printer import is_name
 from acep_approx.query.shape import atoms, negated_variables, walk
-from acep_approx.query.syntax import NO_SPAN, Absent, Atom, Choice, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import NO_SPAN, Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence
 
 
 def check(query: QuerySyntax) -> None:
@@ -123,10 +123,10 @@ def _check_negations(query: QuerySyntax) -> None:
             raise fault(
                 query, "ACEP-Q035", "a sequence of negations only has nothing to find", node.span, hint
             )
-        below = node.options if isinstance(node, Choice) else (node.part,) if isinstance(node, Repeat) else ()
+        below = node.options if isinstance(node, Either) else (node.part,) if isinstance(node, Repeat) else ()
         for part in below:
             if isinstance(part, Absent):
-                where = "an alternative" if isinstance(node, Choice) else "repeated"
+                where = "an alternative" if isinstance(node, Either) else "repeated"
                 raise fault(query, "ACEP-Q037", f"a negation cannot be {where} on its own", part.span, hint)
 
 
@@ -168,7 +168,7 @@ def positions(pattern: Pattern) -> int:
     match pattern:
         case Atom():
             return 1
-        case Absent(options=options) | Choice(options=options):
+        case Absent(options=options) | Either(options=options):
             return sum(positions(option) for option in options)
         case Sequence(parts=parts):
             return sum(positions(part) for part in parts)
@@ -201,7 +201,7 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
             return weights.get(variable, 1)
         case Absent():
             return 0
-        case Choice(options=options):
+        case Either(options=options):
             return min(lightest(option, weights) for option in options)
         case Sequence(parts=parts):
             return sum(lightest(part, weights) for part in parts)

@@ -13,8 +13,8 @@ from acep_approx.query.syntax import (
     Attribute,
     Between,
     Binary,
-    Choice,
     Constant,
+    Either,
     Expression,
     In,
     Index,
@@ -68,7 +68,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
             return f"{node.amount!r}" if node.unit == "ticks" else f"{node.amount!r} {node.unit}"
         case Sequence():
             return f"SEQ({_pattern(node)})"
-        case Choice():
+        case Either():
             return f"({_pattern(node)})"
         case Atom() | Repeat() | Absent():
             return _pattern(node)
@@ -140,9 +140,9 @@ def _pattern(node: Pattern) -> str:
             return f"{_type(node)} {node.variable}"
         case Sequence(parts=parts):
             return ", ".join(
-                f"({_pattern(part)})" if isinstance(part, Choice) else _pattern(part) for part in parts
+                f"({_pattern(part)})" if isinstance(part, Either) else _pattern(part) for part in parts
             )
-        case Choice(options=options):
+        case Either(options=options):
             return " | ".join(_pattern(option) for option in options)
         case Absent(options=options):
             return f"~({' | '.join(_pattern(option) for option in options)})"
@@ -159,9 +159,9 @@ def _regex(node: Pattern) -> str:
             return letter
         case Sequence(parts=parts):
             return "".join(
-                f"({_regex(part)})" if isinstance(part, Choice) else _regex(part) for part in parts
+                f"({_regex(part)})" if isinstance(part, Either) else _regex(part) for part in parts
             )
-        case Choice(options=options):
+        case Either(options=options):
             return "|".join(_regex(option) for option in options)
         case Repeat(part=part):
             inner = _regex(part)

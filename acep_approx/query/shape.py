@@ -13,8 +13,8 @@ from acep_approx.query.syntax import (
     Attribute,
     Between,
     Binary,
-    Choice,
     Constant,
+    Either,
     Equivalence,
     Expression,
     In,
@@ -74,8 +74,8 @@ def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
     """
     flat: list[Pattern] = []
     for option in options:
-        flat.extend(option.options if isinstance(option, Choice) else (option,))
-    return flat[0] if len(flat) == 1 else Choice(tuple(flat), span)
+        flat.extend(option.options if isinstance(option, Either) else (option,))
+    return flat[0] if len(flat) == 1 else Either(tuple(flat), span)
 
 
 def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kind of node
@@ -94,7 +94,7 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
     match node:
         case Sequence(parts=parts):
             return parts
-        case Choice(options=options):
+        case Either(options=options):
             return options
         case Absent(options=atoms):
             return atoms

@@ -45,7 +45,7 @@ class Sequence:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Either:
     """Exactly one of the options: ``(A a | B b)``; at least two options."""
 
     options: tuple[Pattern, ...]
@@ -70,7 +70,7 @@ class Absent:
     span: Span = _span()
 
 
-Pattern = Atom | Sequence | Choice | Repeat | Absent
+Pattern = Atom | Sequence | Either | Repeat | Absent
 
 
 # --- expressions ------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, sequence_of, walk
-from acep_approx.query.syntax import Absent, Choice, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
 from acep_approx.why.place import StreamPlace, find_place, tick_text
 from acep_approx.why.result import Why, text_of
 from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
@@ -332,7 +332,7 @@ def _without(pattern: Pattern, negation: Absent) -> Pattern:
     match pattern:
         case Sequence(parts=parts):
             return sequence_of([_without(part, negation) for part in parts if part != negation])
-        case Choice(options=options):
+        case Either(options=options):
             return choice_of([_without(option, negation) for option in options])
         case Repeat(part=part):
             return replace(pattern, part=_without(part, negation))

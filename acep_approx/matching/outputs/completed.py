@@ -31,7 +31,7 @@ FAR = 2**62
 
 
 @dataclass(frozen=True)
-class Found(Ragged):
+class CompletedMatches(Ragged):
     """Matches as columns; match ``m`` binds ``row[offset[m] : offset[m + 1]]`` by the arcs ``arc``, earliest first.
 
     ``end`` is the row that completes it, ``tick`` that row's tick, ``start`` the tick of its first event (both are
@@ -67,7 +67,7 @@ class Finder:
         self.window = engine.window
         self.non_overlap = automaton.query.non_overlap
         self.by_event = False  # whether the matches of one event must come together
-        self.waiting = Found.joined([])
+        self.waiting = CompletedMatches.joined([])
         self.log = GuardLog(automaton)
         self.last_end = np.full(1, -1, np.int64)
         arcs = automaton.automaton.arcs
@@ -80,7 +80,7 @@ class Finder:
         """Whether one match per event is enough, because all runs of its partition end with it."""
         return self.non_overlap and not self.automaton.needs_filter
 
-    def found(self, events: Grouped, hits: Hits) -> Iterator[Found]:
+    def found(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         """The matches that a batch completes, in order.
 
         Matches with a negation at their end are kept back; ``closed`` gives them.
@@ -96,9 +96,9 @@ class Finder:
                 once = self._once(ready)
                 yield once.take(self._apart(once)) if self.non_overlap else once
         if late:
-            self.waiting = Found.joined([self.waiting, *late])
+            self.waiting = CompletedMatches.joined([self.waiting, *late])
 
-    def closed(self, limit: Ints | int, row_of: RowOf | None = None) -> tuple[Found, Ints]:
+    def closed(self, limit: Ints | int, row_of: RowOf | None = None) -> tuple[CompletedMatches, Ints]:
         """Matches that waited and whose window has closed: it ends before ``limit`` (per slot, or for all).
 
         Where no two may overlap, all but those that ``_at_once`` finds wait.
@@ -111,7 +111,7 @@ class Finder:
 
         Returns
         -------
-        Found
+        CompletedMatches
             In order: as they became known, then by errors, later start, end.
         numpy.ndarray of int64
             When each became known: a tick; in count windows a row, ``FAR`` at the end of the stream.
@@ -126,7 +126,7 @@ class Finder:
         self.waiting = waiting.take(np.flatnonzero(~over & ~at_once))
         ready = self._once(ready.take(np.flatnonzero(~self._ends_badly(ready))))
         waited = np.arange(len(unhindered) + len(ready)) >= len(unhindered)
-        ready = Found.joined([unhindered, ready])
+        ready = CompletedMatches.joined([unhindered, ready])
         last = ready.tick if together else ready.start
         moment = np.where(waited, last + self.window, ready.tick)
         known = moment
@@ -141,7 +141,7 @@ class Finder:
         kept = self._apart(ready)
         return ready.take(kept), known[kept]
 
-    def _at_once(self, found: Found) -> Bools:
+    def _at_once(self, found: CompletedMatches) -> Bools:
         """Which matches are reported without waiting: where no way with a negation at the end has fewer errors.
 
         The other ways of one that was reported wait on: it overlaps them.
@@ -158,24 +158,24 @@ class Finder:
 
     # --- listing --------------------------------------------------------------------------------------------
 
-    def _listed(self, events: Grouped, hits: Hits) -> Iterator[Found]:
+    def _listed(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         if self.finds_one:
             best, bound = chosen(self.engine.links, hits, self.labels)
-            yield Found.joined([_found(events, best, one) for one in bound])
+            yield CompletedMatches.joined([_found(events, best, one) for one in bound])
             return
         if self._simple and not self.non_overlap and not self.by_event:
             yield from self._lists(events, hits, CHUNK)
             return
         for first, last in _whole_events(hits.event, HITS_AT_ONCE):
             some = Hits(*(getattr(hits, f.name)[first:last] for f in fields(Hits)))
-            yield Found.joined(list(self._lists(events, some, CHUNK >> 4)))
+            yield CompletedMatches.joined(list(self._lists(events, some, CHUNK >> 4)))
 
-    def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[Found]:
+    def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[CompletedMatches]:
         lows = events.tick[hits.event] - self.window
         for bound in listed(self.engine.links, hits, lows, self.labels, chunk):
             yield _found(events, hits, bound)
 
-    def _once(self, found: Found) -> Found:
+    def _once(self, found: CompletedMatches) -> CompletedMatches:
         """Each match once, with its least number of errors."""
         if not self.automaton.is_ambiguous or not len(found):
             return found
@@ -183,7 +183,7 @@ class Finder:
         kept = found.take(np.flatnonzero(keep))
         return kept.take(np.lexsort((kept.errors, kept.end)))
 
-    def _apart(self, found: Found) -> Ints:
+    def _apart(self, found: CompletedMatches) -> Ints:
         """The matches that do not overlap one that was reported before; they come in the order of report."""
         if len(found) and self.last_end.size <= found.slot.max():
             self.last_end = extended(self.last_end, 2 * int(found.slot.max()) + 2, -1)
@@ -194,10 +194,10 @@ class Finder:
 
     # --- testing --------------------------------------------------------------------------------------------
 
-    def _bindings(self, found: Found) -> Bindings:
+    def _bindings(self, found: CompletedMatches) -> Bindings:
         return Bindings(self.automaton.automaton.variables, found.offset, found.row, self.labels[found.arc])
 
-    def _verified(self, found: Found) -> Found:
+    def _verified(self, found: CompletedMatches) -> CompletedMatches:
         """Without the matches that a condition or a negation before their last event excludes."""
         if not self.automaton.needs_filter or not len(found):
             return found
@@ -210,7 +210,7 @@ class Finder:
             good[self._broken(letter, found, bindings, match, low, high, since, np.full(len(match), FAR))] = False
         return found.take(np.flatnonzero(good))
 
-    def _gaps(self, found: Found, letter: int) -> tuple[Ints, Ints, Ints, Ints]:
+    def _gaps(self, found: CompletedMatches, letter: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Where no event of a letter may lie: match, row before, row after, earliest tick."""
         guarded = self.log.on_arcs[letter][found.arc]
         place = np.flatnonzero(guarded)
@@ -220,7 +220,7 @@ class Finder:
         since = np.where(is_first, found.tick[match] - self.window, -FAR)
         return match, low, found.row[place], since
 
-    def _ends_badly(self, found: Found) -> Bools:
+    def _ends_badly(self, found: CompletedMatches) -> Bools:
         """Whether an event that a negation at the end excludes came before the window closed."""
         bad = np.zeros(len(found), np.bool_)
         if not len(found):
@@ -236,7 +236,7 @@ class Finder:
     def _broken(
         self,
         letter: int,
-        found: Found,
+        found: CompletedMatches,
         bindings: Bindings,
         match: Ints,
         low: Ints,
@@ -260,22 +260,22 @@ class Finder:
 
     def arrays(self) -> dict[str, Ints]:
         """The state as arrays."""
-        waiting = {f"waiting_{f.name}": getattr(self.waiting, f.name) for f in fields(Found)}
+        waiting = {f"waiting_{f.name}": getattr(self.waiting, f.name) for f in fields(CompletedMatches)}
         log = {f"log_{name}": getattr(self.log, name) for name in LOGGED}
         return {**waiting, **log, "last_end": self.last_end}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take over a state."""
-        self.waiting = Found(**{f.name: arrays[f"waiting_{f.name}"] for f in fields(Found)})
+        self.waiting = CompletedMatches(**{f.name: arrays[f"waiting_{f.name}"] for f in fields(CompletedMatches)})
         for name in LOGGED:
             setattr(self.log, name, arrays[f"log_{name}"])
         self.last_end = arrays["last_end"]
 
 
 
-def _found(events: Grouped, hits: Hits, bound: Bound) -> Found:
+def _found(events: Grouped, hits: Hits, bound: Bound) -> CompletedMatches:
     event = hits.event[bound.hit]
-    return Found(
+    return CompletedMatches(
         slot=events.slot[event],
         end=events.row[event],
         tick=events.tick[event],

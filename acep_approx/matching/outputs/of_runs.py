@@ -13,7 +13,7 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.neighbours import Neighbours
-from acep_approx.matching.outputs.completed import Finder, Found
+from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
 """Rows that are kept, in count windows, before it is looked which of them something still points to."""
-NO_MATCH = Found.joined([])
+NO_MATCH = CompletedMatches.joined([])
 
 
 class TooManyStepsError(Exception):
@@ -117,7 +117,7 @@ class RunOutput:
             if len(found):
                 yield self._table(found, known)
 
-    def _table(self, found: Found, known: Ints) -> pa.Table:
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         """Matches, in order, of which those with the same number in ``known`` became known together."""
         raise NotImplementedError
 
@@ -182,7 +182,7 @@ class RunListing(RunOutput):
         super().__init__(engine, finder, stamps, recent)
         self.bindings = bindings
 
-    def _table(self, found: Found, known: Ints) -> pa.Table:  # noqa: ARG002
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         listed = Listed(
             hit=found.end, start=found.start, offset=found.offset, row=found.row, label=self.finder.labels[found.arc]
         )
@@ -210,7 +210,7 @@ class RunPoints(RunOutput):
             yield from super()._results(events, hits)
         elif len(hits):
             none, end = np.zeros(len(hits) + 1, np.int64), events.row[hits.event]
-            found = Found(
+            found = CompletedMatches(
                 slot=events.slot[hits.event],
                 end=end,
                 tick=events.tick[hits.event],
@@ -223,7 +223,7 @@ class RunPoints(RunOutput):
             )
             yield self._table(found, end)
 
-    def _table(self, found: Found, known: Ints) -> pa.Table:
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((-found.start, found.errors, found.end, known))
         best = order[_firsts(known[order], found.end[order])]
         tick, start = found.tick[best], found.start[best]
@@ -246,7 +246,7 @@ class RunCounts(RunOutput):
 
     groups = True
 
-    def _table(self, found: Found, known: Ints) -> pa.Table:
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((found.errors, found.end, known))
         row, errors = found.end[order], found.errors[order]
         first = _firsts(known[order], row, errors)

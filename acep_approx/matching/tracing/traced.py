@@ -27,7 +27,7 @@ from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.kernels.runs import trace as kernel_trace
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.outputs.completed import Finder, Found
+from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -239,7 +239,7 @@ class RunTrace(RunOutput):
         floors[:known] = now[:known] - self.engine.window
         return floors
 
-    def _table(self, found: Found, known: Ints) -> pa.Table:  # noqa: ARG002
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         return pa.table({})
 
 
