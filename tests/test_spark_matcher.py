@@ -119,7 +119,7 @@ def begun(start_it: Callable[[], StreamingQuery]) -> StreamingQuery:
     for _ in range(ATTEMPTS):
         stream = start_it()
         while stream.isActive and stream.lastProgress is None:
-            time.sleep(0.02)
+            time.sleep(0.2)
         if TOO_SLOW not in str(stream.exception()):
             return stream
     raise AssertionError("Spark did not start a stream")
