@@ -44,7 +44,7 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     Parameters
     ----------
     log : int64 array, shape (runs, words)
-        See ``kernel_shed.LOG``.
+        See ``kernels.runs.scores.LOG``.
     pipeline : Pipeline
         The one that logged it, with the same keys still.
 

@@ -22,7 +22,7 @@ class Hits:
     """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
 
     ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest; ``mark`` says
-    whether the run was protected from being shed (see ``kernel_shed``).
+    whether the run was protected from being shed (see ``kernels.runs.scores``).
     """
 
     event: Ints
@@ -53,7 +53,7 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
     Parameters
     ----------
     links : numpy.ndarray of int64
-        See ``kernel_layout.LINK``.
+        See ``kernels.runs.layout.LINK``.
     hits : Hits
     lows : numpy.ndarray of int64
         Per hit the earliest start of its matches.
@@ -61,7 +61,7 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
         The variable of each arc.
     chunk : int
 
-    Complexity: O(bound events), but for putting them in order; see ``kernel_lineage``, ``order``.
+    Complexity: O(bound events), but for putting them in order; see ``kernels.runs.lineage``, ``order``.
     """
     packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark], axis=1).ravel()
     header = np.zeros(kernel_lineage.WALK, np.int64)

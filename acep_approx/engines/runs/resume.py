@@ -1,7 +1,7 @@
-"""The runs of the key at hand, taken up from where they are saved: a matcher goes on where another one stopped.
+"""The runs of the active key, taken up from where they are saved: a matcher goes on where another one stopped.
 
-``kernel_saved.load_runs`` does this for the next key of a stream, and forgets what was noted about the key before. Here
-nothing is forgotten: where it matters which runs are shed, the next event must find all as it was.
+``kernels.runs.saved.load_runs`` does this for the next key of a stream, and forgets what was noted about the key
+before. Here nothing is forgotten: where it matters which runs are shed, the next event must find all as it was.
 """
 
 from __future__ import annotations

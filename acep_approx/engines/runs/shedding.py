@@ -209,7 +209,7 @@ class Shedding:
             self.log = np.zeros(2 * asked, np.int64)
 
     def take_log(self, used: int) -> Ints:
-        """What was logged since the last call: shape (entries, words); see ``kernel_shed.LOG``."""
+        """What was logged since the last call: shape (entries, words); see ``kernels.runs.scores.LOG``."""
         parts = [*self._logged, self.log[:used]]
         self._logged = []
         return np.concatenate(parts).reshape(-1, self.entry)
@@ -273,7 +273,7 @@ class Shedding:
             self.sample = np.zeros(2 * asked, np.int64)
 
     def take_sample(self) -> Ints:
-        """Tests written down since the last call: shape (entries, words); see ``kernel_sample.SAMPLE_WORDS``."""
+        """Tests written down since the last call: shape (entries, words); see ``kernels.runs.sample.SAMPLE_WORDS``."""
         self.empty_sample(0)
         parts, self._sampled = self._sampled, []
         return np.concatenate(parts).reshape(-1, int(self.words[kernel.SAMPLE_ENTRY]))

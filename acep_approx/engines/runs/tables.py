@@ -82,7 +82,7 @@ class RunTables:
         ``equal``: runs of equal registers are merged; ``chain``: runs whose registers the next event must equal are
         found by an index; ``pareto``: runs that can do no more than another are dropped.
     keeps_lineage : int
-        ``kernel_layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
+        ``kernels.runs.layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
     sheds : bool
         Whether runs carry, behind their registers, what shedding asks for: a mark, and the tick of the event that they
         bound last. Runs are merged only if their marks agree.
