@@ -27,7 +27,7 @@ from acep_approx import (
     event,
     seq,
 )
-from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.results import BudgetedMatches
 from acep_approx.spark import SparkMatcher, session, start
 
 EVENTS: list[dict[str, Any]] = [{"ts": 1, "type": "A", "x": 2.5}, {"ts": 2, "type": "B", "x": 3.5}]
