@@ -7,9 +7,10 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from history.arrays import Bools, Floats, Ints
+
+__all__ = ["Bools", "Floats", "Ints", "Ragged", "extended", "places"]
 
 
 def extended(array: Ints, size: int, fill: int | None = None) -> Ints:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 
-from history.trace import Ints, Trace
+from history.arrays import Ints
+from history.trace import Trace
 
 Texts = npt.NDArray[np.str_]
 

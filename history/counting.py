@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from bitarray import bitarray
 
+from history.arrays import Ints
 from history.bundles import Bundles, of_trace
 from history.overlap import overlaps
-from history.trace import Ints, Masks, Trace
+from history.trace import Masks, Trace
 from history.vectors import Scheme
 
 CHUNK = 1 << 25

@@ -19,10 +19,10 @@ from typing import Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from history.trace import KEY, Ints, Trace
+from history.arrays import Floats, Ints
+from history.trace import KEY, Trace
 from history.vectors import Feature, Place, Scheme
 
-Floats = npt.NDArray[np.float64]
 Column = tuple[str, npt.NDArray[np.generic]]
 """Kind and values of something that runs remember."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from bitarray import bitarray
 
+from history.arrays import Ints
 from history.bundles import Bundles, chain
 from history.counting import Counts, packed, sums
-from history.trace import Ints
 
 
 def join(left: Counts, right: Counts, gap: int, most_bundles: int) -> Counts:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from bitarray import bitarray
 from bitarray.util import count_and
 
-from history.trace import Ints, Masks, Trace
+from history.arrays import Ints
+from history.trace import Masks, Trace
 from history.vectors import Scheme
 
 ALL_PAIRS = 64

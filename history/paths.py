@@ -8,9 +8,8 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
+from history.arrays import Floats
 from history.counting import Counts
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from history.arrays import Floats, Ints
+
 Masks = npt.NDArray[np.uint64]
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from history.arrays import Floats
 from history.graph import Graph
-
-Floats = npt.NDArray[np.float64]
 
 PSEUDO = 5.0
 """Visits at the mean of the level above that are added to the visits of each level."""

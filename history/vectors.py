@@ -16,8 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from history.arrays import Ints
 
 MOST_GROUPS = 64
 """Groups of one place at most."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from history.arrays import Bools, Floats, Ints
 from history.values import Values
 from history.vectors import Scheme
 from rl.chart import Chart
@@ -22,10 +22,6 @@ from rl.model import PRIOR_PASS, fit_model
 from rl.records import Events, Lineages, Tests
 from rl.statistics import Statistics
 from rl.values import solve
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 WINDOWS = 8
 """Windows after which what was seen counts half."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from rl.records import Bools, Floats, Ints
+from history.arrays import Bools, Floats, Ints
 
 BINS = 10
 """Bins of the chance, of equal width."""

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from river.drift import ADWIN
 
-from rl.records import Bools, Floats, Ints
+from history.arrays import Bools, Floats, Ints
 
 MOST_ERRORS = 32
 """Errors of one place and tick that are looked at. Runs that are tested by one event pass or fail together, and

@@ -18,13 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from bitarray import bitarray
 
+from history.arrays import Bools, Floats, Ints
 from history.bundles import Bundles, chain
 from history.counting import packed
 from rl.records import Lineages
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_BUNDLES = 65_536
 

@@ -11,9 +11,8 @@ from itertools import product
 
 import numpy as np
 
+from history.arrays import Floats, Ints
 from history.vectors import Scheme
-from rl.chart import Ints
-from rl.records import Floats
 
 SLOTS = 2
 """Slots that a part of the window is cut into."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from history.arrays import Floats
 from rl.chart import Chart
 from rl.pairs import Pairs
-from rl.records import Floats
 from rl.statistics import Statistics
 from rl.values import Hazards
 

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from rl.chart import Chart, Ints
+from history.arrays import Ints
+from rl.chart import Chart
 
 
 @dataclass(frozen=True)

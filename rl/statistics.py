@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from rl.chart import Chart, Ints
+from history.arrays import Floats, Ints
+from rl.chart import Chart
 from rl.pairs import Pairs
-from rl.records import Events, Floats, Tests
+from rl.records import Events, Tests
 
 NEVER = int(np.iinfo(np.int64).min)
 """The tick of sums to which nothing was added."""

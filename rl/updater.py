@@ -15,12 +15,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from history.arrays import Floats, Ints
 from history.values import Values
 from rl.calibration import Calibration
-from rl.chart import Chart, Ints
+from rl.chart import Chart
 from rl.drift import Alarm, Detectors, What, excess
 from rl.model import Model, fit_model
-from rl.records import Events, Floats, Lineages, Tests
+from rl.records import Events, Lineages, Tests
 from rl.residual import corrected
 from rl.statistics import Statistics
 from rl.values import Hazards, solve

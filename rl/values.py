@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from history.arrays import Floats, Ints
 from history.values import LEAST_COST, Values
-from rl.chart import Chart, Ints
+from rl.chart import Chart
 from rl.grid import SLOTS, grid_of
 from rl.pairs import Pairs
-from rl.records import Floats
 
 _FEW = 1 << 13
 """Numbers that are worked out as fast as a call takes: so many zeros are cheaper than one block of steps more."""

@@ -17,12 +17,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.runs.pools import hash_word, seed_word
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Floats
 from acep_approx.budget.budget import Budget
 from history.files import read_json, replace_file
 
-Floats = npt.NDArray[np.float64]
 FILE = "weights.json"
 LEAST = 0.25
 """Weight that every shard has in any case."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from acep_approx.arrays import extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.kernels.order import EVENT_COLUMNS, MATCH_COLUMNS, Columns, Found, Order, sort_matches, write_matches
 
-Ints = npt.NDArray[np.int64]
 MOST = 1 << 18
 """Matches of one event, with as many errors, that are sorted together."""
 

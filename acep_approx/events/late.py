@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.outfile import OutFile
@@ -16,7 +16,6 @@ from acep_approx.events.reading.files import SUFFIXES
 from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.reading.parquet import ParquetRows
 
-Ints = npt.NDArray[np.int64]
 POLICIES = ("refuse", "skip")
 SHOWN = 5
 """Late events of which is kept what was wrong."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import ix, kernel
-
-Ints = npt.NDArray[np.int64]
 
 
 @kernel

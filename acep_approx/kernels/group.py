@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix, kernel
 
-Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint64]
 
 FOLD_HIGH, FOLD_LOW = np.uint64(32), np.uint64(11)

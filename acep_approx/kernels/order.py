@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix, kernel
-
-Ints = npt.NDArray[np.int64]
 
 
 class Found(NamedTuple):

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
@@ -26,9 +26,6 @@ from history.counting import vertices_of
 from history.trace import Trace
 from history.vectors import Scheme
 from rl.records import Lineages
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 LOOK_BACK = 1024
 """Links, or events, that are kept until it is looked which windows have closed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.runs.sample import LEFT_OUT
 from acep_approx.learning.sampling import SPARE_PACE, SampleReader
 from acep_approx.learning.training_sample import SampledTests
@@ -19,8 +20,6 @@ from history.fitting import MOST_FEATURES, fit_features
 from history.trace import KEY
 from history.vectors import Place, Scheme
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 PSEUDO = 10.0
 """Tests at the mean of the place that are added to those of each of its groups."""
 MOST_ROWS = 20_000

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.learning.features import bare_scheme, select_features
@@ -30,8 +30,6 @@ from rl.exploration import CohortCounts
 from rl.records import Events, Lineages
 from rl.updater import Updater
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 KEPT_ROWS = 40_000
 """Tests that are kept to be read again, the latest."""
 HALF_WINDOWS = 8

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Floats
 from acep_approx.learning.training_sample import TrainingSample
 from history.files import read_json, replace_file
 
-Floats = npt.NDArray[np.float64]
 FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
 """Tests that are sampled: so many in any case, this many times the root of the events, and this many per event."""
 LEAST_ROWS = 300

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Ints
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from rl.records import Events
-
-Ints = npt.NDArray[np.int64]
 
 
 class Sampler:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import layout
@@ -24,8 +24,6 @@ from history.vectors import Place, Scheme
 from rl.chart import Chart
 from rl.records import Tests
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 SPARE_PACE = 0.5
 """How many events of a key are taken for seen before the first one; the event at hand is not one of them."""
 

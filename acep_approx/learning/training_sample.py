@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from rl.records import Events
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 KEY = b"acep"
 NARROW = {"step": pa.int32(), "source": pa.int16(), "outcome": pa.int8(), "key": pa.int32()}
 """Columns that need no 64 bits."""

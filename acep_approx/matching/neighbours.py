@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.output import NO_BATCH, Stamps
 
-Ints = npt.NDArray[np.int64]
 UNKNOWN = 2**62
 """When something comes that has not come yet."""
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.automaton.conditions import leaves, negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.cells.arclogs import ArcLogs
@@ -42,7 +42,6 @@ from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import kleene_variables, walk
 from acep_approx.query.syntax import Attribute
 
-Ints = npt.NDArray[np.int64]
 OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
 
 PIECE, LEAST_PIECE = 1 << 14, 64

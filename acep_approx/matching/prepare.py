@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.arrays import extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.letters import LetterReader
 from acep_approx.engines.batches import Grouped
 from acep_approx.events.keys import KeyCodes
@@ -25,8 +24,6 @@ from acep_approx.kernels.group import (
     group,
 )
 from acep_approx.planning.planner import Plan
-
-Ints = npt.NDArray[np.int64]
 
 
 class Preparer:

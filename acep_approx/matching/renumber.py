@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.planning.planner import Plan
 
-Ints = npt.NDArray[np.int64]
 Numbers = Callable[[Ints], Ints]
 
 

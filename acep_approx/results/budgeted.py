@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.budget.learning_ledger import Learning
 from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, RunRecord
 from acep_approx.engines.runs.runs import Runs
@@ -38,7 +38,6 @@ from history.bundles import Bundles, chain
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
 
-Ints = npt.NDArray[np.int64]
 SHOWN_PATHS = 6
 """Paths of the history that a report shows."""
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.renumber import renumbered, row_columns
 from history.coverage.proxy import regions
-
-Ints = npt.NDArray[np.int64]
 
 
 def expanded(

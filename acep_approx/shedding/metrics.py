@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.budget.ledger import Piece
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.lineage import Hits
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass

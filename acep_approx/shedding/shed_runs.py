@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.automaton.words import register_text, state_names
 from acep_approx.budget.audit import mixed
 from acep_approx.budget.learning_ledger import place_words
@@ -22,8 +22,6 @@ from acep_approx.kernels.runs.pools import seed_word
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 REASON, POOL, ROW, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ROW, kernel.LOG_TICK, kernel.LOG_SLOT
 START, LAST, SCORE, PRICE = kernel.LOG_START, kernel.LOG_LAST, kernel.LOG_SCORE, kernel.LOG_PRICE
 COVER, PACE = kernel.LOG_COVER, kernel.LOG_PACE

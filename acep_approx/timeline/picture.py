@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
 
-Ints = npt.NDArray[np.int64]
 WIDTH, LEFT, RIGHT, TOP, PLOT = 960, 64, 20, 64, 240
 LANE, LANE_GAP = 16, 8
 BINS, TICKS, SERIES = 72, 10, 5

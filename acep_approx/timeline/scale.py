@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from acep_approx.arrays import Ints
+
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 MONDAY = 4 * DAY

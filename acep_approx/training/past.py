@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import encode_text, plain_type, to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
@@ -18,7 +18,6 @@ from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import Plan
 from acep_approx.training.portions import portion_of
 
-Ints = npt.NDArray[np.int64]
 HELD_OUT = 0.4
 """Share of the past, its end, that readings are judged on; the graph learns from it afterwards."""
 MOST_HELD_OUT = 1 << 18

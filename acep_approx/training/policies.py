@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.arrays import Floats
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from history.graph import Graph
     from history.vectors import Scheme
 
-Floats = npt.NDArray[np.float64]
 PARTS = 16
 """Parts of the window where no history says how many there are."""
 MEASURED = -1.0

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import encode_text, plain_type, text_codes, to_numpy
 from acep_approx.planning.planner import Plan
 
-Ints = npt.NDArray[np.int64]
 PORTION = 1 << 17
 """Events of a portion, as a rule; at most twice as many."""
 BITS = 16

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.automaton.registers import ROW, RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.words import register_text, state_names
@@ -14,9 +14,6 @@ from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 PACE_NAME, AHEAD = "pace", " ahead of now"
 """The column of how many events of the key came of late, and what follows the name of a register that is compared with

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
@@ -24,9 +23,6 @@ from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsig
 from acep_approx.planning.planner import MERGING, Plan, merging
 from acep_approx.training.remembered import Remembered
 from history.trace import Trace
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Tracer:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.automaton.letters import LetterReader
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import plain_type
@@ -28,7 +29,6 @@ from acep_approx.planning.planner import Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute
 
-Ints = npt.NDArray[np.int64]
 SAMPLE = 1000
 """Keys that are remembered to propose the one that was meant."""
 

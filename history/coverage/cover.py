@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from bitarray import bitarray
 from bitarray.util import count_or, zeros
 
+from history.arrays import Floats
 from history.coverage.sketch import MapT, overlap, size, union
-
-FLOATS = npt.NDArray[np.float64]
 
 
 class Cover(Protocol):
@@ -51,7 +49,7 @@ class _Bits:
 class _WeightedBits(_Bits):
     """Exact maps, bundles of different weights."""
 
-    def __init__(self, maps: Sequence[bitarray], weights: FLOATS) -> None:
+    def __init__(self, maps: Sequence[bitarray], weights: Floats) -> None:
         super().__init__(maps)
         self.weights = weights
 
@@ -78,7 +76,7 @@ class _Sketched(Generic[MapT]):
         self.covered = None
 
 
-def cover_of(maps: Sequence[MapT], weights: FLOATS | None) -> Cover:
+def cover_of(maps: Sequence[MapT], weights: Floats | None) -> Cover:
     """Nothing covered yet, of the kind that the maps ask for.
 
     Parameters
@@ -107,7 +105,7 @@ def cover_of(maps: Sequence[MapT], weights: FLOATS | None) -> Cover:
     return _WeightedBits(exact, np.asarray(weights, np.float64))
 
 
-def coverage(maps: Sequence[MapT], items: Iterable[int], weights: FLOATS | None = None) -> float:
+def coverage(maps: Sequence[MapT], items: Iterable[int], weights: Floats | None = None) -> float:
     """Bundles, or their weight, that some items cover together.
 
     Examples

@@ -18,20 +18,17 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from history.arrays import Floats, Ints
 from history.coverage.sketch import MapT, overlap, size
-
-INTS = npt.NDArray[np.int64]
-FLOATS = npt.NDArray[np.float64]
 
 
 def proxies(
     maps: Sequence[MapT],
     theta: float,
-    order: Sequence[int] | INTS | None = None,
+    order: Sequence[int] | Ints | None = None,
     measure: Literal["containment", "jaccard"] = "containment",
-) -> INTS:
+) -> Ints:
     """Proxy of each item: itself, or one ranked before it whose map is alike.
 
     Items are taken in order. One whose map is alike to that of an item which stands for itself is represented by it,
@@ -97,7 +94,7 @@ def proxies(
     return proxy
 
 
-def missed(maps: Sequence[MapT], proxy: INTS) -> FLOATS:
+def missed(maps: Sequence[MapT], proxy: Ints) -> Floats:
     """Share of each item's bundles that its proxy does not lead to: 0 for an item that stands for itself.
 
     Examples
@@ -114,7 +111,7 @@ def missed(maps: Sequence[MapT], proxy: INTS) -> FLOATS:
     return shares
 
 
-def regions(points: INTS, window: int, slots: INTS | None = None) -> tuple[INTS, INTS, INTS]:
+def regions(points: Ints, window: int, slots: Ints | None = None) -> tuple[Ints, Ints, Ints]:
     """What to match again, exactly, when proxies complete: ``[m - window, m]`` for each match point, made disjoint.
 
     Every match that ends at a match point lies in its region, because a match is no longer than the window.

@@ -23,7 +23,8 @@ import numpy as np
 from bitarray import bitarray
 from bitarray.util import any_and, count_or, zeros
 
-from history.coverage.cover import FLOATS, Cover, cover_of
+from history.coverage.cover import Cover, cover_of
+from history.arrays import Floats
 from history.coverage.sketch import MapT
 
 
@@ -57,7 +58,7 @@ class _Greedy:
     """One greedy choice; `heap` holds items below the highest rank that they can still have."""
 
     cover: Cover
-    costs: FLOATS
+    costs: Floats
     left: float
     bonus: float
     waiting: list[int]
@@ -125,8 +126,8 @@ class _Greedy:
 
 def lazy_greedy(
     maps: Sequence[MapT],
-    weights: FLOATS | None = None,
-    costs: FLOATS | None = None,
+    weights: Floats | None = None,
+    costs: Floats | None = None,
     budget: float = math.inf,
     *,
     kept: Sequence[int] = (),
@@ -200,7 +201,7 @@ def lazy_greedy(
     return choice if costs is None else _or_single(choice, own, prices, budget, set(kept), bonus)
 
 
-def _prices(count: int, costs: FLOATS | None) -> FLOATS:
+def _prices(count: int, costs: Floats | None) -> Floats:
     if costs is None:
         return np.ones(count)
     prices = np.asarray(costs, np.float64)
@@ -209,7 +210,7 @@ def _prices(count: int, costs: FLOATS | None) -> FLOATS:
     return prices
 
 
-def _or_single(choice: Choice, own: list[float], prices: FLOATS, budget: float, kept: set[int], bonus: float) -> Choice:
+def _or_single(choice: Choice, own: list[float], prices: Floats, budget: float, kept: set[int], bonus: float) -> Choice:
     """The choice, or the one item within the budget that is worth more alone, kept items with their bonus."""
     fits = [item for item in range(len(own)) if prices[item] <= budget]
     if not fits:
@@ -221,7 +222,7 @@ def _or_single(choice: Choice, own: list[float], prices: FLOATS, budget: float, 
 
 
 def own_count(
-    maps: Sequence[MapT], weights: FLOATS | None = None, costs: FLOATS | None = None, budget: float = math.inf
+    maps: Sequence[MapT], weights: Floats | None = None, costs: Floats | None = None, budget: float = math.inf
 ) -> Choice:
     """Choose items by what each covers on its own per cost, blind to overlap: what to compare coverage with.
 

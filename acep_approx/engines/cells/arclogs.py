@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.arrays import extended, places
+from acep_approx.arrays import Ints, extended, places
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.engines.batches import Grouped, Listed
@@ -24,8 +24,6 @@ from acep_approx.kernels.cells.enumerate import DEEPER, walk
 from acep_approx.kernels.cells.enumerate import DONE as WALKED
 from acep_approx.kernels.cells.layout import HEAD_COLUMNS, Counts, Events, Logs, Tables, Update, Walk
 from acep_approx.kernels.order import Found
-
-Ints = npt.NDArray[np.int64]
 
 PATIENCE = 1 << 14
 """Steps of walking for one completing event after which its matches are counted by states instead."""

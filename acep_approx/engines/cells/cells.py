@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from acep_approx.arrays import extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.errors import LimitError
 from acep_approx.kernels.cells.detect import (
@@ -22,7 +21,6 @@ from acep_approx.kernels.cells.detect import (
     detect_many,
 )
 
-Ints = npt.NDArray[np.int64]
 Node = tuple[int, frozenset[int]]
 NO_GUARD: frozenset[int] = frozenset()
 

@@ -9,16 +9,15 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Constant, Expression
 
-Ints = npt.NDArray[np.int64]
 MANY_TEXTS = 1 << 16
 """Texts up to which none is forgotten."""
 Kind = Literal["int", "float", "truth", "time", "text"]

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
+from acep_approx.arrays import Ints
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs import saved
-
-Ints = npt.NDArray[np.int64]
 
 OF_ALL_KEYS = (kp.TRIED, kp.JOINED, kp.REST, kp.TESTED)
 OF_KEY = (kp.RUNS, kp.CHILDREN, kp.KEPT, kp.HEAD, kp.RANK, kp.OLDEST, kp.AGE, kp.COUNTED)

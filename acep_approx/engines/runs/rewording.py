@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs.vm import NULL
 
-Ints = npt.NDArray[np.int64]
 _PER_UNIT = {"us": 1, "ns": 1000}
 
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from acep_approx.arrays import extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
@@ -32,7 +31,6 @@ from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
-Ints = npt.NDArray[np.int64]
 FIRST_ROOM = 64
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
 OF_BATCH = (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.errors import DataError
@@ -18,8 +18,6 @@ from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 KINDS = {
     "int": kernel.WHOLE,
     "float": kernel.REAL,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from acep_approx.arrays import Ints
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
@@ -27,7 +27,6 @@ from acep_approx.kernels.runs.pools import (
     MOST_KEYS,
 )
 
-Ints = npt.NDArray[np.int64]
 HIDDEN = 2
 """Columns of runs that shedding asks for: mark and tick of the last event."""
 STRATEGIES = {

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from acep_approx.arrays import Floats
 from acep_approx.query.syntax import Expression
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead"]
 REASONS = (
     "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",

@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 
-Ints = npt.NDArray[np.int64]
 ALL_EXACT = 2.0**53
 """Whole numbers below are exact as floats."""
 WHOLE = r"^[+-]?\d+$"

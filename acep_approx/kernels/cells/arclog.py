@@ -15,6 +15,7 @@ CORE (PVLDB 15(9) 2022). Log layout, guards and errors are ours. Oracle: ``tests
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import (
     ARC,
@@ -53,7 +54,6 @@ from acep_approx.kernels.cells.layout import (
     STATES,
     USED,
     Events,
-    Ints,
     Logs,
     Tables,
     Update,

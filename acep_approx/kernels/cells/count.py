@@ -10,6 +10,7 @@ so it holds for errors and guards too. Oracle: the walk of ``enumerate``, and ``
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.cells.layout import (
     ARC,
     ARC_COLUMNS,
@@ -25,7 +26,6 @@ from acep_approx.kernels.cells.layout import (
     OFFSET,
     RESET,
     Counts,
-    Ints,
     Logs,
     Tables,
 )

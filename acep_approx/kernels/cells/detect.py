@@ -21,12 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import ix, kernel
-
-Ints = npt.NDArray[np.int64]
 
 NEVER = -(2**62)
 """Minus infinity for starts; ticks lie within +-2**60, so sums with it stay below every real tick."""

@@ -8,6 +8,7 @@ Complexity: O(length of the output) plus O(arcs into a state x log of a log's le
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.cells.layout import (
     ARC,
     ARC_COLUMNS,
@@ -40,7 +41,6 @@ from acep_approx.kernels.cells.layout import (
     TOTAL,
     WRITTEN,
     Events,
-    Ints,
     Logs,
     Tables,
     Walk,

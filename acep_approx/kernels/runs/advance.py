@@ -10,6 +10,7 @@ instead of objects; the ignore edge is no work; a link keeps its own start, so n
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs.blocks import run_block
 from acep_approx.kernels.runs.ends import end_event_in, record_hits
@@ -97,18 +98,7 @@ from acep_approx.kernels.runs.pools import (
     drop_expired,
     index_runs,
 )
-from acep_approx.kernels.runs.records import (
-    Batch,
-    Block,
-    Event,
-    Ints,
-    Keys,
-    Lanes,
-    Lineage,
-    Pools,
-    Program,
-    Shedding,
-)
+from acep_approx.kernels.runs.records import Batch, Block, Event, Keys, Lanes, Lineage, Pools, Program, Shedding
 from acep_approx.kernels.runs.sample import AT_ONCE, choose_event, lacks_sample_room, note_left_out
 from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
 from acep_approx.kernels.runs.scores import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs.children import make_children, runs_in_place
 from acep_approx.kernels.runs.layout import (
@@ -29,7 +30,7 @@ from acep_approx.kernels.runs.layout import (
     STEPS,
     STRATEGY,
 )
-from acep_approx.kernels.runs.records import Block, Event, Ints, Lanes, Lineage, Pools, Program, Shedding, Taken
+from acep_approx.kernels.runs.records import Block, Event, Lanes, Lineage, Pools, Program, Shedding, Taken
 from acep_approx.kernels.runs.sample import is_sampled, note_tests
 from acep_approx.kernels.runs.vm import run_program
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs.layout import (
     ENDS,
@@ -38,7 +39,7 @@ from acep_approx.kernels.runs.pools import (
     keep_front,
     note_trial,
 )
-from acep_approx.kernels.runs.records import Event, Ints, Lanes, Lineage, Pools, Program, Shedding
+from acep_approx.kernels.runs.records import Event, Lanes, Lineage, Pools, Program, Shedding
 from acep_approx.kernels.runs.vm import BLOCK, run_program
 
 

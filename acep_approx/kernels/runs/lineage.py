@@ -12,16 +12,11 @@ numbers do there, because a link belongs to one run and not to one event.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, HIT, LINK
 from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
 from acep_approx.kernels.runs.saved import PLACE, SAVED
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 # header of a walk
 AT, DEPTH, MATCHES, BOUND = range(4)

@@ -5,27 +5,32 @@ So links are a forest: its roots are the events that began runs, and every link 
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, ix
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
 
-Ints = npt.NDArray[np.int64]
+
+class Traced(NamedTuple):
+    """Of each link its root, events and errors; of each root its furthest link."""
+
+    root: Ints
+    depth: Ints
+    errors: Ints
+    furthest: Ints
 
 
 @block_kernel
-def trace(
-    links: Ints, first: int, used: int, first_row: int, low: Ints, costs: Ints, root: Ints, depth: Ints, errors: Ints,
-    furthest: Ints,
-) -> None:  # fmt: skip
-    """Go on with ``root``, ``depth`` and ``errors`` of links, and ``furthest`` of roots: links ``first .. used - 1``.
+def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: Ints, traced: Traced) -> None:
+    """Go on with what is known of links and roots: links ``first .. used - 1``.
 
     An event may begin runs by several arcs, one link after the other; the first of these stands for all. Furthest is
     the link of most events, then of fewest errors, then of the latest event, then the first. ``low`` has the earliest
     start inside the window of each row from ``first_row`` on: runs that have left it may still make links, and get the
     root -1.
     """
+    root, depth, errors, furthest = traced
     for link in range(first, used):
         at = link * LINK
         word, before = links[ix(at)], links[ix(at + 1)]

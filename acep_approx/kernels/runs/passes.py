@@ -6,6 +6,7 @@ only so many can stay. See ``kernel_shed`` for scores and prices.
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import called, inline, ix
 from acep_approx.kernels.runs.layout import (
     CLASS_FIRST,
@@ -30,7 +31,7 @@ from acep_approx.kernels.runs.pools import (
     index_runs,
     leave,
 )
-from acep_approx.kernels.runs.records import Cut, Event, Ints, Pools, Program, Shedding
+from acep_approx.kernels.runs.records import Cut, Event, Pools, Program, Shedding
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
     BINS,

@@ -5,9 +5,10 @@ A pool holds the runs of one state and number of errors as columns of one arena:
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, called, inline, ix
 from acep_approx.kernels.runs.layout import LINK, SCRATCH
-from acep_approx.kernels.runs.records import Ints, Lanes, Pools, Program
+from acep_approx.kernels.runs.records import Lanes, Pools, Program
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
 NEVER = -(2**62)

@@ -8,10 +8,11 @@ learner makes of a sample: ``rl.records.Tests``.
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import called, inline, ix
 from acep_approx.kernels.runs.layout import SCRATCH, STEP_ARC, TEMPORARIES
 from acep_approx.kernels.runs.pools import ALIKE, BASE, COLUMNS, POOL, ROOM, RUNS, hash_word
-from acep_approx.kernels.runs.records import Block, Event, Ints, Pools, Program, Shedding, Taken
+from acep_approx.kernels.runs.records import Block, Event, Pools, Program, Shedding, Taken
 from acep_approx.kernels.runs.scores import (
     EVENT_AT,
     EVENT_WORDS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs.pools import (
     BASE,
@@ -20,7 +21,7 @@ from acep_approx.kernels.runs.pools import (
     index_runs,
     leave,
 )
-from acep_approx.kernels.runs.records import Ints, Keys, Pools
+from acep_approx.kernels.runs.records import Keys, Pools
 
 SAVED = 4
 """Words before the columns of a saved pool: pool, runs, rank, oldest start."""

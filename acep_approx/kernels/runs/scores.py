@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.jit import called, inline, ix
 from acep_approx.kernels.runs.layout import LIVE, LOGGED, POOLS, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
@@ -29,7 +30,7 @@ from acep_approx.kernels.runs.pools import (
     copy_run,
     hash_word,
 )
-from acep_approx.kernels.runs.records import Block, Event, Floats, Ints, Pools, Program, Shedding
+from acep_approx.kernels.runs.records import Block, Event, Pools, Program, Shedding
 from acep_approx.kernels.runs.vm import NULL
 
 # words of the arena: how much may be done

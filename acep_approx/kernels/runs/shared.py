@@ -5,13 +5,10 @@ A link is written as in ``kernel_lineage``. Source: the compressed output of Agr
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, ix
 from acep_approx.kernels.runs.layout import LINK
 
-Ints = npt.NDArray[np.int64]
 MOST = 1 << 61
 """Counts stop growing here."""
 NOBODY = 1 << 62

@@ -13,14 +13,11 @@ the runs engine, and how, is ours.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
+from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs.layout import ANY, ARC_MASK, CONTIGUOUS, LINK, NEXT
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 (
     AT,
@@ -51,6 +48,45 @@ VISIT = 7
 """Columns of visits: birth, remaining, since, parent, first point, mask, cost."""
 
 
+class Forest(NamedTuple):
+    """The links of an exact run, and the phase of each."""
+
+    links: Ints
+    phases: Ints
+
+
+class Stream(NamedTuple):
+    """All events, by slot, then by row: tick, end of the slot, match points before each; the points, and who hits."""
+
+    ticks: Ints
+    slot_end: Ints
+    point_at: Ints
+    points: Ints
+    is_hit: Bools
+
+
+class Arcs(NamedTuple):
+    """Of each arc whether runs stay in their pool with it, and whether they cannot skip it."""
+
+    in_place: Bools
+    leaves: Bools
+
+
+class Span(NamedTuple):
+    """The window: the least ticks that remain in each part, and window + 1; how many parts before each have any."""
+
+    floors: Ints
+    solid: Ints
+    window: int
+
+
+class Work(NamedTuple):
+    """Per row of it, events before each place that runs of some pools are tested with; the row of each birth's pool."""
+
+    tested: Ints
+    rows: Ints
+
+
 @inline
 def first_after(ticks: Ints, low: int, high: int, tick: int) -> int:
     """The first of the events ``low .. high - 1`` that is later than ``tick``; ``high`` where there is none."""
@@ -76,24 +112,21 @@ def part_of(floors: Ints, window: int, left: int) -> int:
 
 
 @block_kernel
-def mark_phases(
-    links: Ints, used: int, phases: Ints, ticks: Ints, slot_end: Ints, point_at: Ints, points: Ints, in_place: Bools,
-    leaves: Bools, strategy: int, ends_all: int, window: int,
-) -> None:  # fmt: skip
+def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, strategy: int, ends_all: int, window: int) -> None:
     """Find out which run each link belongs to, and how long it is one of its phases.
 
-    ``phases`` has AT and BIRTH already. ``in_place`` and ``leaves`` say of each arc whether runs stay in their pool
-    with it, and whether they cannot skip it; ``ends_all``: a match ends all runs of its slot.
+    Phases have AT and BIRTH already. ``ends_all``: a match ends all runs of its slot.
     """
-    for link in range(used):
+    links, phases, ticks, point_at, points = forest.links, forest.phases, stream.ticks, stream.point_at, stream.points
+    for link in range(phases.size // PHASE):
         at, p = link * LINK, link * PHASE
         here, start = phases[ix(p + AT)], links[ix(at + 4)]
         before, after = links[ix(at + 1)], links[ix(at + 2)]
-        until = first_after(ticks, here, slot_end[ix(here)], start + window)
+        until = first_after(ticks, here, stream.slot_end[ix(here)], start + window)
         phases[ix(p + CLOSES)] = until
         quit_at = start + window
         if strategy == CONTIGUOUS:
-            if here + 1 < slot_end[ix(here)]:
+            if here + 1 < stream.slot_end[ix(here)]:
                 quit_at = min(quit_at, ticks[ix(here + 1)])
             until = min(until, here + 2)
         if ends_all and point_at[ix(here)] < points.size:
@@ -106,21 +139,22 @@ def mark_phases(
         phases[ix(p + RUN)] = phases[ix(p + BIRTH)]
         phases[ix(p + GOES_ON)] = -1
         if links[ix(at)] < 0:
-            join_runs(links, phases, p, before, after, ticks[ix(here)])
+            join_runs(forest, p, before, after, ticks[ix(here)])
         elif before >= 0 and strategy != ANY:
             arc, q = links[ix(at)] & ARC_MASK, before * PHASE
-            if in_place[ix(arc)] and phases[ix(p + BIRTH)] < 0:
+            if arcs.in_place[ix(arc)] and phases[ix(p + BIRTH)] < 0:
                 phases[ix(p + RUN)] = phases[ix(q + RUN)]
                 phases[ix(p + GOES_ON)] = before
                 phases[ix(q + QUIT)] = ticks[ix(here)]
-            elif strategy == NEXT and leaves[ix(arc)]:
+            elif strategy == NEXT and arcs.leaves[ix(arc)]:
                 phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], ticks[ix(here)])
                 phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], here + 1)
 
 
 @inline
-def join_runs(links: Ints, phases: Ints, p: int, one: int, other: int, now: int) -> None:
+def join_runs(forest: Forest, p: int, one: int, other: int, now: int) -> None:
     """Two runs become one: it is that of the later start, the younger where they are equal; the other one ends."""
+    links, phases = forest.links, forest.phases
     kept = one
     if one < 0 or (other >= 0 and links[ix(other * LINK + 4)] > links[ix(one * LINK + 4)]):
         kept = other
@@ -136,13 +170,14 @@ def join_runs(links: Ints, phases: Ints, p: int, one: int, other: int, now: int)
 
 
 @inline
-def visit_at(links: Ints, phases: Ints, floors: Ints, solid: Ints, window: int, link: int, now: int) -> int:
+def visit_at(forest: Forest, span: Span, link: int, now: int) -> int:
     """The visit in which a run is that stands at ``link``, when an event comes."""
+    phases, floors, solid = forest.phases, span.floors, span.solid
     if link < 0:
         return -1
-    p, end = link * PHASE, links[ix(link * LINK + 4)] + window
-    low = part_of(floors, window, end - phases[ix(p + QUIT)])
-    later = max(solid[ix(part_of(floors, window, end - now))] - solid[ix(low)], 0)
+    p, end = link * PHASE, forest.links[ix(link * LINK + 4)] + span.window
+    low = part_of(floors, span.window, end - phases[ix(p + QUIT)])
+    later = max(solid[ix(part_of(floors, span.window, end - now))] - solid[ix(low)], 0)
     visit = phases[ix(p + LAST)] - later
     return int(visit if visit >= phases[ix(p + FIRST)] else phases[ix(p + BEFORE)])
 
@@ -160,18 +195,15 @@ def youngest(links: Ints, link: int) -> int:
 
 
 @block_kernel
-def place_visits(
-    links: Ints, used: int, phases: Ints, ticks: Ints, point_at: Ints, is_hit: Bools, is_closed: Bools, floors: Ints,
-    solid: Ints, window: int, ends: Ints, count: Ints,
-) -> None:  # fmt: skip
+def place_visits(forest: Forest, stream: Stream, span: Span, is_closed: Bools, ends: Ints, count: Ints) -> None:
     """Number the visits of the runs in question, phase by phase, and write who completed what.
 
-    ``floors``: the least ticks that remain in each part of the window, and window + 1; ``solid``: how many parts before
-    each have any ticks. ``ends`` receives visit and match point of direct completions; ``count`` the numbers of visits
-    and of completions.
+    ``ends`` receives visit and match point of direct completions; ``count`` the numbers of visits and of completions.
     """
+    links, phases, ticks, point_at = forest.links, forest.phases, stream.ticks, stream.point_at
+    floors, solid, window = span.floors, span.solid, span.window
     visits, completed = 0, 0
-    for link in range(used):
+    for link in range(phases.size // PHASE):
         at, p = link * LINK, link * PHASE
         here, run, start = phases[ix(p + AT)], phases[ix(p + RUN)], links[ix(at + 4)]
         now = ticks[ix(here)]
@@ -179,10 +211,10 @@ def place_visits(
         phases[ix(p + LAST)] = visits - 1
         phases[ix(p + BEFORE)] = -1
         phases[ix(p + FRESH)] = 0
-        if is_hit[ix(link)] and point_at[ix(here + 1)] > point_at[ix(here)]:
+        if stream.is_hit[ix(link)] and point_at[ix(here + 1)] > point_at[ix(here)]:
             before = links[ix(youngest(links, link) * LINK + 1)]
             if before >= 0 and is_closed[ix(phases[ix(before * PHASE + RUN)])]:
-                ends[ix(2 * completed)] = visit_at(links, phases, floors, solid, window, before, now)
+                ends[ix(2 * completed)] = visit_at(forest, span, before, now)
                 ends[ix(2 * completed + 1)] = point_at[ix(here)]
                 completed += 1
         if run < 0 or not is_closed[ix(run)]:
@@ -191,7 +223,7 @@ def place_visits(
         fresh = phases[ix(p + BIRTH)] >= 0 or phases[ix(old * PHASE + AT)] != here
         if old < 0:
             old = links[ix(youngest(links, link) * LINK + 1)]
-        phases[ix(p + BEFORE)] = visit_at(links, phases, floors, solid, window, old, now)
+        phases[ix(p + BEFORE)] = visit_at(forest, span, old, now)
         low = part_of(floors, window, start + window - phases[ix(p + QUIT)])
         phases[ix(p + FRESH)] = fresh
         phases[ix(p + PART)] = low
@@ -250,13 +282,11 @@ def write_visit(
 
 
 @inline
-def write_later(
-    links: Ints, phases: Ints, link: int, ticks: Ints, point_at: Ints, tested: Ints, rows: Ints, floors: Ints,
-    window: int, now: int, out: Ints,
-) -> None:  # fmt: skip
+def write_later(forest: Forest, stream: Stream, work: Work, span: Span, link: int, now: int, out: Ints) -> None:
     """Write the visits of a phase that are later than ``now``: its children after them have all been seen."""
+    phases, ticks, floors = forest.phases, stream.ticks, span.floors
     p = link * PHASE
-    end = links[ix(link * LINK + 4)] + window
+    end = forest.links[ix(link * LINK + 4)] + span.window
     while phases[ix(p + LAST)] >= phases[ix(p + FIRST)] + phases[ix(p + FRESH)]:
         part = phases[ix(p + PART)]
         remaining = floors[ix(part + 1)] - 1
@@ -265,36 +295,31 @@ def write_later(
                 break
             here = phases[ix(p + AT)]
             begin = first_after(ticks, here + 1, phases[ix(p + CLOSES)], end - remaining - 1)
-            cost = work_from(phases, p, tested, rows[ix(phases[ix(p + RUN)])], begin)
+            cost = work_from(phases, p, work.tested, work.rows[ix(phases[ix(p + RUN)])], begin)
             since = end - remaining - ticks[ix(here)]
-            write_visit(phases, p, out, phases[ix(p + LAST)], remaining, since, point_at[ix(begin)], cost)
+            write_visit(phases, p, out, phases[ix(p + LAST)], remaining, since, stream.point_at[ix(begin)], cost)
             phases[ix(p + LAST)] -= 1
         phases[ix(p + PART)] = part + 1
 
 
 @block_kernel
-def look_back(
-    links: Ints, used: int, phases: Ints, ticks: Ints, slot_end: Ints, point_at: Ints, is_hit: Bools, tested: Ints,
-    rows: Ints, floors: Ints, window: int, out: Ints,
-) -> None:  # fmt: skip
-    """From the last link to the first: what is reached from each, what it costs, and the visits.
-
-    ``tested``: per row of it, events before each place that runs of some pools are tested with; ``rows``: where the row
-    of each birth's pool begins.
-    """
+def look_back(forest: Forest, stream: Stream, work: Work, span: Span, out: Ints) -> None:
+    """From the last link to the first: what is reached from each, what it costs, and the visits."""
+    links, phases, ticks, point_at, window = forest.links, forest.phases, stream.ticks, stream.point_at, span.window
+    used = phases.size // PHASE
     for back in range(used):
         link = used - 1 - back
         at, p = link * LINK, link * PHASE
         here = phases[ix(p + AT)]
         now, base = ticks[ix(here)], point_at[ix(here)]
-        write_later(links, phases, link, ticks, point_at, tested, rows, floors, window, now, out)
+        write_later(forest, stream, work, span, link, now, out)
         mask = lowered(phases[ix(p + MASK)], phases[ix(p + BASE)] - base)
-        if is_hit[ix(link)] and point_at[ix(here + 1)] > base:
+        if stream.is_hit[ix(link)] and point_at[ix(here + 1)] > base:
             mask |= 1
         phases[ix(p + MASK)] = mask
         phases[ix(p + BASE)] = base
         if phases[ix(p + RUN)] >= 0:
-            cost = work_from(phases, p, tested, rows[ix(phases[ix(p + RUN)])], here + 1)
+            cost = work_from(phases, p, work.tested, work.rows[ix(phases[ix(p + RUN)])], here + 1)
             phases[ix(p + COST)] = cost
             if phases[ix(p + FRESH)]:
                 remaining = links[ix(at + 4)] + window - now
@@ -303,11 +328,11 @@ def look_back(
         is_union = links[ix(at)] < 0
         if before >= 0:
             q, closes = before * PHASE, phases[ix(p + CLOSES)]
-            write_later(links, phases, before, ticks, point_at, tested, rows, floors, window, now, out)
+            write_later(forest, stream, work, span, before, now, out)
             if is_union:
                 closes = phases[ix(q + CLOSES)]
             elif links[ix(at + 3)] != links[ix(at + 4)]:
-                closes = first_after(ticks, here, slot_end[ix(here)], links[ix(at + 3)] + window)
+                closes = first_after(ticks, here, stream.slot_end[ix(here)], links[ix(at + 3)] + window)
             give(phases, q, cut_off(mask, point_at[ix(closes)] - base), base)
             if not is_union and phases[ix(p + GOES_ON)] < 0:
                 phases[ix(q + CHILD)] = here

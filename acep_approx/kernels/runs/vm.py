@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.jit import called, inline, ix
 from acep_approx.kernels.runs.layout import TEMPORARIES
-from acep_approx.kernels.runs.records import Floats, Ints, Pools, Program
+from acep_approx.kernels.runs.records import Pools, Program
 
 NULL = -(2**63)
 BLOCK = 512

@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
-
-Ints = npt.NDArray[np.int64]
 
 
 def aggregate(function: str, values: pa.Array, lengths: Ints) -> pa.Array:

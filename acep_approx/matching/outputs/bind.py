@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.stream import EventBatch
 from acep_approx.query.syntax import QuerySyntax
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 Take = Callable[[str, Ints, Bools], pa.Array]
 """Values of a column at some rows, NULL where they are missing; ``Recent.take`` is one."""
 

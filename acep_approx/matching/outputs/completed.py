@@ -10,9 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from acep_approx.arrays import Ragged, extended
+from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Bound, Hits, chosen, first_of_equal, listed
@@ -21,8 +20,6 @@ from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.matching.outputs.negations import LOGGED, GuardLog
 from acep_approx.matching.outputs.verify import Bindings, Verifier
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 RowOf = Callable[[Ints, Ints], Ints]
 CHUNK = 1 << 20
 """Bound events that are listed at a time."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from acep_approx.arrays import places
+from acep_approx.arrays import Ints, places
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.conditions import negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
 
-Ints = npt.NDArray[np.int64]
 LOGGED = ("slot", "row", "tick", "mask")
 
 

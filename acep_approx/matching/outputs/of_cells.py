@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped, Listed
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
@@ -17,7 +17,6 @@ from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 
-Ints = npt.NDArray[np.int64]
 CHUNK = 1 << 20
 """Bound events per table of listed matches."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped, Listed, RunEvents
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
@@ -18,7 +18,6 @@ from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 
-Ints = npt.NDArray[np.int64]
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
 """Rows that are kept, in count windows, before it is looked which of them something still points to."""

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.prepare import Preparer
-
-Ints = npt.NDArray[np.int64]
 
 
 class Output(Protocol):

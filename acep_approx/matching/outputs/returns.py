@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.aggregates import aggregate
@@ -14,8 +14,6 @@ from acep_approx.matching.outputs.recent import Recent
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, ReturnItem
-
-Ints = npt.NDArray[np.int64]
 
 
 class ReturnColumns:

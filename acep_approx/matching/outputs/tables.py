@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.batches import Listed
 from acep_approx.kernels.columns import spread
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
-
-Ints = npt.NDArray[np.int64]
 
 
 def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import places
+from acep_approx.arrays import Bools, Ints, places
 from acep_approx.automaton.conditions import Condition, Leaf
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Aggregate, Attribute
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Bindings:

@@ -20,9 +20,9 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Listed
 from acep_approx.engines.runs.lineage import Bound, Hits, first_of_equal, listed
 from acep_approx.errors import UsageError
@@ -33,7 +33,6 @@ from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.renumber import Numbers, renumbered
 
-Ints = npt.NDArray[np.int64]
 CHUNK = 1 << 18
 """Bound events that are spelled at a time."""
 ROWS_AT_ONCE = 1024

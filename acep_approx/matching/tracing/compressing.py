@@ -7,10 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.arrays import extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
@@ -25,7 +24,6 @@ from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.tracing.compressed import NONE, Compressed, Links, Spelling
 from acep_approx.planning.planner import Plan, plan
 
-Ints = npt.NDArray[np.int64]
 HIT_COLUMNS = ("errors", "end", "row", "since", "start", "link")
 
 

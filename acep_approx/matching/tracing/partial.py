@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.arrays import extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.letters import unbound
 from acep_approx.engines.batches import Grouped, Listed
@@ -38,7 +38,6 @@ from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
 
-Ints = npt.NDArray[np.int64]
 END_OF_STREAM = 2**62
 CLOSED, ENDED, BROKEN, REFUSED = range(4)
 REASONS = ("window closed", "stream ended", "broken", "refused")
@@ -91,10 +90,8 @@ class TracedRuns(Runs):
                 setattr(self, name, extended(getattr(self, name), 2 * used, 0))
         low = np.zeros(len(batch), np.int64)
         low[events.row - batch.first_row] = events.tick - self.window
-        kernel_partial.trace(
-            self.links, first, used, batch.first_row, low, self._costs,
-            self.root, self.depth, self.errors, self.furthest,
-        )  # fmt: skip
+        traced = kernel_partial.Traced(self.root, self.depth, self.errors, self.furthest)
+        kernel_partial.trace(self.links, first, used, batch.first_row, low, self._costs, traced)
         self.traced = used
         return first
 

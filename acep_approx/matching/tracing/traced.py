@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.arrays import extended
+from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
@@ -33,8 +32,6 @@ from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.planning.planner import Plan, plan
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 END = 2**62
 PARTS = 8
 """Equal parts of the window: a run is visited when it enters one."""
@@ -291,23 +288,22 @@ class TracedLinks:
         phases[births[:, LINK], kernel_trace.BIRTH] = np.arange(len(births))
         flat = phases.ravel()
         in_place, leaves = _arcs(tables)
+        forest = kernel_trace.Forest(links, flat)
+        stream = kernel_trace.Stream(ticks, slot_end, self.point_at, self.point_places, self.is_hit)
+        ends_all = int(tables.shape[layout.NON_OVERLAP])
         kernel_trace.mark_phases(
-            links, used, flat, ticks, slot_end, self.point_at, self.point_places, in_place, leaves, tables.strategy,
-            int(tables.shape[layout.NON_OVERLAP]), window,
+            forest, stream, kernel_trace.Arcs(in_place, leaves), tables.strategy, ends_all, window
         )  # fmt: skip
         floors = np.array([-(-part * (window + 1) // PARTS) for part in range(PARTS + 1)], np.int64)
         solid = np.concatenate(([0], np.cumsum(np.diff(floors) > 0)))
         count = np.zeros(2, np.int64)
         ends = np.empty((int(self.is_hit.sum()), 2), np.int64)
-        kernel_trace.place_visits(
-            links, used, flat, ticks, self.point_at, self.is_hit, is_closed, floors, solid, window, ends.ravel(), count
-        )
+        span = kernel_trace.Span(floors, solid, window)
+        kernel_trace.place_visits(forest, stream, span, is_closed, ends.ravel(), count)
         tested, row = _tested(tables, self.events[:, 3])
         out = np.empty((kernel_trace.VISIT, int(count[0])), np.int64)
-        kernel_trace.look_back(
-            links, used, flat, ticks, slot_end, self.point_at, self.is_hit, tested.ravel(),
-            row[births[:, POOL]] * tested.shape[1], floors, window, out.ravel(),
-        )  # fmt: skip
+        work = kernel_trace.Work(tested.ravel(), row[births[:, POOL]] * tested.shape[1])
+        kernel_trace.look_back(forest, stream, work, span, out.ravel())
         out[0] = (np.cumsum(is_closed) - 1)[out[0]]
         return out, ends[: int(count[1])]
 
@@ -317,7 +313,7 @@ def _arcs(tables: RunTables) -> tuple[Bools, Bools]:
     automaton = tables.automaton
     in_place, leaves = np.zeros((2, max(len(automaton.automaton.arcs), 1)), np.bool_)
     steps = tables.tables[tables.shape[layout.STEPS] : tables.shape[layout.STATES]].reshape(-1, layout.STEP)
-    in_place[steps[steps[:, 11] != 0, 1]] = True
+    in_place[steps[steps[:, layout.STEP_IN_PLACE] != 0, layout.STEP_ARC]] = True
     leaves[[step.arc for step in automaton.steps if step.inhibits]] = True
     return in_place, leaves
 

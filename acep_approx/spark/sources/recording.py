@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type, to_arrow
 from acep_approx.events.reading.files import find_files
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.time import LIMIT, tick_unit, ticks
-
-Ints = npt.NDArray[np.int64]
 
 ROWS = 65_536
 """Events per Arrow batch at most."""

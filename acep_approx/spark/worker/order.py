@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ints = npt.NDArray[np.int64]
+from acep_approx.arrays import Ints
 
 
 def in_order(table: pa.Table, ticks: Ints, ties: Sequence[str]) -> tuple[pa.Table, Ints]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.source import open_source
@@ -28,7 +28,6 @@ from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
 from acep_approx.spark.worker.order import in_order
 from acep_approx.spark.worker.state import join, split
 
-Ints = npt.NDArray[np.int64]
 LATE, NO_TIME = "late", "no time"
 REASON = "reason"
 """Column of the side table that says why an event was left out."""
