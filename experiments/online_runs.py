@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx import Budget, HistoryGraph, Matcher, Query
-from acep_approx.engines.progress import Progress
+from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events import EventBatch
 from acep_approx.kernels.runs.scores import ON_PASSES
@@ -98,7 +98,7 @@ class Clocked(Shedder):
         """Run-steps so far, with those of passes and of the cohort."""
         return self.steps + float(self.arena.on_passes) + (self.online.explored if self.online else 0)
 
-    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+    def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Remember the run-steps."""
         super().end_piece(batch, progress, seconds)
         self.steps = progress.steps

@@ -80,7 +80,7 @@ def solve(chart: Chart, hazards: Hazards) -> Values:
     Complexity: O(slots * (vertices + steps * ages * groups of source * groups of target)).
     """
     plan = _plan(chart)
-    slots, meetings = _Slots.of(plan, hazards), _meetings(plan, hazards.children)
+    slots, meetings = _SlotEvents.of(plan, hazards), _meetings(plan, hazards.children)
     worth = np.zeros((3, chart.scheme.groups, plan.grid.slots + 1, plan.grid.ages))
     brings = np.zeros((3, len(plan.group) + 1, plan.grid.ages))  # the last row stays 0
     rows, now, before = brings[:, :-1], np.zeros_like(slots.direct[0]), -slots.early
@@ -107,7 +107,7 @@ def solve(chart: Chart, hazards: Hazards) -> Values:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _StepRange:
     """Some steps in a row, and all groups from the first to the last that a child of theirs may have."""
 
     steps: range
@@ -117,14 +117,14 @@ class _Block:
     def size(self) -> int:
         return int(self.rows.stop - self.rows.start) * int(self.columns.stop - self.columns.start)
 
-    def with_next(self, other: _Block) -> _Block:
+    def with_next(self, other: _StepRange) -> _StepRange:
         low, high = min(self.columns.start, other.columns.start), max(self.columns.stop, other.columns.stop)
-        return _Block(
+        return _StepRange(
             range(self.steps.start, other.steps.stop), slice(self.rows.start, other.rows.stop), slice(low, high)
         )
 
 
-class _Plan:
+class _Layout:
     """What does not depend on hazards. A *row* is a step and a group that it leads from, in the order of pairs.
 
     Attributes
@@ -162,10 +162,10 @@ class _Plan:
         self.high = np.stack([most, np.maximum(stays, ends), most])
         self.blocks = self._blocks(first, first + sizes)
 
-    def _blocks(self, first: Ints, stop: Ints) -> list[_Block]:
-        found: list[_Block] = []
+    def _blocks(self, first: Ints, stop: Ints) -> list[_StepRange]:
+        found: list[_StepRange] = []
         for step in range(self.chart.steps):
-            block = _Block(range(step, step + 1), slice(int(first[step]), int(stop[step])), self.columns(step))
+            block = _StepRange(range(step, step + 1), slice(int(first[step]), int(stop[step])), self.columns(step))
             if found and found[-1].with_next(block).size() * self.grid.ages <= _FEW:
                 block = found.pop().with_next(block)
             found.append(block)
@@ -186,15 +186,15 @@ class _Plan:
         return floor
 
 
-_PLANS: deque[_Plan] = deque(maxlen=8)
+_PLANS: deque[_Layout] = deque(maxlen=8)
 
 
-def _plan(chart: Chart) -> _Plan:
+def _plan(chart: Chart) -> _Layout:
     """The same for the same chart; charts hold arrays, so they cannot be keys."""
     for plan in tuple(_PLANS):
         if plan.chart is chart:
             return plan
-    made = _Plan(chart)
+    made = _Layout(chart)
     _PLANS.append(made)
     return made
 
@@ -204,9 +204,9 @@ class _Meeting:
 
     Parameters
     ----------
-    plan : _Plan
+    plan : _Layout
         Of the chart.
-    block : _Block
+    block : _StepRange
         One of its blocks.
     children : tuple of float64 arrays
         As in ``Hazards``.
@@ -214,7 +214,7 @@ class _Meeting:
         Where all blocks work in turn: it stays in the processor's cache.
     """
 
-    def __init__(self, plan: _Plan, block: _Block, children: tuple[Floats, ...], room: Floats) -> None:
+    def __init__(self, plan: _Layout, block: _StepRange, children: tuple[Floats, ...], room: Floats) -> None:
         self.rows, self.columns = block.rows, block.columns
         size, width = block.rows.stop - block.rows.start, block.columns.stop - block.columns.start
         self.shares, row = np.zeros((size, width)), 0
@@ -236,13 +236,13 @@ class _Meeting:
         brings[2, self.rows] = (self.shares @ coming[2])[:, None]
 
 
-def _meetings(plan: _Plan, children: tuple[Floats, ...]) -> list[_Meeting]:
+def _meetings(plan: _Layout, children: tuple[Floats, ...]) -> list[_Meeting]:
     room = np.empty(2 * plan.grid.ages * max((block.size() for block in plan.blocks), default=0))
     return [_Meeting(plan, block, children, room) for block in plan.blocks]
 
 
 @dataclass(frozen=True)
-class _Slots:
+class _SlotEvents:
     """What happens in a slot, by the part of the window that it is in.
 
     Parameters
@@ -263,7 +263,7 @@ class _Slots:
     early: Floats
 
     @classmethod
-    def of(cls, plan: _Plan, hazards: Hazards) -> _Slots:
+    def of(cls, plan: _Layout, hazards: Hazards) -> _SlotEvents:
         chart, pairs, grid = plan.chart, plan.pairs, plan.grid
 
         def by_vertex(column: Floats) -> Floats:

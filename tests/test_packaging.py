@@ -214,7 +214,8 @@ FROM_THE_TOP = (
     {"planning", "engines", "report"},
     {"automaton", "timeline"},
     {"query", "events", "budget"},
-    {"kernels", "arrays", "errors", "siblings"},
+    {"kernels"},
+    {"arrays", "errors", "siblings"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""
 FLOOR = {part: number for number, parts in enumerate(FROM_THE_TOP) for part in parts}

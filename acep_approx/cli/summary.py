@@ -9,7 +9,7 @@ from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from acep_approx.cli.write import Results
-    from acep_approx.engines.progress import Progress
+    from acep_approx.engines.progress import RunProgress
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.results.matches import Matches
 
@@ -75,12 +75,12 @@ def say_found(results: Results, thing: str, target: str = "FILE") -> None:
         )
 
 
-def work_done(seen: Progress) -> str:
+def work_done(seen: RunProgress) -> str:
     """What the runs engine did, in words.
 
     Parameters
     ----------
-    seen : Progress
+    seen : RunProgress
         Of at least one run.
     """
     return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """What has been seen and done so far.
 
     ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), and the ``keys``

@@ -59,7 +59,7 @@ class Relevant(NamedTuple):
     place: Ints
 
 
-class Slots(NamedTuple):
+class SlotTable(NamedTuple):
     """Per slot the events seen, and scratch: zeros, one for each slot before and after; one for each event."""
 
     seen: Ints
@@ -72,7 +72,7 @@ UNCOUNTED, COUNTED, TICKS = 0, 1, 2
 
 
 @inline
-def _begin_groups(events: Arrived, slots: Slots) -> int:
+def _begin_groups(events: Arrived, slots: SlotTable) -> int:
     """Where the events of each slot will begin goes to ``begin``; returns how many slots have some."""
     used = 0
     for i in range(events.slot.size):
@@ -92,7 +92,7 @@ def _begin_groups(events: Arrived, slots: Slots) -> int:
 
 
 @kernel
-def group(events: Arrived, first_row: int, counting: int, slots: Slots, out: Relevant) -> int:
+def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out: Relevant) -> int:
     """Group the relevant events (class above 0, slot not negative) by slot, stably.
 
     Parameters
@@ -102,7 +102,7 @@ def group(events: Arrived, first_row: int, counting: int, slots: Slots, out: Rel
         Row number of the first event in the whole input.
     counting : int
         ``UNCOUNTED``, ``COUNTED`` or ``TICKS``.
-    slots : Slots
+    slots : SlotTable
         Changed in place.
     out : Relevant
         Gets the grouped events; slots in order of first appearance. Has room for all.

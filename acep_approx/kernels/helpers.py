@@ -38,7 +38,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):  # type: ignore[misc]
+class _HelperLowering(NativeLowering):  # type: ignore[misc]
     """From typed code to a ``_Library``."""
 
     _name = "lowering_of_helpers"
@@ -53,13 +53,13 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class _Compiler(CompilerBase):  # type: ignore[misc]
+class _HelperCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's own way to compile but for its last step, and for passes that find nothing in kernels."""
 
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         needed = [(one, why) for one, why in passes.passes if one.__name__ not in NOT_NEEDED]
-        passes.passes = [(_Lowering if one is NativeLowering else one, why) for one, why in needed]
+        passes.passes = [(_HelperLowering if one is NativeLowering else one, why) for one, why in needed]
         passes._finalized = False
         passes.finalize()
         return [passes]
@@ -71,7 +71,8 @@ def helper(function: Callable[..., Any], **options: Any) -> Any:
     It is compiled once for all integers: numba alone would do so again for each constant that it is called with, and
     for the first value of a counter that is a constant.
     """
-    made = numba.njit(pipeline_class=_Compiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+    options |= {"pipeline_class": _HelperCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made = numba.njit(**options)(function)
     types_of_call = made.get_call_template
     made.get_call_template = lambda args, named: types_of_call([numba.types.unliteral(one) for one in args], named)
     return made

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
-from acep_approx.engines.progress import Progress
+from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
@@ -51,7 +51,7 @@ class Matcher:
 
     Attributes
     ----------
-    progress : Progress
+    progress : RunProgress
         Numbers of events seen so far.
     pipeline : Pipeline or None
         None until the columns of the events are known.
@@ -88,7 +88,7 @@ class Matcher:
         self.merge = merge
         self._merging = merging(merge)
         self.shedding = shedding
-        self.progress = Progress()
+        self.progress = RunProgress()
         self.last_tick: int | None = None
         self.pipeline: Pipeline | None = None
 
@@ -265,7 +265,7 @@ class Matcher:
         """
         header, saved, arrays = unpack(plan, state)
         matcher = cls(plan, **header["options"], shedding=shedding)
-        matcher.progress = Progress(**header["progress"])
+        matcher.progress = RunProgress(**header["progress"])
         matcher.last_tick = header["last_tick"]
         matcher.pipeline = restore(matcher._pipeline, saved, arrays)
         return matcher

@@ -14,7 +14,7 @@ from acep_approx.automaton.conditions import leaves, negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
-from acep_approx.engines.progress import Progress
+from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
@@ -295,7 +295,7 @@ class Pipeline:
             self._widen(wider)
         return self._fitting.fitted(batch)
 
-    def run(self, batch: EventBatch, progress: Progress) -> Iterator[pa.Table]:
+    def run(self, batch: EventBatch, progress: RunProgress) -> Iterator[pa.Table]:
         """Run a batch; results come as they are made, and must all be taken before the next batch."""
         batch = self.fit(batch)
         if not isinstance(self.engine, Runs):
@@ -328,7 +328,7 @@ class Pipeline:
         if isinstance(self._output, RunOutput):
             yield from self._output.finish()
 
-    def _run(self, batch: EventBatch, progress: Progress) -> Iterator[pa.Table]:
+    def _run(self, batch: EventBatch, progress: RunProgress) -> Iterator[pa.Table]:
         known = len(self.preparer.classes)
         events = self.preparer.prepare(batch)
         if len(self.preparer.classes) > known:

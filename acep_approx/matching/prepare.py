@@ -19,7 +19,7 @@ from acep_approx.kernels.group import (
     UNCOUNTED,
     Arrived,
     Relevant,
-    Slots,
+    SlotTable,
     classify,
     group,
 )
@@ -42,7 +42,7 @@ class Preparer:
     keys : KeyCodes
         Values of the equivalence attributes per slot.
     slots : int
-        Slots in use so far; 1 without equivalences.
+        SlotTable in use so far; 1 without equivalences.
     without_key : int
         Events left out because an equivalence attribute was NULL (NULL equals nothing).
     """
@@ -73,7 +73,7 @@ class Preparer:
         slot = self._slots(batch, rows)
         cls = self._classes(batch, rows)
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
-        slots = Slots(self.counters, self._count, np.empty(rows, np.int64))
+        slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
         used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, slots, out)
         return Grouped(*(column[:used] for column in out))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.engines.progress import Progress
+from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
@@ -105,7 +105,7 @@ class Matches:
         self.source = source
         self.limit = limit
         self.is_cut = False
-        self.progress = Progress()
+        self.progress = RunProgress()
         self._options = options
         self._sort = sort
         self._on_progress = on_progress
@@ -147,7 +147,7 @@ class Matches:
             warn_of_unseen_types(self.plan.query, matcher.types_seen)
 
     @property
-    def work(self) -> Progress:
+    def work(self) -> RunProgress:
         """What the last run over the events saw and did."""
         return self.progress
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.engines.batches import RunEvents
-    from acep_approx.engines.progress import Progress
+    from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.roles import Roles
@@ -183,7 +183,7 @@ class Shedder:
         if self.online is not None and self.online.cohort is not None:
             self.online.cohort.note_found(rows)
 
-    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+    def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Grant what events without a letter are entitled to, look at the clock, and write down what came of it."""
         self._order.check("end_piece")
         relevant, steps = self._seen
@@ -205,7 +205,7 @@ class Shedder:
         if self.observer is not None:
             self.observer.end_piece(batch)
 
-    def _piece(self, tick: int, progress: Progress) -> Piece:
+    def _piece(self, tick: int, progress: RunProgress) -> Piece:
         """Where the run stands."""
         arena, online = self.arena, self.online
         work = progress.steps + int(arena.on_passes) + (online.explored if online is not None else 0)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
-from acep_approx.engines.progress import Progress
+from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
@@ -44,13 +44,13 @@ class Tracer:
         What the numbers of places and columns in the traces mean.
     pipeline : Pipeline
         It knows the window, and the columns that the batches must have.
-    progress : Progress
+    progress : RunProgress
         Events and run-steps so far: the full work of the query on this past.
     """
 
     def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, merge: str = ",".join(MERGING)) -> None:
         self.pipeline = Pipeline(plan, "trace", schema, roles, MAX_DETERMINISED, merging(merge))
-        self.progress = Progress()
+        self.progress = RunProgress()
         assert isinstance(self.pipeline.engine, Runs)
         self.remembered = Remembered.by(self.pipeline.engine.tables)
 

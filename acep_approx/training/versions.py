@@ -24,7 +24,7 @@ OTHER_QUERY = "ACEP-H002"
 
 
 @dataclass
-class _Held:
+class _LoadedVersion:
     """What this process has of one history: the last good version, and what it has warned of."""
 
     history: HistoryGraph | None = None
@@ -33,7 +33,7 @@ class _Held:
     warned: set[int] = field(default_factory=set)
 
 
-_held: dict[tuple[Path, str], _Held] = {}
+_held: dict[tuple[Path, str], _LoadedVersion] = {}
 _lock = Lock()
 
 
@@ -66,11 +66,11 @@ def newest(path: str | os.PathLike[str], query: CompiledQuery) -> HistoryGraph:
     """
     home = Path(path).resolve()
     with _lock:
-        held = _held.setdefault((home, query.plan.fingerprint()), _Held())
+        held = _held.setdefault((home, query.plan.fingerprint()), _LoadedVersion())
         return _newest(home, query, held)
 
 
-def _newest(home: Path, query: CompiledQuery, held: _Held) -> HistoryGraph:
+def _newest(home: Path, query: CompiledQuery, held: _LoadedVersion) -> HistoryGraph:
     wanted = 0
     try:
         wanted = pointed(home)
@@ -87,14 +87,14 @@ def _newest(home: Path, query: CompiledQuery, held: _Held) -> HistoryGraph:
     return held.history
 
 
-def _load(home: Path, query: CompiledQuery, version: int, held: _Held) -> None:
+def _load(home: Path, query: CompiledQuery, version: int, held: _LoadedVersion) -> None:
     """Read a version and hold it."""
     when = written(home, version)
     held.history = HistoryGraph.load(home, query, version=version)
     held.version, held.written = version, when
 
 
-def _load_older(home: Path, query: CompiledQuery, wanted: int, held: _Held, reason: Exception) -> None:
+def _load_older(home: Path, query: CompiledQuery, wanted: int, held: _LoadedVersion, reason: Exception) -> None:
     """Hold the newest version before ``wanted`` that can be read; before any where it is 0."""
     if not home.is_dir() or not versions(home):
         HistoryGraph.load(home, query)  # refuses, and says why

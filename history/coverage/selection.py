@@ -23,8 +23,8 @@ import numpy as np
 from bitarray import bitarray
 from bitarray.util import any_and, count_or, zeros
 
-from history.coverage.cover import Cover, cover_of
 from history.arrays import Floats
+from history.coverage.cover import Cover, cover_of
 from history.coverage.sketch import MapT
 
 

@@ -22,7 +22,7 @@ from acep_approx.kernels.cells.count import count_runs
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.enumerate import DEEPER, walk
 from acep_approx.kernels.cells.enumerate import DONE as WALKED
-from acep_approx.kernels.cells.layout import HEAD_COLUMNS, Counts, Events, Logs, Tables, Update, Walk
+from acep_approx.kernels.cells.layout import HEAD_COLUMNS, CountScratch, EventArrays, Logs, Tables, Update, Walk
 from acep_approx.kernels.order import Found
 
 PATIENCE = 1 << 14
@@ -261,7 +261,7 @@ class ArcLogs:
         header = np.zeros(layout.UPDATE_HEADER, np.int64)
         header[layout.USED], header[layout.SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
-        batch = Events(events.slot, events.tick, events.cls, events.row)
+        batch = EventArrays(events.slot, events.tick, events.cls, events.row)
         while True:
             at = Update(header, self._pending, hits)
             status = update(batch, self.window, self.tables, self.latest, Logs(self.logs, self.arena), at)
@@ -324,7 +324,7 @@ class ArcLogs:
         source = words[offsets[layout.ARC] + layout.ARC_COLUMNS * arc + layout.ARC_SOURCE]
         low = events.tick[event] - self.window
         key, bound = events.slot[event], events.row[event]
-        scratch = Counts(place, fresh, runs)
+        scratch = CountScratch(place, fresh, runs)
         return int(count_runs(source, key, bound, low, self.tables, Logs(self.logs, self.arena), scratch))
 
     def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
@@ -345,7 +345,7 @@ class ArcLogs:
 
     def _walk(self, at: Walk, events: Grouped, found: Found, patience: int) -> tuple[Walk, int]:
         """Go on with a walk until it is done or something other than a deeper stack is wanted."""
-        batch, logs = Events(events.slot, events.tick, events.cls, events.row), Logs(self.logs, self.arena)
+        batch, logs = EventArrays(events.slot, events.tick, events.cls, events.row), Logs(self.logs, self.arena)
         while (status := walk(batch, self.window, self.tables, logs, at, found, patience)) == DEEPER:
             stack, path = (extended(array, 2 * array.size, 0) for array in (at.stack, at.path))
             at = at._replace(stack=stack, path=path)

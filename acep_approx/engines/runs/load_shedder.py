@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.engines.batches import RunEvents
-    from acep_approx.engines.progress import Progress
+    from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.engines.runs.tables import RunTables
@@ -56,7 +56,7 @@ class LoadShedder(Protocol):
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
 
-    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+    def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """A piece of the stream is done."""
 
     def snapshot(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class FixedLoad:
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Nothing is written down."""
 
-    def end_piece(self, batch: EventBatch, progress: Progress, seconds: float) -> None:
+    def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Nothing is written down."""
 
 

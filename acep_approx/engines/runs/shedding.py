@@ -149,9 +149,9 @@ class Shedding:
         """The arena as floating point numbers."""
         return self.words.view(np.float64)
 
-    def record(self, pace: Floats) -> records.Shedding:
+    def record(self, pace: Floats) -> records.Arena:
         """The arrays that the kernel takes; ``pace`` has that of each key."""
-        return records.Shedding(self.words, self.floats, self.lookup, self.log, self.sample, pace)
+        return records.Arena(self.words, self.floats, self.lookup, self.log, self.sample, pace)
 
     # --- while it runs --------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ from acep_approx.kernels.cells.layout import (
     SOURCES,
     STATES,
     USED,
-    Events,
+    EventArrays,
     Logs,
     Tables,
     Update,
@@ -101,7 +101,7 @@ def _append(logs: Logs, at: int, header: Ints, row: int, value: int) -> bool:
 
 
 @inline
-def _move(event: int, events: Events, low: int, tables: Tables, latest: Ints, logs: Logs, at: Update) -> int:
+def _move(event: int, events: EventArrays, low: int, tables: Tables, latest: Ints, logs: Logs, at: Update) -> int:
     """Bind an event on every arc that a run can take with it.
 
     Returns how many runs wait to be entered, or less than 0: why it stopped (``-UNKNOWN``, ``-GROW``, ``-HITS_FULL``).
@@ -140,7 +140,7 @@ def _move(event: int, events: Events, low: int, tables: Tables, latest: Ints, lo
 
 @inline
 def _pass(
-    event: int, events: Events, low: int, tables: Tables, latest: Ints, logs: Logs, at: Update, waiting: int
+    event: int, events: EventArrays, low: int, tables: Tables, latest: Ints, logs: Logs, at: Update, waiting: int
 ) -> int:
     """Move the runs whose guards an event breaks; returns like ``_move``."""
     words, offsets = tables.words, tables.offsets
@@ -171,7 +171,7 @@ def _pass(
 
 
 @kernel
-def update(events: Events, window: int, tables: Tables, latest: Ints, logs: Logs, at: Update) -> int:
+def update(events: EventArrays, window: int, tables: Tables, latest: Ints, logs: Logs, at: Update) -> int:
     """Run events through the logs, from ``at.header[NEXT]`` on.
 
     Parameters

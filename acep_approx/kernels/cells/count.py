@@ -25,7 +25,7 @@ from acep_approx.kernels.cells.layout import (
     LOGS,
     OFFSET,
     RESET,
-    Counts,
+    CountScratch,
     Logs,
     Tables,
 )
@@ -49,7 +49,7 @@ def _next_row(base: int, logs: Logs, place: Ints) -> int:
 
 
 @inline
-def _count_row(row: int, base: int, low: int, tables: Tables, logs: Logs, counts: Counts) -> None:
+def _count_row(row: int, base: int, low: int, tables: Tables, logs: Logs, counts: CountScratch) -> None:
     """Add the runs that go on with a row to those of the states that they enter."""
     words, arcs, runs = tables.words, tables.offsets[ix(ARC)], counts.runs
     for a in range(counts.place.size):
@@ -75,7 +75,7 @@ def _count_row(row: int, base: int, low: int, tables: Tables, logs: Logs, counts
 
 
 @kernel
-def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs: Logs, counts: Counts) -> int:
+def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs: Logs, counts: CountScratch) -> int:
     """Number of runs that were in ``state`` before row ``bound`` and started at ``low`` or later.
 
     Parameters

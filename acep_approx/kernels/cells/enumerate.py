@@ -40,7 +40,7 @@ from acep_approx.kernels.cells.layout import (
     STEPS,
     TOTAL,
     WRITTEN,
-    Events,
+    EventArrays,
     Logs,
     Tables,
     Walk,
@@ -166,7 +166,7 @@ def _take_entry(walk: Walk, frame: int, tables: Tables, logs: Logs, found: Found
 
 
 @kernel
-def walk(events: Events, window: int, tables: Tables, logs: Logs, walk: Walk, found: Found, patience: int) -> int:
+def walk(events: EventArrays, window: int, tables: Tables, logs: Logs, walk: Walk, found: Found, patience: int) -> int:
     """Go on with a walk where its header says it stands.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from acep_approx.arrays import Ints
 
 
-class Events(NamedTuple):
+class EventArrays(NamedTuple):
     """Events of a batch, grouped by key slot, ordered inside: key slot, tick, class and row of each."""
 
     slot: Ints
@@ -79,7 +79,7 @@ HIT, DEPTH, MATCHES, WRITTEN, TOTAL, STEPS, WALK_HEADER = 0, 1, 2, 3, 4, 5, 6
 NEXT_ARC, END_ARC, AT_ARC, ENTRY, END_ENTRY, LENGTH, BOUND, FRAME = 0, 1, 2, 3, 4, 5, 6, 7
 
 
-class Counts(NamedTuple):
+class CountScratch(NamedTuple):
     """Scratch of a count: per log the next entry and the runs that an entry adds, per state its runs."""
 
     place: Ints

@@ -4,39 +4,15 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
+from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.children import make_children, runs_in_place
-from acep_approx.kernels.runs.layout import (
-    ARC_BITS,
-    HASHED_NOW,
-    KEEPS_LINEAGE,
-    LINKS,
-    MADE,
-    MERGED,
-    MOVES,
-    NEXT,
-    NO_LINEAGE,
-    POOLS,
-    STAMP,
-    STEP,
-    STEP_ARC,
-    STEP_CHECKS,
-    STEP_FIELDS,
-    STEP_GUARDS,
-    STEP_IN_PLACE,
-    STEP_INHIBITS,
-    STEP_MOVES,
-    STEP_TARGET,
-    STEP_UPDATES,
-    STEPS,
-    STRATEGY,
-)
-from acep_approx.kernels.runs.records import Block, Event, Lanes, Lineage, Pools, Program, Shedding, Taken
+from acep_approx.kernels.runs.records import Arena, Event, Lanes, Lineage, Pools, Program, RunBlock, Taken
 from acep_approx.kernels.runs.sample import is_sampled, note_tests
 from acep_approx.kernels.runs.vm import run_program
 
 
 @inline
-def run_part(program: Program, pools: Pools, lanes: Lanes, block: Block, part: int) -> int:
+def run_part(program: Program, pools: Pools, lanes: Lanes, block: RunBlock, part: int) -> int:
     """Run the program that ``tables[part]`` names on a block; returns 1 where an integer passed 64 bits."""
     if program.tables[ix(part + 1)] == 0:
         return 0
@@ -44,10 +20,10 @@ def run_part(program: Program, pools: Pools, lanes: Lanes, block: Block, part: i
 
 
 @inline
-def choose(program: Program, lanes: Lanes, block: Block, step: int) -> int:
+def choose(program: Program, lanes: Lanes, block: RunBlock, step: int) -> int:
     """Collect the runs that take a step; returns how many there are."""
     mask, chosen, m = lanes.mask, lanes.chosen, 0
-    if program.tables[ix(step + STEP_IN_PLACE)] and program.shape[KEEPS_LINEAGE] == NO_LINEAGE:
+    if program.tables[ix(step + at.STEP_IN_PLACE)] and program.shape[at.KEEPS_LINEAGE] == at.NO_LINEAGE:
         for j in range(block.n):
             m += mask[ix(j)]
     else:
@@ -58,7 +34,7 @@ def choose(program: Program, lanes: Lanes, block: Block, step: int) -> int:
 
 
 @inline
-def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block: Block, step: int) -> int:
+def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block: RunBlock, step: int) -> int:
     """Find the runs that take a step; returns how many there are, -1 where an integer passed 64 bits."""
     mask, stay = lanes.mask, lanes.stay
     if (
@@ -69,15 +45,15 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
     else:
         for j in range(block.n):
             mask[ix(j)] = 1
-    if run_part(program, pools, lanes, block, step + STEP_CHECKS):
+    if run_part(program, pools, lanes, block, step + at.STEP_CHECKS):
         return -1
-    if block.removes and program.shape[STRATEGY] == NEXT and program.tables[ix(step + STEP_INHIBITS)]:
+    if block.removes and program.shape[at.STRATEGY] == at.NEXT and program.tables[ix(step + at.STEP_INHIBITS)]:
         for j in range(block.n):
             stay[ix(j)] &= 1 - mask[ix(j)]
-    if run_part(program, pools, lanes, block, step + STEP_GUARDS):
+    if run_part(program, pools, lanes, block, step + at.STEP_GUARDS):
         return -1
     m = choose(program, lanes, block, step)
-    if m > 0 and run_part(program, pools, lanes, block, step + STEP_UPDATES):
+    if m > 0 and run_part(program, pools, lanes, block, step + at.STEP_UPDATES):
         return -1
     return m
 
@@ -89,12 +65,12 @@ def take_step(
     pools: Pools,
     lanes: Lanes,
     lineage: Lineage,
-    block: Block,
+    block: RunBlock,
     taken: Taken,
     is_in_place: int,
 ) -> None:
     """Let the chosen runs take a step."""
-    control[MADE] += taken.m
+    control[at.MADE] += taken.m
     if is_in_place:
         runs_in_place(program, pools, lanes, lineage, block, taken)
         if block.removes:
@@ -102,10 +78,10 @@ def take_step(
                 lanes.stay[ix(j)] |= lanes.mask[ix(j)]
     else:
         merged = make_children(program, pools, lanes, lineage, block, taken)
-        control[MERGED] += merged
-        control[HASHED_NOW] += taken.m - merged
-    if program.shape[KEEPS_LINEAGE] != NO_LINEAGE:
-        control[LINKS] = taken.link + taken.m
+        control[at.MERGED] += merged
+        control[at.HASHED_NOW] += taken.m - merged
+    if program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE:
+        control[at.LINKS] = taken.link + taken.m
 
 
 @inline
@@ -115,26 +91,26 @@ def run_block(
     pools: Pools,
     lanes: Lanes,
     lineage: Lineage,
-    shedding: Shedding | None,
+    shedding: Arena | None,
     event: Event,
-    block: Block,
+    block: RunBlock,
 ) -> int:
     """Take the steps of a source with a block of its runs; returns 1 where an integer passed 64 bits."""
     tables, shape = program.tables, program.shape
     if block.removes:
         for j in range(block.n):
-            lanes.stay[ix(j)] = shape[STRATEGY] == NEXT
+            lanes.stay[ix(j)] = shape[at.STRATEGY] == at.NEXT
     for s in range(block.first, block.first + block.steps):
-        step = shape[STEPS] + s * STEP
+        step = shape[at.STEPS] + s * at.STEP
         m = test_step(program, pools, lanes, event, block, step)
         if m < 0:
             return 1
-        here = (event.row << ARC_BITS) | tables[ix(step + STEP_ARC)]
-        moves, stamp = shape[MOVES] + 2 * tables[ix(step + STEP_MOVES)], control[STAMP] * shape[POOLS]
-        target, fields = tables[ix(step + STEP_TARGET)], tables[ix(step + STEP_FIELDS)]
-        taken = Taken(target, moves, fields, m, control[LINKS], here, event.key, stamp)
+        here = (event.row << at.ARC_BITS) | tables[ix(step + at.STEP_ARC)]
+        moves, stamp = shape[at.MOVES] + 2 * tables[ix(step + at.STEP_MOVES)], control[at.STAMP] * shape[at.POOLS]
+        target, fields = tables[ix(step + at.STEP_TARGET)], tables[ix(step + at.STEP_FIELDS)]
+        taken = Taken(target, moves, fields, m, control[at.LINKS], here, event.key, stamp)
         if shedding is not None and is_sampled(shedding.words, block.pool, target, m):
             note_tests(program, pools, lanes.mask, shedding, event, block, taken, step)
         if m > 0:
-            take_step(control, program, pools, lanes, lineage, block, taken, tables[ix(step + STEP_IN_PLACE)])
+            take_step(control, program, pools, lanes, lineage, block, taken, tables[ix(step + at.STEP_IN_PLACE)])
     return 0

@@ -19,12 +19,12 @@ from acep_approx.kernels.runs.pools import (
     merge_child,
     note_trial,
 )
-from acep_approx.kernels.runs.records import Block, Lanes, Lineage, Pools, Program, Taken
+from acep_approx.kernels.runs.records import Lanes, Lineage, Pools, Program, RunBlock, Taken
 from acep_approx.kernels.runs.vm import BLOCK, REGISTER, SCALAR
 
 
 @inline
-def write_links(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: Block, step: Taken) -> None:
+def write_links(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: RunBlock, step: Taken) -> None:
     """Links of the chosen runs."""
     links, words, chosen = lineage.links, pools.words, lanes.chosen
     for q in range(step.m):
@@ -40,7 +40,7 @@ def write_links(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, 
 
 
 @inline
-def write_fields(program: Program, pools: Pools, lanes: Lanes, block: Block, step: Taken, to: int, m: int) -> None:
+def write_fields(program: Program, pools: Pools, lanes: Lanes, block: RunBlock, step: Taken, to: int, m: int) -> None:
     """The registers of ``m`` children, one child after the other from ``to`` on in the first register's column."""
     tables, words, chosen = program.tables, pools.words, lanes.chosen
     room = pools.table[ix(step.target * POOL + ROOM)]
@@ -59,7 +59,9 @@ def write_fields(program: Program, pools: Pools, lanes: Lanes, block: Block, ste
 
 
 @inline
-def children_apart(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: Block, step: Taken) -> None:
+def children_apart(
+    program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: RunBlock, step: Taken
+) -> None:
     """One child per chosen run."""
     table, words, t = pools.table, pools.words, step.target * POOL
     c, room, base = table[ix(t + RUNS)], table[ix(t + ROOM)], table[ix(t + BASE)]
@@ -77,7 +79,7 @@ def children_apart(program: Program, pools: Pools, lanes: Lanes, lineage: Lineag
 
 
 @inline
-def runs_in_place(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: Block, step: Taken) -> None:
+def runs_in_place(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: RunBlock, step: Taken) -> None:
     """The runs that take a step go on themselves, in the same pool."""
     tables, words, mask = program.tables, pools.words, lanes.mask
     if program.shape[KEEPS_LINEAGE] != NO_LINEAGE:
@@ -115,7 +117,7 @@ def join_links(pools: Pools, lineage: Lineage, step: Taken, child: int, latest: 
 
 
 @inline
-def child_of_all(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: Block, step: Taken) -> int:
+def child_of_all(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: RunBlock, step: Taken) -> int:
     """One child of all chosen runs, and of those that other steps chose; returns how many were merged."""
     table, words, chosen, t = pools.table, pools.words, lanes.chosen, step.target * POOL
     c, room, base = table[ix(t + RUNS)], table[ix(t + ROOM)], table[ix(t + BASE)]
@@ -138,7 +140,7 @@ def child_of_all(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage,
 
 
 @inline
-def copy_registers(program: Program, pools: Pools, block: Block, step: Taken, j: int, to: int) -> None:
+def copy_registers(program: Program, pools: Pools, block: RunBlock, step: Taken, j: int, to: int) -> None:
     """The registers of the child of run ``j``, from ``to`` on."""
     tables, words = program.tables, pools.words
     room = pools.table[ix(step.target * POOL + ROOM)]
@@ -154,7 +156,7 @@ def copy_registers(program: Program, pools: Pools, block: Block, step: Taken, j:
 
 @inline
 def children_by_registers(
-    program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: Block, step: Taken
+    program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: RunBlock, step: Taken
 ) -> int:
     """A child per combination of registers, joining those that other steps made; returns how many were merged."""
     table, words, links, t = pools.table, pools.words, lineage.links, step.target * POOL
@@ -186,7 +188,7 @@ def children_by_registers(
 
 
 @inline
-def make_children(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: Block, step: Taken) -> int:
+def make_children(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: RunBlock, step: Taken) -> int:
     """Children of the chosen runs in the target's pool, as it merges them; returns how many were merged."""
     table, t = pools.table, step.target * POOL
     how = table[ix(t + MERGE)]

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
-from acep_approx.kernels.runs.layout import (
-    ENDS,
-    FRONTS,
-    HIT,
-    HITS,
-    KEEPS_LINEAGE,
-    LINKS,
-    LIVE,
-    MERGED,
-    NO_LINEAGE,
-    STATE,
-    STATES,
-    WITH_OWNER,
-)
+from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
@@ -39,7 +26,7 @@ from acep_approx.kernels.runs.pools import (
     keep_front,
     note_trial,
 )
-from acep_approx.kernels.runs.records import Event, Lanes, Lineage, Pools, Program, Shedding
+from acep_approx.kernels.runs.records import Arena, Event, Lanes, Lineage, Pools, Program
 from acep_approx.kernels.runs.vm import BLOCK, run_program
 
 
@@ -49,28 +36,28 @@ def write_hits(
     program: Program,
     pools: Pools,
     hits: Ints,
-    shedding: Shedding | None,
+    shedding: Arena | None,
     event: int,
     pool: int,
     run: int,
 ) -> None:
     """Record one run, once for each way in which it completes a match."""
     tables, table, words, p = program.tables, pools.table, pools.words, pool * POOL
-    state = program.shape[STATES] + pool * STATE
+    state = program.shape[at.STATES] + pool * at.STATE
     base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
     mark = 0
     if shedding is not None:
         mark = words[ix(base + (COLUMNS + table[ix(p + ALIKE)] - 1) * room + run)] & 3
     for i in range(tables[ix(state + 2)]):
-        end = program.shape[ENDS] + 2 * (tables[ix(state + 1)] + i)
-        hit = control[HITS] * HIT
+        end = program.shape[at.ENDS] + 2 * (tables[ix(state + 1)] + i)
+        hit = control[at.HITS] * at.HIT
         hits[ix(hit)] = event
         hits[ix(hit + 1)] = tables[ix(end)]
         hits[ix(hit + 2)] = tables[ix(end + 1)]
         hits[ix(hit + 3)] = words[ix(base + room + run)]
         hits[ix(hit + 4)] = words[ix(base + run)]
         hits[ix(hit + 5)] = mark
-        control[HITS] += 1
+        control[at.HITS] += 1
 
 
 @inline
@@ -80,13 +67,13 @@ def record_hits(
     pools: Pools,
     lanes: Lanes,
     lineage: Lineage,
-    shedding: Shedding | None,
+    shedding: Arena | None,
     event: Event,
     pool: int,
 ) -> int:
     """Record the children that complete a match; returns 1 where an integer passed 64 bits."""
     table, mask, p = pools.table, lanes.mask, pool * POOL
-    check = program.shape[STATES] + pool * STATE + 3
+    check = program.shape[at.STATES] + pool * at.STATE + 3
     base, room, runs = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + RUNS)]
     for offset in range(table[ix(p + CHILDREN)], runs, BLOCK):
         n = min(BLOCK, runs - offset)
@@ -106,17 +93,17 @@ def merge_across(
     control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, p: int, runs: int
 ) -> int:
     """Merge children with runs of other events; returns where the runs end."""
-    table, children, first = pools.table, pools.table[ix(p + CHILDREN)], control[LINKS]
+    table, children, first = pools.table, pools.table[ix(p + CHILDREN)], control[at.LINKS]
     made = runs - children
     runs = across_events(pools, p, lineage.links, first, children, runs)
     gone = made - (runs - children)
-    control[MERGED] += gone
+    control[at.MERGED] += gone
     note_trial(table, p, made, gone)
-    if program.shape[KEEPS_LINEAGE] != NO_LINEAGE:
-        if program.shape[KEEPS_LINEAGE] == WITH_OWNER:
+    if program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE:
+        if program.shape[at.KEEPS_LINEAGE] == at.WITH_OWNER:
             for link in range(first, first + gone):
                 lineage.owner[ix(link)] = event.key
-        control[LINKS] = first + gone
+        control[at.LINKS] = first + gone
     return runs
 
 
@@ -137,14 +124,14 @@ def end_event_in(
     control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, pool: int, runs: int
 ) -> None:
     """Children of the event become runs of their pool, which end at ``runs``."""
-    table, state, p = pools.table, program.shape[STATES] + pool * STATE, pool * POOL
+    table, state, p = pools.table, program.shape[at.STATES] + pool * at.STATE, pool * POOL
     kept, children = table[ix(p + KEPT)], table[ix(p + CHILDREN)]
     made, front = runs - children, program.tables[ix(state + 5)]
     if program.tables[ix(state)] == 0:
         runs = children
     elif front >= 0:
-        runs = keep_front(program, pools, p, program.shape[FRONTS] + front, children, runs)
-        control[MERGED] += children + made - runs
+        runs = keep_front(program, pools, p, program.shape[at.FRONTS] + front, children, runs)
+        control[at.MERGED] += children + made - runs
         if runs < children + made:  # those that are left have moved up: any may be a child, and start before the others
             children = table[ix(p + HEAD)]
         kept = children
@@ -160,7 +147,7 @@ def end_event_in(
     if kept < children:
         runs = close_gap(pools, p, kept, children, runs)
     live = runs - table[ix(p + HEAD)]
-    control[LIVE] += live - table[ix(p + COUNTED)]
+    control[at.LIVE] += live - table[ix(p + COUNTED)]
     table[ix(p + COUNTED)] = live
     table[ix(p + RUNS)] = runs
     table[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again

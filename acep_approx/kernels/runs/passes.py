@@ -8,16 +8,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import called, inline, ix
-from acep_approx.kernels.runs.layout import (
-    CLASS_FIRST,
-    LIVE,
-    POOLS,
-    SHED,
-    SOURCE_POOL,
-    SOURCE_PROBE,
-    SOURCE_WORDS,
-    SOURCES,
-)
+from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     BASE,
     COUNTED,
@@ -31,7 +22,7 @@ from acep_approx.kernels.runs.pools import (
     index_runs,
     leave,
 )
-from acep_approx.kernels.runs.records import Cut, Event, Pools, Program, Shedding
+from acep_approx.kernels.runs.records import Arena, Cut, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
     BINS,
@@ -73,7 +64,7 @@ from acep_approx.kernels.runs.scores import (
 
 
 @inline
-def bin_of(shedding: Shedding, score: float) -> int:
+def bin_of(shedding: Arena, score: float) -> int:
     """The bin of a score."""
     if score <= 0.0:
         return 0
@@ -81,7 +72,7 @@ def bin_of(shedding: Shedding, score: float) -> int:
 
 
 @called
-def weigh(program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int, threshold: int) -> None:
+def weigh(program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, threshold: int) -> None:
     """Note the bin of the score of each run of a pool beside its mark, and count them.
 
     The youngest are seen first: those behind them are weighed beside those in front that stay, which are in the bin
@@ -93,20 +84,20 @@ def weigh(program: Program, pools: Pools, shedding: Shedding, event: Event, pool
     shed[ix(newest)] = NEVER
     for back in range(runs - pools.table[ix(p + HEAD)]):
         run = runs - 1 - back
-        at = mark_at(pools.table, p, run)
-        start, mark = words[ix(base + run)], words[ix(at)]
+        where = mark_at(pools.table, p, run)
+        start, mark = words[ix(base + run)], words[ix(where)]
         if start < event.low:
             continue
         score = score_of(program, pools, shedding, event, pool, run, cover_of(shed, pool, 0))
         place = BINS - 1 if threshold < 0 and mark != NORMAL else bin_of(shedding, score)
         shed[ix(shed[HISTOGRAM] + place)] += 1
-        words[ix(at)] = mark | (place + 1) << 2
+        words[ix(where)] = mark | (place + 1) << 2
         if mark != WOULD_GO and place >= threshold:
             shed[ix(newest)] = max(shed[ix(newest)], start)
 
 
 @called
-def cut(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int, below: Cut) -> int:
+def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, below: Cut) -> int:
     """Shed the runs of a pool that are ``below`` a threshold; too old ones go as well.
 
     Returns how many of those spared are left. Without a bound (TOO_OLD_PRICE) protected runs are only marked.
@@ -115,18 +106,18 @@ def cut(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int
     base, runs, spare = table[ix(p + BASE)], table[ix(p + RUNS)], below.spare
     kept, oldest = 0, -NEVER
     for run in range(runs):
-        at = mark_at(table, p, run)
-        start, word = words[ix(base + run)], words[ix(at)]
+        where = mark_at(table, p, run)
+        start, word = words[ix(base + run)], words[ix(where)]
         if start < event.low or run < table[ix(p + HEAD)]:
             continue
         mark, place = word & 3, (word >> 2) - 1
-        words[ix(at)] = mark
+        words[ix(where)] = mark
         goes = place < below.threshold
         if place == below.threshold and below.reason != TOO_OLD_PRICE:
             goes = spare <= 0
             spare -= 1
         if goes and mark != NORMAL and below.reason == TOO_OLD_PRICE:
-            words[ix(at)] = WOULD_GO
+            words[ix(where)] = WOULD_GO
             goes = False
         if goes:
             entry = refuse(control, pools, shedding, event, pool, run, below.reason)
@@ -137,7 +128,7 @@ def cut(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int
         oldest = min(oldest, start)
         copy_run(pools, p, kept, run)
         kept += 1
-    control[LIVE] -= table[ix(p + COUNTED)] - kept
+    control[at.LIVE] -= table[ix(p + COUNTED)] - kept
     leave(table, p, kept, oldest)
     table[ix(p + TESTED)] = 0
     if kept < runs:
@@ -146,7 +137,7 @@ def cut(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int
 
 
 @called
-def pass_over(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int) -> None:
+def pass_over(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> None:
     """Shed the runs of a pool that are no longer worth the price."""
     pay(shedding, pools.table[ix(pool * POOL + RUNS)])
     threshold = bin_of(shedding, shedding.floats[PRICE_NOW])
@@ -162,7 +153,7 @@ def empty_histogram(shed: Ints) -> None:
 
 
 @inline
-def pay(shedding: Shedding, runs: int) -> None:
+def pay(shedding: Arena, runs: int) -> None:
     """Charge a pass to the budget, and empty the histogram for it."""
     shedding.floats[PASS_TOKENS] -= PASS_UNITS * runs
     shedding.floats[PASSES] += PASS_UNITS * runs
@@ -180,24 +171,24 @@ def threshold_for(shed: Ints, spare: int) -> tuple[int, int]:
 
 
 @called
-def make_fit(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event, needed: int) -> None:
+def make_fit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, needed: int) -> None:
     """Shed runs until the tests of an event fit into what may be done."""
     tables, table, worth = program.tables, pools.table, shedding.floats
-    classes = program.shape[CLASS_FIRST] + event.kind
+    classes = program.shape[at.CLASS_FIRST] + event.kind
     first, last = tables[ix(classes)], tables[ix(classes + 1)]
     is_affordable = PASS_UNITS * needed <= worth[PASS_TOKENS]
     spare, threshold = int(left(worth)), BINS
     if is_affordable:
         pay(shedding, needed)
         for s in range(first, last):
-            at = program.shape[SOURCES] + SOURCE_WORDS * s
-            if tables[ix(at + SOURCE_POOL)] > 0 and tables[ix(at + SOURCE_PROBE)] < 0:
-                weigh(program, pools, shedding, event, tables[ix(at + SOURCE_POOL)], -1)
+            where = program.shape[at.SOURCES] + at.SOURCE_WORDS * s
+            if tables[ix(where + at.SOURCE_POOL)] > 0 and tables[ix(where + at.SOURCE_PROBE)] < 0:
+                weigh(program, pools, shedding, event, tables[ix(where + at.SOURCE_POOL)], -1)
         threshold, spare = threshold_for(shedding.words, spare)
     for s in range(first, last):
-        at = program.shape[SOURCES] + SOURCE_WORDS * s
-        pool = tables[ix(at + SOURCE_POOL)]
-        if pool == 0 or tables[ix(at + SOURCE_PROBE)] >= 0:
+        where = program.shape[at.SOURCES] + at.SOURCE_WORDS * s
+        pool = tables[ix(where + at.SOURCE_POOL)]
+        if pool == 0 or tables[ix(where + at.SOURCE_PROBE)] >= 0:
             continue
         if not is_affordable:  # the youngest stay, by equal parts of each pool
             p = pool * POOL
@@ -209,7 +200,7 @@ def make_fit(control: Ints, program: Program, pools: Pools, shedding: Shedding, 
 
 
 @inline
-def leave_youngest(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int, most: int) -> None:
+def leave_youngest(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, most: int) -> None:
     """Shed all but the ``most`` last runs of a pool, without a look at each: there is nothing left to look with."""
     table, p = pools.table, pool * POOL
     base, runs = table[ix(p + BASE)], table[ix(p + RUNS)]
@@ -221,43 +212,43 @@ def leave_youngest(control: Ints, pools: Pools, shedding: Shedding, event: Event
     for run in range(most):
         copy_run(pools, p, run, runs - most + run)
         oldest = min(oldest, pools.words[ix(base + run)])
-    control[LIVE] -= table[ix(p + COUNTED)] - most
+    control[at.LIVE] -= table[ix(p + COUNTED)] - most
     leave(table, p, most, oldest)
 
 
 @called
-def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event) -> None:
+def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Shed the runs of the lowest scores until a quarter of the places is free: then births need not be refused."""
-    shed, last, here = shedding.words, program.shape[POOLS] - 1, 0
+    shed, last, here = shedding.words, program.shape[at.POOLS] - 1, 0
     empty_histogram(shed)
     for back in range(last):  # those furthest on first: they cover the others
         here += pools.table[ix((last - back) * POOL + COUNTED)]
         weigh(program, pools, shedding, event, last - back, -1)
     shedding.floats[PASSES] += PASS_UNITS * here
-    threshold, spare = threshold_for(shed, max(3 * shed[MOST_RUNS] // 4 - (control[LIVE] - here), 0))
+    threshold, spare = threshold_for(shed, max(3 * shed[MOST_RUNS] // 4 - (control[at.LIVE] - here), 0))
     for back in range(last):
         if pools.table[ix((last - back) * POOL + RUNS)] > 0:
             spare = cut(control, pools, shedding, event, last - back, Cut(threshold, spare, MOST))
 
 
 @inline
-def make_room(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event) -> None:
+def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit."""
     tables, table, shed, worth = program.tables, pools.table, shedding.words, shedding.floats
     grant(control, shedding)
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
-    if shed[MOST_RUNS] >= 0 and control[LIVE] >= shed[MOST_RUNS]:
+    if shed[MOST_RUNS] >= 0 and control[at.LIVE] >= shed[MOST_RUNS]:
         make_fewer(control, program, pools, shedding, event)
-    needed, classes = 0, program.shape[CLASS_FIRST] + event.kind
+    needed, classes = 0, program.shape[at.CLASS_FIRST] + event.kind
     for s in range(tables[ix(classes)], tables[ix(classes + 1)]):
-        at = program.shape[SOURCES] + SOURCE_WORDS * s
-        p = tables[ix(at + SOURCE_POOL)] * POOL
+        where = program.shape[at.SOURCES] + at.SOURCE_WORDS * s
+        p = tables[ix(where + at.SOURCE_POOL)] * POOL
         if p > 0 and table[ix(p + RUNS)] > 0:
             is_due = table[ix(p + TESTED)] >= PASS_EVERY * table[ix(p + RUNS)]
             if is_due and PASS_UNITS * table[ix(p + RUNS)] <= worth[PASS_TOKENS]:
-                pass_over(control, program, pools, shedding, event, tables[ix(at + SOURCE_POOL)])
-            if tables[ix(at + SOURCE_PROBE)] < 0:
+                pass_over(control, program, pools, shedding, event, tables[ix(where + at.SOURCE_POOL)])
+            if tables[ix(where + at.SOURCE_PROBE)] < 0:
                 needed += table[ix(p + RUNS)] - table[ix(p + HEAD)]
     if needed > left(worth):
         make_fit(control, program, pools, shedding, event, needed)
@@ -265,7 +256,7 @@ def make_room(control: Ints, program: Program, pools: Pools, shedding: Shedding,
 
 @called
 def let_proxies_stand(
-    control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int
+    control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int
 ) -> None:
     """Shed the runs of a pool for which the children of this event stand, where the rest is not worth the price.
 
@@ -274,16 +265,16 @@ def let_proxies_stand(
     shed, worth, table, words, p = shedding.words, shedding.floats, pools.table, pools.words, pool * POOL
     runs, kept, cover = table[ix(p + RUNS)], table[ix(p + HEAD)], cover_of(shed, pool, 1)
     for run in range(table[ix(p + HEAD)], runs):
-        start, at = words[ix(table[ix(p + BASE)] + run)], mark_at(table, p, run)
-        last, goes = words[ix(at + table[ix(p + ROOM)])], False
+        start, where = words[ix(table[ix(p + BASE)] + run)], mark_at(table, p, run)
+        last, goes = words[ix(where + table[ix(p + ROOM)])], False
         is_covered = event.low <= start <= cover and start <= shed[ADMITTED]
-        if is_covered and last < event.now and words[ix(at)] != WOULD_GO:
+        if is_covered and last < event.now and words[ix(where)] != WOULD_GO:
             worth[TOKENS] -= 1.0
             worth[PASSES] += 1.0
             score = score_of(program, pools, shedding, event, pool, run, cover)
             goes = score < worth[PRICE_NOW]
-            if goes and words[ix(at)] != NORMAL:
-                words[ix(at)] = WOULD_GO
+            if goes and words[ix(where)] != NORMAL:
+                words[ix(where)] = WOULD_GO
                 goes = False
             if goes and shed[LOGS] & LOG_SHED:
                 entry = note(control, pools, shedding, event, pool, run, PROXIED)
@@ -294,21 +285,21 @@ def let_proxies_stand(
     if kept < runs:
         gone = runs - kept
         shed[ix(shed[COUNTS] + pool * REASONS + PROXIED)] += gone
-        control[SHED] += gone
-        control[LIVE] -= gone
+        control[at.SHED] += gone
+        control[at.LIVE] -= gone
         table[ix(p + COUNTED)] -= gone
         table[ix(p + RUNS)] = kept
         index_runs(pools, p)
 
 
 @inline
-def end_shedding(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event) -> None:
+def end_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """After an event: where children were admitted, see for whom they stand."""
     tables, shed = program.tables, shedding.words
     if shed[ADMITTED] > NEVER and shedding.floats[PRICE] > 0.0:
-        classes = program.shape[CLASS_FIRST] + event.kind
+        classes = program.shape[at.CLASS_FIRST] + event.kind
         for s in range(tables[ix(classes)], tables[ix(classes + 1)]):
-            pool = tables[ix(program.shape[SOURCES] + SOURCE_WORDS * s + SOURCE_POOL)]
+            pool = tables[ix(program.shape[at.SOURCES] + at.SOURCE_WORDS * s + at.SOURCE_POOL)]
             runs = pools.table[ix(pool * POOL + RUNS)] - pools.table[ix(pool * POOL + HEAD)]
             if pool > 0 and runs > 0 and runs <= left(shedding.floats):
                 let_proxies_stand(control, program, pools, shedding, event, pool)
@@ -321,6 +312,6 @@ def log_room(program: Program, pools: Pools, shed: Ints) -> int:
     if shed[LOGS] == 0:
         return 0
     runs = 0
-    for pool in range(1, program.shape[POOLS]):
+    for pool in range(1, program.shape[at.POOLS]):
         runs += pools.table[ix(pool * POOL + RUNS)]
     return int(2 * runs * shed[ENTRY])

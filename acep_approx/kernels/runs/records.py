@@ -63,7 +63,7 @@ class Keys(NamedTuple):
     guards: Ints
 
 
-class Shedding(NamedTuple):
+class Arena(NamedTuple):
     """How to stay inside a budget: the arena as integers and as floats, tables of groups, and the pace of each key.
 
     ``log`` and ``sample`` take what is written down of runs.
@@ -89,7 +89,7 @@ class Event(NamedTuple):
     low: int
 
 
-class Block(NamedTuple):
+class RunBlock(NamedTuple):
     """Runs of a pool that the steps of a source are tried with.
 
     The columns of their starts, links and registers begin at ``starts``, ``before`` and ``registers``, and are ``room``

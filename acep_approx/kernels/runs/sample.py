@@ -12,7 +12,7 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import called, inline, ix
 from acep_approx.kernels.runs.layout import SCRATCH, STEP_ARC, TEMPORARIES
 from acep_approx.kernels.runs.pools import ALIKE, BASE, COLUMNS, POOL, ROOM, RUNS, hash_word
-from acep_approx.kernels.runs.records import Block, Event, Pools, Program, Shedding, Taken
+from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock, Taken
 from acep_approx.kernels.runs.scores import (
     EVENT_AT,
     EVENT_WORDS,
@@ -73,7 +73,7 @@ def is_sampled(shed: Ints, pool: int, target: int, passed: int) -> bool:
 
 
 @inline
-def lacks_sample_room(shedding: Shedding, n: int) -> bool:
+def lacks_sample_room(shedding: Arena, n: int) -> bool:
     """Whether ``n`` entries may not fit."""
     shed = shedding.words
     return bool(shed[SAMPLED] + n * shed[SAMPLE_ENTRY] > shedding.sample.size)
@@ -81,7 +81,7 @@ def lacks_sample_room(shedding: Shedding, n: int) -> bool:
 
 @inline
 def begin_test(
-    program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int, step: int, start: int
+    program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, step: int, start: int
 ) -> int:
     """Begin an entry: what is known whatever comes of the test; returns where it stands."""
     shed, sample = shedding.words, shedding.sample
@@ -101,7 +101,7 @@ def begin_test(
 
 
 @inline
-def write_child(program: Program, pools: Pools, sample: Ints, block: Block, step: Taken, j: int, to: int) -> None:
+def write_child(program: Program, pools: Pools, sample: Ints, block: RunBlock, step: Taken, j: int, to: int) -> None:
     """Write down the registers of the child of run ``j``."""
     tables = program.tables
     for f in range(step.fields - HIDDEN):
@@ -117,7 +117,7 @@ def write_child(program: Program, pools: Pools, sample: Ints, block: Block, step
 
 @called
 def note_tests(
-    program: Program, pools: Pools, mask: Ints, shedding: Shedding, event: Event, block: Block, step: Taken, number: int
+    program: Program, pools: Pools, mask: Ints, shedding: Arena, event: Event, block: RunBlock, step: Taken, number: int
 ) -> None:
     """Write down what step ``number`` made of some runs of a block; ``mask`` says which passed."""
     shed, sample, words, table, pool = shedding.words, shedding.sample, pools.words, pools.table, block.pool
@@ -148,7 +148,7 @@ def note_tests(
 
 
 @called
-def note_left_out(program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int, step: int) -> None:
+def note_left_out(program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, step: int) -> None:
     """Write down some runs of a pool as they are before an index finds those that a step is tested with."""
     sample, words, p = shedding.sample, pools.words, pool * POOL
     base, room, runs = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], pools.table[ix(p + RUNS)]

@@ -30,7 +30,7 @@ from acep_approx.kernels.runs.pools import (
     copy_run,
     hash_word,
 )
-from acep_approx.kernels.runs.records import Block, Event, Pools, Program, Shedding
+from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock
 from acep_approx.kernels.runs.vm import NULL
 
 # words of the arena: how much may be done
@@ -152,7 +152,7 @@ def mark_at(table: Ints, p: int, run: int) -> int:
 
 
 @inline
-def bucket_of(pools: Pools, shedding: Shedding, feature: int, word: int, key: int) -> int:
+def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, key: int) -> int:
     """The bucket of a feature; ``word``: where the register stands, if it is one."""
     shed, worth, lookup, words, floats = shedding.words, shedding.floats, shedding.lookup, pools.words, pools.floats
     kind, first, many = shed[ix(feature)], shed[ix(feature + 3)], shed[ix(feature + 4)]
@@ -183,7 +183,7 @@ def bucket_of(pools: Pools, shedding: Shedding, feature: int, word: int, key: in
 
 
 @inline
-def group_of(pools: Pools, shedding: Shedding, pool: int, run: int, key: int) -> int:
+def group_of(pools: Pools, shedding: Arena, pool: int, run: int, key: int) -> int:
     """The group of a run: a number made of the buckets of its features."""
     shed, group = shedding.words, 0
     at = shed[PLACES] + pool * PLACE
@@ -215,7 +215,7 @@ def cover_of(shed: Ints, pool: int, least: int) -> int:
 
 @called
 def score_of(
-    program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int, run: int, cover: int
+    program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, cover: int
 ) -> float:
     """What a run is worth per run-step, beside one that started at ``cover``."""
     shed, worth, window, now = shedding.words, shedding.floats, program.shape[WINDOW], event.now
@@ -240,14 +240,14 @@ def score_of(
 
 
 @inline
-def bits_of(shedding: Shedding, value: float) -> int:
+def bits_of(shedding: Arena, value: float) -> int:
     """The bits of a floating point number; of those above 0 the greater have greater ones."""
     shedding.floats[BITS] = value
     return int(shedding.words[BITS])
 
 
 @called
-def note(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int, run: int, reason: int) -> int:
+def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, reason: int) -> int:
     """Write a log entry of a run, but its score, price and cover; returns where it stands."""
     shed, log, table, words, p = shedding.words, shedding.log, pools.table, pools.words, pool * POOL
     base, room, at = table[ix(p + BASE)], table[ix(p + ROOM)], control[LOGGED]
@@ -280,7 +280,7 @@ def left(worth: Floats) -> float:
 
 
 @inline
-def charge(pools: Pools, shedding: Shedding, block: Block) -> None:
+def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
     """Take the tests of a block from what may be done; those of runs that only the audit keeps from its own share."""
     worth, p, audited = shedding.floats, block.pool * POOL, 0
     if shedding.words[AUDIT] > 0:
@@ -293,7 +293,7 @@ def charge(pools: Pools, shedding: Shedding, block: Block) -> None:
 
 
 @inline
-def grant(control: Ints, shedding: Shedding) -> None:
+def grant(control: Ints, shedding: Arena) -> None:
     """A further event: more may be done, and the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
     room = worth[TOKENS]
@@ -321,7 +321,7 @@ def grant(control: Ints, shedding: Shedding) -> None:
 
 
 @inline
-def note_pace(program: Program, shedding: Shedding, event: Event) -> None:
+def note_pace(program: Program, shedding: Arena, event: Event) -> None:
     """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
     pace, at, now = shedding.pace, 2 * event.key, float(event.now)
     before = now - pace[ix(at)]
@@ -332,7 +332,7 @@ def note_pace(program: Program, shedding: Shedding, event: Event) -> None:
 
 
 @inline
-def mark_of_event(program: Program, shedding: Shedding, event: Event) -> int:
+def mark_of_event(program: Program, shedding: Arena, event: Event) -> int:
     """Whether runs that begin here are protected: a match point of theirs can lie in a chosen cell of key and epoch.
 
     ``budget.audit.Cohort`` chooses the same cells.
@@ -347,7 +347,7 @@ def mark_of_event(program: Program, shedding: Shedding, event: Event) -> int:
 
 
 @inline
-def refuse(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: int, run: int, reason: int) -> int:
+def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, reason: int) -> int:
     """Count a run as shed; returns where it is logged, -1 if it is not."""
     shed = shedding.words
     shed[ix(shed[COUNTS] + pool * REASONS + reason)] += 1
@@ -359,7 +359,7 @@ def refuse(control: Ints, pools: Pools, shedding: Shedding, event: Event, pool: 
 
 
 @inline
-def log_score(shedding: Shedding, entry: int, score: float, price: float, cover: int) -> None:
+def log_score(shedding: Arena, entry: int, score: float, price: float, cover: int) -> None:
     """Add to a log entry what decided."""
     shedding.log[ix(entry + LOG_SCORE)] = bits_of(shedding, score)
     shedding.log[ix(entry + LOG_PRICE)] = bits_of(shedding, price)
@@ -367,7 +367,7 @@ def log_score(shedding: Shedding, entry: int, score: float, price: float, cover:
 
 
 @called
-def admit(control: Ints, program: Program, pools: Pools, shedding: Shedding, event: Event, pool: int) -> int:
+def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
     """Shed children that are not worth the price; returns where the others end."""
     shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
     base, children = table[ix(p + BASE)], table[ix(p + CHILDREN)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from acep_approx.engines.progress import Progress
+from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding.shedder import Shedder
@@ -55,7 +55,7 @@ class Counters:
     shedder was made; the others are of the whole stream.
     """
 
-    progress: Progress
+    progress: RunProgress
     shed: tuple[int, ...] = (0,) * len(REASONS)
     on_passes: float = 0.0
     granted: float = 0.0
@@ -69,7 +69,7 @@ class Counters:
     @classmethod
     def of(cls, matcher: Matcher) -> Self:
         """How they stand now."""
-        progress, shedder = Progress(**vars(matcher.progress)), matcher.shedding
+        progress, shedder = RunProgress(**vars(matcher.progress)), matcher.shedding
         if not isinstance(shedder, Shedder):
             return cls(progress)
         sample, arena = shedder.audited(), shedder.arena
