@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ settings.load_profile("ours")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the kernels before there are two processes that would both do it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         subprocess.run([sys.executable, "-m", "tests.compile_kernels"], cwd=ROOT, check=True)
 
