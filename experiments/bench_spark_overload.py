@@ -71,7 +71,7 @@ class Scene:
 
     @classmethod
     def made(cls, where: Place, half: int, seed: int) -> Scene:
-        """Write the recording, learn the history, and match two repetitions exactly."""
+        """Write the recording, learn the history, and match two repetitions exactly: they are longer than a window."""
         stream = swapped(seed, half)
         played, others = (with_values(part, seed + n) for n, part in enumerate((stream.after, stream.fresh)))
         query = compile_query(QUERY, engine="runs")
