@@ -176,7 +176,7 @@ def test_what_runs_hold_goes_on_with_wider_types(pattern: str, engine: str) -> N
         pieces = [[row] for row in rows] if seed % 2 else split(tuple(rows), dice)
         assert pushed(query, pieces, options, dice if seed % 3 else None) == expected, (rows, options)
         found += len(expected)
-    assert found > 5
+    assert found >= cases(25) // 5
 
 
 def test_times_become_finer() -> None:

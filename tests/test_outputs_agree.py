@@ -151,4 +151,4 @@ def budgeted_are_true(query: Query, events: pa.Table, expected: dict[Any, int], 
 def test_all_outputs_agree_on_long_streams(part: int) -> None:
     """Lists, points, counts and compressed matches; merged in any way, in any split; inside a budget none is false."""
     seen = [outputs_agree(seed) for seed in range(part, cases(240), 4)]
-    assert sum(matches > 50 for matches in seen) >= 15
+    assert sum(matches > 50 for matches in seen) >= len(seen) // 4
