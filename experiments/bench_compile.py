@@ -99,7 +99,7 @@ def main() -> None:
     known = list(queries(0 if given.quick else given.texts))
     outputs = OUTPUTS[:2] if given.quick else OUTPUTS
     rows: list[Row] = []
-    for number, (name, text) in enumerate(known[:5] if given.quick else known):
+    for number, (name, text) in enumerate(known[:2] if given.quick else known):
         if number % 10 == 0:
             print(f"query {number + 1} of {len(known)}: {name}", file=sys.stderr, flush=True)
         types = "AB" if text.startswith("PATTERN") or "\nPATTERN" in text else "ab"
