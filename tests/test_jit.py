@@ -59,6 +59,28 @@ def small(*, changed: bool = False, **environment: str) -> list[str]:
     return [*done.stdout.split()[:2], done.stderr]
 
 
+RECORD = """
+from typing import NamedTuple
+import numpy as np
+from acep_approx.kernels.jit import kernel
+class {name}(NamedTuple):
+    words: np.ndarray
+@kernel
+def first(record):
+    return record.words[0]
+print(first({name}(np.array([7]))))
+"""
+
+
+def test_compiled_code_for_records_that_are_gone_is_compiled_anew(tmp_path: Path) -> None:
+    """As after an upgrade: the cache names the records that kernels took before."""
+    for name in ("Before", "After"):
+        (tmp_path / "of_records.py").write_text(RECORD.format(name=name))
+        environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+        done = python("-c", "import of_records", **environment)
+        assert done.stdout.split() == ["7"], done.stderr
+
+
 def test_compiled_code_is_taken_only_for_the_sources_it_was_made_of(tmp_path: Path) -> None:
     """A helper in another file has changed: numba alone would take the old code."""
     runs = [small(changed=c, PYTHONPATH=str(ROOT), NUMBA_CACHE_DIR=str(tmp_path)) for c in (False, False, True)]

@@ -32,9 +32,10 @@ try:
     from numba.core import config as _config
     from numba.core.caching import CompileResultCacheImpl as _CacheImpl
     from numba.core.caching import FunctionCache as _FunctionCache
+    from numba.core.caching import IndexDataCacheFile as _CacheFile
 except ImportError:
     numba = None
-    _CacheImpl = _FunctionCache = object
+    _CacheImpl = _FunctionCache = _CacheFile = object
 
 log = logging.getLogger(PACKAGE)
 
@@ -130,10 +131,26 @@ class _Impl(_CacheImpl):  # type: ignore[misc]
     _locator_classes = (_Locator,)
 
 
+class _Index(_CacheFile):  # type: ignore[misc]
+    """What the cache holds of a function, by the types of its arguments."""
+
+    def _load_index(self) -> Any:
+        """Numba reads the types before it looks whether they are of these sources: records may be gone."""
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
+
+
 class _Cache(_FunctionCache):  # type: ignore[misc]
     """Keeps compiled code on disk."""
 
     _impl_class = _Impl
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _Index(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load compiled code without what numba needs to compile: that takes half a second to import."""
