@@ -14,7 +14,8 @@ from acep_approx.automaton import determinize
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.results.matches import errors_of
 from tests.cases import examples
-from tests.naive import Binding, match_points
+from tests.match_tables import bindings
+from tests.naive import match_points
 from tests.worlds import World, walk_absent, worlds
 
 NEEDS_RUNS = "ACEP-Q900"
@@ -30,24 +31,6 @@ def compiled(world: World) -> Query | None:
         return None
 
 
-def bindings(table: pa.Table, query: Query) -> dict[Binding, int]:
-    """The rows of a table of matches as the oracle writes them; asserts that no match is listed twice."""
-    found: dict[Binding, int] = {}
-    for row in table.to_pylist():
-        if query.syntax.is_regex:
-            bound = tuple((event, "") for event in row["events"])
-        else:
-            pairs = []
-            for variable in query.automaton.variables:
-                events = row[variable]
-                events = events if isinstance(events, list) else [] if events is None else [events]
-                pairs += [(event, variable) for event in events]
-            bound = tuple(sorted(pairs))
-        assert bound not in found, f"{bound} was listed twice"
-        found[bound] = row["errors"]
-    return found
-
-
 @examples(2000)
 @given(worlds())
 def test_listed_counted_and_detected_as_by_brute_force(world: World) -> None:
@@ -57,7 +40,7 @@ def test_listed_counted_and_detected_as_by_brute_force(world: World) -> None:
         return
     expected = world.expected()
     matches = query.match(world.table())
-    assert bindings(matches.to_arrow(), query) == expected
+    assert bindings(matches.to_arrow(), world.query) == expected
     by_errors = Counter(expected.values())
     assert matches.count_by_errors() == {e: by_errors[e] for e in range(world.query.errors + 1)}
     points = matches.points()

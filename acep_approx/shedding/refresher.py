@@ -39,7 +39,7 @@ MOST_TEXTS = 200_000
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeAt:
     """After which batch and tick the last version was made."""
 
     batch: int = -1
@@ -87,7 +87,7 @@ class Refresher:
         self.batch = -1
         self.events = self.points = 0
         self.shares: Shares | None = None
-        self._made = Made()
+        self._made = MadeAt()
         shedder = Shedder(query.plan, replace(load, learns=True, audit=0.0))
         Matcher(query.plan, output="points", shedding=shedder).bind(schema, roles)
         self.learner = shedder.online.learner if shedder.online is not None else None
@@ -140,7 +140,7 @@ class Refresher:
         """
         assert self.learner is not None, "there is nothing to learn"
         self.learner.learn()
-        self._made = Made(self.batch, self.learner.updater.statistics.tick)
+        self._made = MadeAt(self.batch, self.learner.updater.statistics.tick)
         known = self.load.history
         made = copy(known) if known is not None else HistoryGraph(self.query)
         full = self.load.steps_per_event or float(self.learner.demand()[1].sum())
@@ -165,7 +165,7 @@ class Refresher:
         """
         header = learner_of(raw, self.learner)
         self.batch, self.events, self.points = header["batch"], header["events"], header["points"]
-        self._made, shares = Made(**header["made"]), header["shares"]
+        self._made, shares = MadeAt(**header["made"]), header["shares"]
         self.shares = Shares(shares[0], tuple(shares[1])) if shares is not None else None
 
 

@@ -334,7 +334,7 @@ class Runs:
     def hits(self, events: RunEvents) -> Hits:
         """What the batch has completed."""
         table = self._hits[: layout.HIT * int(self.control[layout.HITS])].reshape(-1, layout.HIT)
-        order = np.lexsort((table[:, 2], events.row[table[:, 0]]))
+        order = np.lexsort((table[:, layout.HIT_ERRORS], events.row[table[:, layout.HIT_EVENT]]))
         return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(layout.HIT)))
 
     def _forget_texts(self) -> None:

@@ -232,7 +232,7 @@ class Shedding:
         self._lay_out_again(tables)
 
     def _lay_out_again(self, tables: RunTables) -> None:
-        """Lay the arena out anew, and keep the books."""
+        """Lay the arena out anew, and keep what was counted."""
         arena, sample, shares = self._arena(), self.words[kernel.SAMPLE], self._shares.copy()
         self._lay_out(tables)
         self._restore_arena(arena)

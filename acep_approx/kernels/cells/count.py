@@ -97,8 +97,8 @@ def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs
     for a in range(counts.place.size):
         head = (base + a) * HEAD_COLUMNS
         counts.place[ix(a)] = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + FIRST)]
-    row = _next_row(base, logs, counts.place)
-    while row < bound:
-        _count_row(row, base, low, tables, logs, counts)
+    while True:
         row = _next_row(base, logs, counts.place)
-    return int(counts.runs[ix(state)])
+        if row >= bound:
+            return int(counts.runs[ix(state)])
+        _count_row(row, base, low, tables, logs, counts)

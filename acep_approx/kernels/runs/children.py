@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from acep_approx.kernels.jit import inline, ix
-from acep_approx.kernels.runs.layout import KEEPS_LINEAGE, LINK, NO_LINEAGE, TEMPORARIES, WITH_OWNER
+from acep_approx.kernels.runs.layout import (
+    KEEPS_LINEAGE,
+    LINK,
+    LINK_BEFORE,
+    LINK_HERE,
+    LINK_LATEST,
+    LINK_OTHER,
+    LINK_START,
+    NO_LINEAGE,
+    TEMPORARIES,
+    WITH_OWNER,
+)
 from acep_approx.kernels.runs.pools import (
     ALL,
     APART,
@@ -29,11 +40,11 @@ def write_links(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, 
     links, words, chosen = lineage.links, pools.words, lanes.chosen
     for q in range(step.m):
         new, j = (step.link + q) * LINK, chosen[ix(q)]
-        links[ix(new)] = step.here
-        links[ix(new + 1)] = words[ix(block.before + j)]
-        links[ix(new + 2)] = -1
-        links[ix(new + 3)] = words[ix(block.starts + j)]
-        links[ix(new + 4)] = words[ix(block.starts + j)]
+        links[ix(new + LINK_HERE)] = step.here
+        links[ix(new + LINK_BEFORE)] = words[ix(block.before + j)]
+        links[ix(new + LINK_OTHER)] = -1
+        links[ix(new + LINK_START)] = words[ix(block.starts + j)]
+        links[ix(new + LINK_LATEST)] = words[ix(block.starts + j)]
     if program.shape[KEEPS_LINEAGE] == WITH_OWNER:
         for q in range(step.m):
             lineage.owner[ix(step.link + q)] = step.key
@@ -105,12 +116,12 @@ def join_links(pools: Pools, lineage: Lineage, step: Taken, child: int, latest: 
     links, words, t = lineage.links, pools.words, step.target * POOL
     at = pools.table[ix(t + BASE)] + pools.table[ix(t + ROOM)] + child
     after = words[ix(at)]
-    top = links[ix(after * LINK + 4)] if after >= 0 else latest
+    top = links[ix(after * LINK + LINK_LATEST)] if after >= 0 else latest
     for q in range(step.m):
         new = (step.link + q) * LINK
-        links[ix(new + 2)] = after
-        top = max(top, links[ix(new + 3)])
-        links[ix(new + 4)] = top
+        links[ix(new + LINK_OTHER)] = after
+        top = max(top, links[ix(new + LINK_START)])
+        links[ix(new + LINK_LATEST)] = top
         after = step.link + q
     words[ix(at)] = after
     return max(latest, top)
@@ -179,9 +190,9 @@ def children_by_registers(
             words[ix(base + child)] = max(words[ix(base + child)], start)
         if keeps:
             new, after = (step.link + q) * LINK, words[ix(base + room + child)]
-            links[ix(new + 2)] = after
+            links[ix(new + LINK_OTHER)] = after
             if after >= 0:
-                links[ix(new + 4)] = max(start, links[ix(after * LINK + 4)])
+                links[ix(new + LINK_LATEST)] = max(start, links[ix(after * LINK + LINK_LATEST)])
             words[ix(base + room + child)] = step.link + q
     table[ix(t + RUNS)] = c
     return merged

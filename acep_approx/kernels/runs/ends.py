@@ -51,12 +51,12 @@ def write_hits(
     for i in range(tables[ix(state + 2)]):
         end = program.shape[at.ENDS] + 2 * (tables[ix(state + 1)] + i)
         hit = control[at.HITS] * at.HIT
-        hits[ix(hit)] = event
-        hits[ix(hit + 1)] = tables[ix(end)]
-        hits[ix(hit + 2)] = tables[ix(end + 1)]
-        hits[ix(hit + 3)] = words[ix(base + room + run)]
-        hits[ix(hit + 4)] = words[ix(base + run)]
-        hits[ix(hit + 5)] = mark
+        hits[ix(hit + at.HIT_EVENT)] = event
+        hits[ix(hit + at.HIT_FINAL)] = tables[ix(end)]
+        hits[ix(hit + at.HIT_ERRORS)] = tables[ix(end + 1)]
+        hits[ix(hit + at.HIT_LINK)] = words[ix(base + room + run)]
+        hits[ix(hit + at.HIT_START)] = words[ix(base + run)]
+        hits[ix(hit + at.HIT_MARK)] = mark
         control[at.HITS] += 1
 
 

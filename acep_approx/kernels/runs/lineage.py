@@ -14,7 +14,19 @@ from __future__ import annotations
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, HIT, LINK
+from acep_approx.kernels.runs.layout import (
+    ARC_BITS,
+    ARC_MASK,
+    HIT,
+    HIT_LINK,
+    HIT_START,
+    LINK,
+    LINK_BEFORE,
+    LINK_HERE,
+    LINK_LATEST,
+    LINK_OTHER,
+    LINK_START,
+)
 from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
 from acep_approx.kernels.runs.saved import PLACE, SAVED
 
@@ -45,39 +57,39 @@ def walk(
         low = lows[ix(h)]
         if header[DEPTH] == 0:
             header[DEPTH] = 1
-            stack[0] = hits[ix(h * HIT + 3)]
+            stack[0] = hits[ix(h * HIT + HIT_LINK)]
             stack[1] = 0
         while header[DEPTH] > 0:
             top = 2 * (header[DEPTH] - 1)
             link, depth = stack[ix(top)], stack[ix(top + 1)]
             at = link * LINK
-            if links[ix(at + 4)] < low:
+            if links[ix(at + LINK_LATEST)] < low:
                 header[DEPTH] -= 1
                 continue
-            before = links[ix(at + 1)]
-            if links[ix(at)] < 0:
+            before = links[ix(at + LINK_BEFORE)]
+            if links[ix(at + LINK_HERE)] < 0:
                 if top + 4 > stack.size:
                     return DEEPER
-                stack[ix(top)] = links[ix(at + 2)]
-                header[DEPTH] -= links[ix(at + 2)] < 0
+                stack[ix(top)] = links[ix(at + LINK_OTHER)]
+                header[DEPTH] -= links[ix(at + LINK_OTHER)] < 0
                 if before >= 0:
                     stack[ix(2 * header[DEPTH])] = before
                     stack[ix(2 * header[DEPTH] + 1)] = depth
                     header[DEPTH] += 1
                 continue
-            if links[ix(at + 3)] >= low and before < 0:
+            if links[ix(at + LINK_START)] >= low and before < 0:
                 if 3 * (header[MATCHES] + 1) > out_match.size or 2 * (header[BOUND] + depth + 1) > out_event.size:
                     return OUT_FULL
             elif top + 4 > stack.size or depth + 2 > path.size:
                 return DEEPER
             header[DEPTH] -= 1
-            if links[ix(at + 2)] >= 0:
-                stack[ix(top)] = links[ix(at + 2)]
+            if links[ix(at + LINK_OTHER)] >= 0:
+                stack[ix(top)] = links[ix(at + LINK_OTHER)]
                 stack[ix(top + 1)] = depth
                 header[DEPTH] += 1
-            if links[ix(at + 3)] < low:
+            if links[ix(at + LINK_START)] < low:
                 continue
-            path[ix(depth)] = links[ix(at)]
+            path[ix(depth)] = links[ix(at + LINK_HERE)]
             if before >= 0:
                 top = 2 * header[DEPTH]
                 stack[ix(top)] = before
@@ -87,7 +99,7 @@ def walk(
             m, bound = header[MATCHES], header[BOUND]
             out_match[ix(3 * m)] = h
             out_match[ix(3 * m + 1)] = depth + 1
-            out_match[ix(3 * m + 2)] = links[ix(at + 3)]
+            out_match[ix(3 * m + 2)] = links[ix(at + LINK_START)]
             for i in range(depth + 1):
                 word = path[ix(depth - i)]
                 out_event[ix(2 * (bound + i))] = word >> ARC_BITS
@@ -109,18 +121,18 @@ def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, nu
     for link in range(used):
         at = link * LINK
         floor = floors[ix(owner[ix(link)])] if is_owned else floors[0]
-        if links[ix(at + 4)] < floor:
+        if links[ix(at + LINK_LATEST)] < floor:
             number[ix(link)] = -1
             continue
         number[ix(link)] = kept
         to = kept * LINK
-        before, after = links[ix(at + 1)], links[ix(at + 2)]
-        links[ix(to)] = links[ix(at)]
+        before, after = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
+        links[ix(to + LINK_HERE)] = links[ix(at + LINK_HERE)]
         # -2: a dead link among live alternatives; what was before it is gone
-        links[ix(to + 1)] = before if before < 0 else (number[ix(before)] if number[ix(before)] >= 0 else -2)
-        links[ix(to + 2)] = number[ix(after)] if after >= 0 else -1
-        links[ix(to + 3)] = links[ix(at + 3)]
-        links[ix(to + 4)] = links[ix(at + 4)]
+        links[ix(to + LINK_BEFORE)] = before if before < 0 else (number[ix(before)] if number[ix(before)] >= 0 else -2)
+        links[ix(to + LINK_OTHER)] = number[ix(after)] if after >= 0 else -1
+        links[ix(to + LINK_START)] = links[ix(at + LINK_START)]
+        links[ix(to + LINK_LATEST)] = links[ix(at + LINK_LATEST)]
         if is_owned:
             owner[ix(kept)] = owner[ix(link)]
         kept += 1
@@ -149,7 +161,7 @@ def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints,
             point(stored, at + SAVED + runs, at + SAVED + 2 * runs, number)
             at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
     for hit in range(hits.size // HIT):
-        point(hits, hit * HIT + 3, hit * HIT + 4, number)
+        point(hits, hit * HIT + HIT_LINK, hit * HIT + HIT_START, number)
 
 
 @block_kernel
@@ -210,17 +222,17 @@ def latest(
         while left > 0:
             left -= 1
             at = waiting[ix(left)] * LINK
-            if links[ix(at + 4)] < low:
+            if links[ix(at + LINK_LATEST)] < low:
                 continue
-            if links[ix(at + 2)] >= 0:
-                waiting[ix(left)] = links[ix(at + 2)]
+            if links[ix(at + LINK_OTHER)] >= 0:
+                waiting[ix(left)] = links[ix(at + LINK_OTHER)]
                 left += 1
-            word = links[ix(at)]
+            word = links[ix(at + LINK_HERE)]
             if word < 0:
-                waiting[ix(left)] = links[ix(at + 1)]
-                left += links[ix(at + 1)] >= 0
+                waiting[ix(left)] = links[ix(at + LINK_BEFORE)]
+                left += links[ix(at + LINK_BEFORE)] >= 0
                 continue
-            if links[ix(at + 3)] < low:
+            if links[ix(at + LINK_START)] < low:
                 continue
             is_later = best < 0 or word >> ARC_BITS > best >> ARC_BITS
             if not is_later and word >> ARC_BITS == best >> ARC_BITS:
@@ -232,9 +244,9 @@ def latest(
                 continue
             if is_later:
                 best, found, is_begin = word, 0, False
-            heads[ix(found)] = links[ix(at + 1)]
+            heads[ix(found)] = links[ix(at + LINK_BEFORE)]
             found += 1
-            is_begin = is_begin or links[ix(at + 1)] == -1
+            is_begin = is_begin or links[ix(at + LINK_BEFORE)] == -1
         path[ix(depth)] = best
         depth += 1
         if is_begin:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, ix
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_START
 
 
-class Traced(NamedTuple):
+class Roots(NamedTuple):
     """Of each link its root, events and errors; of each root its furthest link."""
 
     root: Ints
@@ -22,7 +22,7 @@ class Traced(NamedTuple):
 
 
 @block_kernel
-def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: Ints, traced: Traced) -> None:
+def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: Ints, traced: Roots) -> None:
     """Go on with what is known of links and roots: links ``first .. used - 1``.
 
     An event may begin runs by several arcs, one link after the other; the first of these stands for all. Furthest is
@@ -33,9 +33,9 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
     root, depth, errors, furthest = traced
     for link in range(first, used):
         at = link * LINK
-        word, before = links[ix(at)], links[ix(at + 1)]
+        word, before = links[ix(at + LINK_HERE)], links[ix(at + LINK_BEFORE)]
         cost = costs[ix(word & ARC_MASK)]
-        if links[ix(at + 3)] < low[ix((word >> ARC_BITS) - first_row)]:
+        if links[ix(at + LINK_START)] < low[ix((word >> ARC_BITS) - first_row)]:
             root[ix(link)] = -1
             depth[ix(link)] = 0
             continue
@@ -43,7 +43,8 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
             root[ix(link)] = link
             depth[ix(link)] = 1
             errors[ix(link)] = cost
-            if link > 0 and depth[ix(link - 1)] == 1 and links[ix(at - LINK)] >> ARC_BITS == word >> ARC_BITS:
+            follows_a_root = link > 0 and depth[ix(link - 1)] == 1
+            if follows_a_root and links[ix(at - LINK + LINK_HERE)] >> ARC_BITS == word >> ARC_BITS:
                 root[ix(link)] = root[ix(link - 1)]
         else:
             root[ix(link)] = root[ix(before)]
@@ -58,7 +59,7 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
         if depth[ix(link)] == depth[ix(best)]:
             is_further = errors[ix(link)] < errors[ix(best)]
             if errors[ix(link)] == errors[ix(best)]:
-                is_further = word >> ARC_BITS > links[ix(best * LINK)] >> ARC_BITS
+                is_further = word >> ARC_BITS > links[ix(best * LINK + LINK_HERE)] >> ARC_BITS
         if is_further:
             furthest[ix(top)] = link
 
@@ -69,7 +70,7 @@ def spell(links: Ints, chosen: Ints, offset: Ints, row: Ints, arc: Ints) -> None
     for i in range(chosen.size):
         link = chosen[ix(i)]
         for place in range(offset[ix(i + 1)] - 1, offset[ix(i)] - 1, -1):
-            word = links[ix(link * LINK)]
+            word = links[ix(link * LINK + LINK_HERE)]
             row[ix(place)] = word >> ARC_BITS
             arc[ix(place)] = word & ARC_MASK
-            link = links[ix(link * LINK + 1)]
+            link = links[ix(link * LINK + LINK_BEFORE)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, called, inline, ix
-from acep_approx.kernels.runs.layout import LINK, SCRATCH
+from acep_approx.kernels.runs.layout import LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_OTHER, LINK_START, SCRATCH
 from acep_approx.kernels.runs.records import Lanes, Pools, Program
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
@@ -170,11 +170,11 @@ def across_events(pools: Pools, p: int, links: Ints, used: int, children: int, r
                 words[ix(base + (COLUMNS + f) * room + other)] = words[ix(base + (COLUMNS + f) * room + child)]
             if words[ix(base + room + child)] >= 0:
                 new = used * LINK
-                links[ix(new)] = -1
-                links[ix(new + 1)] = words[ix(base + room + child)]
-                links[ix(new + 2)] = words[ix(base + room + other)]
-                links[ix(new + 3)] = words[ix(base + other)]
-                links[ix(new + 4)] = words[ix(base + other)]
+                links[ix(new + LINK_HERE)] = -1
+                links[ix(new + LINK_BEFORE)] = words[ix(base + room + child)]
+                links[ix(new + LINK_OTHER)] = words[ix(base + room + other)]
+                links[ix(new + LINK_START)] = words[ix(base + other)]
+                links[ix(new + LINK_LATEST)] = words[ix(base + other)]
                 words[ix(base + room + other)] = used
                 used += 1
         else:

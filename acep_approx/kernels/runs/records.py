@@ -1,4 +1,4 @@
-"""The records of arrays that the kernels of the runs engine take; their words are named in ``layouts``."""
+"""The records of arrays that the kernels of the runs engine take; their words are named in ``layout``."""
 
 from __future__ import annotations
 

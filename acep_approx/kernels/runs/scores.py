@@ -6,8 +6,8 @@ well is no gain. Runs whose score is below the *price* are shed, at birth and in
 for a while; the price rises as the budget runs short. Before an event whose tests the budget does not cover, the runs
 of the lowest scores go until it does: so the bound holds at every event.
 
-Source: ranking by a learned history is Li and Ge, PVLDB 2016, section 3; their online algorithm is not at hand, so
-scores, price and passes are ours.
+Source: ranking by a learned history is Li and Ge, PVLDB 2016, section 3; scores, price and passes are
+ours, see ``docs/paper.md``.
 """
 
 from __future__ import annotations

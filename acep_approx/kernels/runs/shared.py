@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, ix
-from acep_approx.kernels.runs.layout import LINK
+from acep_approx.kernels.runs.layout import LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_OTHER, LINK_START
 
 MOST = 1 << 61
 """Counts stop growing here."""
@@ -28,13 +28,13 @@ def reach(hit: Ints, lows: Ints, links: Ints, shared: Ints, need: Ints) -> None:
         low, at = need[ix(link)], link * LINK
         if low == NOBODY or shared[ix(link)] >= 0:
             continue
-        if links[ix(at + 4)] < low:
+        if links[ix(at + LINK_LATEST)] < low:
             need[ix(link)] = NOBODY
             continue
-        before, other = links[ix(at + 1)], links[ix(at + 2)]
+        before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
         if other >= 0:
             need[ix(other)] = min(need[ix(other)], low)
-        if before >= 0 and (links[ix(at)] < 0 or links[ix(at + 3)] >= low):
+        if before >= 0 and (links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low):
             need[ix(before)] = min(need[ix(before)], low)
 
 
@@ -50,13 +50,13 @@ def count(hit: Ints, lows: Ints, links: Ints, asked: Ints, ways: Ints, total: In
             if link < lowest:
                 break
             at = link * LINK
-            if asked[ix(link)] != h or links[ix(at + 4)] < low:
+            if asked[ix(link)] != h or links[ix(at + LINK_LATEST)] < low:
                 continue
-            before, other = links[ix(at + 1)], links[ix(at + 2)]
+            before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
             if other >= 0:
                 asked[ix(other)] = h
                 lowest = min(lowest, other)
-            if before >= 0 and (links[ix(at)] < 0 or links[ix(at + 3)] >= low):
+            if before >= 0 and (links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low):
                 asked[ix(before)] = h
                 lowest = min(lowest, before)
         for link in range(lowest, root + 1):
@@ -64,14 +64,14 @@ def count(hit: Ints, lows: Ints, links: Ints, asked: Ints, ways: Ints, total: In
                 continue
             at = link * LINK
             n = 0
-            if links[ix(at + 4)] >= low:
-                before, other = links[ix(at + 1)], links[ix(at + 2)]
+            if links[ix(at + LINK_LATEST)] >= low:
+                before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
                 if other >= 0:
                     n += ways[ix(other)]
-                if links[ix(at)] < 0 or links[ix(at + 3)] >= low:
+                if links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low:
                     if before >= 0:
                         n += ways[ix(before)]
-                    elif links[ix(at)] >= 0:
+                    elif links[ix(at + LINK_HERE)] >= 0:
                         n += 1
             ways[ix(link)] = min(n, MOST)
         total[ix(h)] = ways[ix(root)]

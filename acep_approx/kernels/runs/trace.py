@@ -17,7 +17,18 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
-from acep_approx.kernels.runs.layout import ANY, ARC_MASK, CONTIGUOUS, LINK, NEXT
+from acep_approx.kernels.runs.layout import (
+    ANY,
+    ARC_MASK,
+    CONTIGUOUS,
+    LINK,
+    LINK_BEFORE,
+    LINK_HERE,
+    LINK_LATEST,
+    LINK_OTHER,
+    LINK_START,
+    NEXT,
+)
 
 (
     AT,
@@ -120,8 +131,8 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, strategy: int, ends_
     links, phases, ticks, point_at, points = forest.links, forest.phases, stream.ticks, stream.point_at, stream.points
     for link in range(phases.size // PHASE):
         at, p = link * LINK, link * PHASE
-        here, start = phases[ix(p + AT)], links[ix(at + 4)]
-        before, after = links[ix(at + 1)], links[ix(at + 2)]
+        here, start = phases[ix(p + AT)], links[ix(at + LINK_LATEST)]
+        before, after = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
         until = first_after(ticks, here, stream.slot_end[ix(here)], start + window)
         phases[ix(p + CLOSES)] = until
         quit_at = start + window
@@ -138,10 +149,10 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, strategy: int, ends_
         phases[ix(p + QUIT)] = quit_at
         phases[ix(p + RUN)] = phases[ix(p + BIRTH)]
         phases[ix(p + GOES_ON)] = -1
-        if links[ix(at)] < 0:
+        if links[ix(at + LINK_HERE)] < 0:
             join_runs(forest, p, before, after, ticks[ix(here)])
         elif before >= 0 and strategy != ANY:
-            arc, q = links[ix(at)] & ARC_MASK, before * PHASE
+            arc, q = links[ix(at + LINK_HERE)] & ARC_MASK, before * PHASE
             if arcs.in_place[ix(arc)] and phases[ix(p + BIRTH)] < 0:
                 phases[ix(p + RUN)] = phases[ix(q + RUN)]
                 phases[ix(p + GOES_ON)] = before
@@ -156,7 +167,7 @@ def join_runs(forest: Forest, p: int, one: int, other: int, now: int) -> None:
     """Two runs become one: it is that of the later start, the younger where they are equal; the other one ends."""
     links, phases = forest.links, forest.phases
     kept = one
-    if one < 0 or (other >= 0 and links[ix(other * LINK + 4)] > links[ix(one * LINK + 4)]):
+    if one < 0 or (other >= 0 and links[ix(other * LINK + LINK_LATEST)] > links[ix(one * LINK + LINK_LATEST)]):
         kept = other
     phases[ix(p + RUN)] = phases[ix(kept * PHASE + RUN)]
     phases[ix(p + GOES_ON)] = kept
@@ -175,7 +186,7 @@ def visit_at(forest: Forest, span: Span, link: int, now: int) -> int:
     phases, floors, solid = forest.phases, span.floors, span.solid
     if link < 0:
         return -1
-    p, end = link * PHASE, forest.links[ix(link * LINK + 4)] + span.window
+    p, end = link * PHASE, forest.links[ix(link * LINK + LINK_LATEST)] + span.window
     low = part_of(floors, span.window, end - phases[ix(p + QUIT)])
     later = max(solid[ix(part_of(floors, span.window, end - now))] - solid[ix(low)], 0)
     visit = phases[ix(p + LAST)] - later
@@ -186,11 +197,11 @@ def visit_at(forest: Forest, span: Span, link: int, now: int) -> int:
 def youngest(links: Ints, link: int) -> int:
     """Of merged runs the one that started last."""
     best = link
-    link = links[ix(link * LINK + 2)]
+    link = links[ix(link * LINK + LINK_OTHER)]
     while link >= 0:
-        if links[ix(link * LINK + 3)] > links[ix(best * LINK + 3)]:
+        if links[ix(link * LINK + LINK_START)] > links[ix(best * LINK + LINK_START)]:
             best = link
-        link = links[ix(link * LINK + 2)]
+        link = links[ix(link * LINK + LINK_OTHER)]
     return best
 
 
@@ -205,14 +216,14 @@ def place_visits(forest: Forest, stream: Stream, span: Span, is_closed: Bools, e
     visits, completed = 0, 0
     for link in range(phases.size // PHASE):
         at, p = link * LINK, link * PHASE
-        here, run, start = phases[ix(p + AT)], phases[ix(p + RUN)], links[ix(at + 4)]
+        here, run, start = phases[ix(p + AT)], phases[ix(p + RUN)], links[ix(at + LINK_LATEST)]
         now = ticks[ix(here)]
         phases[ix(p + FIRST)] = visits
         phases[ix(p + LAST)] = visits - 1
         phases[ix(p + BEFORE)] = -1
         phases[ix(p + FRESH)] = 0
         if stream.is_hit[ix(link)] and point_at[ix(here + 1)] > point_at[ix(here)]:
-            before = links[ix(youngest(links, link) * LINK + 1)]
+            before = links[ix(youngest(links, link) * LINK + LINK_BEFORE)]
             if before >= 0 and is_closed[ix(phases[ix(before * PHASE + RUN)])]:
                 ends[ix(2 * completed)] = visit_at(forest, span, before, now)
                 ends[ix(2 * completed + 1)] = point_at[ix(here)]
@@ -222,7 +233,7 @@ def place_visits(forest: Forest, stream: Stream, span: Span, is_closed: Bools, e
         old = phases[ix(p + GOES_ON)]
         fresh = phases[ix(p + BIRTH)] >= 0 or phases[ix(old * PHASE + AT)] != here
         if old < 0:
-            old = links[ix(youngest(links, link) * LINK + 1)]
+            old = links[ix(youngest(links, link) * LINK + LINK_BEFORE)]
         phases[ix(p + BEFORE)] = visit_at(forest, span, old, now)
         low = part_of(floors, window, start + window - phases[ix(p + QUIT)])
         phases[ix(p + FRESH)] = fresh
@@ -286,7 +297,7 @@ def write_later(forest: Forest, stream: Stream, work: Work, span: Span, link: in
     """Write the visits of a phase that are later than ``now``: its children after them have all been seen."""
     phases, ticks, floors = forest.phases, stream.ticks, span.floors
     p = link * PHASE
-    end = forest.links[ix(link * LINK + 4)] + span.window
+    end = forest.links[ix(link * LINK + LINK_LATEST)] + span.window
     while phases[ix(p + LAST)] >= phases[ix(p + FIRST)] + phases[ix(p + FRESH)]:
         part = phases[ix(p + PART)]
         remaining = floors[ix(part + 1)] - 1
@@ -322,17 +333,17 @@ def look_back(forest: Forest, stream: Stream, work: Work, span: Span, out: Ints)
             cost = work_from(phases, p, work.tested, work.rows[ix(phases[ix(p + RUN)])], here + 1)
             phases[ix(p + COST)] = cost
             if phases[ix(p + FRESH)]:
-                remaining = links[ix(at + 4)] + window - now
+                remaining = links[ix(at + LINK_LATEST)] + window - now
                 write_visit(phases, p, out, phases[ix(p + FIRST)], remaining, 0, base, cost)
-        before, after = links[ix(at + 1)], links[ix(at + 2)]
-        is_union = links[ix(at)] < 0
+        before, after = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
+        is_union = links[ix(at + LINK_HERE)] < 0
         if before >= 0:
             q, closes = before * PHASE, phases[ix(p + CLOSES)]
             write_later(forest, stream, work, span, before, now, out)
             if is_union:
                 closes = phases[ix(q + CLOSES)]
-            elif links[ix(at + 3)] != links[ix(at + 4)]:
-                closes = first_after(ticks, here, stream.slot_end[ix(here)], links[ix(at + 3)] + window)
+            elif links[ix(at + LINK_START)] != links[ix(at + LINK_LATEST)]:
+                closes = first_after(ticks, here, stream.slot_end[ix(here)], links[ix(at + LINK_START)] + window)
             give(phases, q, cut_off(mask, point_at[ix(closes)] - base), base)
             if not is_union and phases[ix(p + GOES_ON)] < 0:
                 phases[ix(q + CHILD)] = here

@@ -14,8 +14,8 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
+from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import shared as kernel_shared
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINKS
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.output import Stamps
@@ -73,23 +73,24 @@ class SharedRuns(Runs):
 
         Complexity: O(links held).
         """
-        used = int(self.control[LINKS])
+        used = int(self.control[layout.LINKS])
         self.shared = extended(self.shared, used, NONE)
         need = np.full(used, kernel_shared.NOBODY, np.int64)
         kernel_shared.reach(hit, since, self.links, self.shared, need)
         new = np.flatnonzero((need != kernel_shared.NOBODY) & (self.shared < 0))
         self.shared[new] = self.given + np.arange(len(new))
         self.given += len(new)
-        words = self.links[: LINK * used].reshape(-1, LINK)[new]
-        is_event = words[:, 0] >= 0
+        words = self.links[: layout.LINK * used].reshape(-1, layout.LINK)[new]
+        here = words[:, layout.LINK_HERE]
+        is_event = here >= 0
         number = np.append(self.shared, NONE)  # links that lead nowhere any more have no number
         return Links(
-            row=np.where(is_event, words[:, 0] >> ARC_BITS, NONE),
-            label=np.where(is_event, self.labels[np.where(is_event, words[:, 0] & ARC_MASK, 0)], NONE),
-            before=number[words[:, 1].clip(NONE)],
-            other=number[words[:, 2].clip(NONE)],
-            start=words[:, 3],
-            latest=words[:, 4],
+            row=np.where(is_event, here >> layout.ARC_BITS, NONE),
+            label=np.where(is_event, self.labels[np.where(is_event, here & layout.ARC_MASK, 0)], NONE),
+            before=number[words[:, layout.LINK_BEFORE].clip(NONE)],
+            other=number[words[:, layout.LINK_OTHER].clip(NONE)],
+            start=words[:, layout.LINK_START],
+            latest=words[:, layout.LINK_LATEST],
         )
 
     def _compact(self, floors: Ints) -> None:

@@ -90,7 +90,7 @@ class TracedRuns(Runs):
                 setattr(self, name, extended(getattr(self, name), 2 * used, 0))
         low = np.zeros(len(batch), np.int64)
         low[events.row - batch.first_row] = events.tick - self.window
-        traced = kernel_partial.Traced(self.root, self.depth, self.errors, self.furthest)
+        traced = kernel_partial.Roots(self.root, self.depth, self.errors, self.furthest)
         kernel_partial.trace(self.links, first, used, batch.first_row, low, self._costs, traced)
         self.traced = used
         return first

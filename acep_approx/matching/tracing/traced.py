@@ -109,9 +109,10 @@ class Traced(Runs):
             self.rows_of_links = extended(self.rows_of_links, 2 * self.used)
         new = self.links[layout.LINK * self.noted : layout.LINK * self.used].reshape(-1, layout.LINK)
         rows = self.rows_of_links[self.noted : self.used]
-        rows[:] = new[:, 0] >> layout.ARC_BITS
-        unions = np.flatnonzero(new[:, 0] < 0)
-        rows[unions] = self.links[new[unions, 1] * layout.LINK] >> layout.ARC_BITS  # what joins has just been born
+        rows[:] = new[:, layout.LINK_HERE] >> layout.ARC_BITS
+        unions = np.flatnonzero(new[:, layout.LINK_HERE] < 0)
+        joined = self.links[new[unions, layout.LINK_BEFORE] * layout.LINK + layout.LINK_HERE]  # has just been born
+        rows[unions] = joined >> layout.ARC_BITS
         self.noted = self.used
         log = self.logged()
         self.births = np.concatenate((self.births, log[:, [*LOGGED, *range(kernel_scores.LOG, log.shape[1])]]))
