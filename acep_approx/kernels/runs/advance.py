@@ -25,9 +25,9 @@ from acep_approx.kernels.runs.pools import (
     HEAD,
     IS_STALE,
     KEPT,
+    LAST_PLACE,
     OLDEST,
     POOL,
-    RANK,
     REST,
     ROOM,
     RUNS,
@@ -91,7 +91,7 @@ def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
 def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, event: Event) -> None:
     """The values of this event that programs ask for."""
     words, shape, letters = pools.words, program.shape, program.shape[at.GUARD_LETTERS]
-    words[0] = event.row
+    words[0] = event.place
     for g in range(letters):
         words[ix(1 + g)] = keys.guards[ix(event.key * letters + g)]
     for c in range(shape[at.EVENT_COLUMNS]):
@@ -106,14 +106,14 @@ def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Aren
     make_room(control, program, pools, shedding, event)
     pools.words[ix(program.shape[at.NOW_AT])] = event.now
     pools.words[ix(program.shape[at.NOW_AT] + 1)] = mark_of_event(program, shedding, event)
-    choose_event(shedding.words, event.row)
+    choose_event(shedding.words, event.id)
 
 
 @inline
 def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int) -> None:
     """Note where the runs of a pool end: what comes behind are children of this event."""
     table, low = pools.table, event.low
-    if strategy == at.CONTIGUOUS and table[ix(p + RANK)] != event.rank - 1:
+    if strategy == at.CONTIGUOUS and table[ix(p + LAST_PLACE)] != event.place - 1:
         table[ix(p + RUNS)] = 0
         table[ix(p + HEAD)] = 0
     runs = table[ix(p + RUNS)]
@@ -388,7 +388,7 @@ def end_event(
     control[at.EXPIRED] = event.low
     where = shape[at.GUARDS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        keys.guards[ix(event.key * shape[at.GUARD_LETTERS] + tables[ix(shape[at.GUARDS] + i)])] = event.row
+        keys.guards[ix(event.key * shape[at.GUARD_LETTERS] + tables[ix(shape[at.GUARDS] + i)])] = event.place
     control[at.PHASE] = 0
     control[at.EVENT] += 1
     return at.DONE
@@ -418,7 +418,7 @@ def advance(
         e = control[at.EVENT]
         now = batch.tick[ix(e)]
         low = now - program.shape[at.WINDOW]
-        event = Event(e, now, batch.slot[ix(e)], batch.cls[ix(e)], batch.row[ix(e)], batch.rank[ix(e)], low)
+        event = Event(e, now, batch.slot[ix(e)], batch.cls[ix(e)], batch.id[ix(e)], batch.place[ix(e)], low)
         if control[at.PHASE] == 0:
             status = begin_event(control, batch, program, pools, keys, shedding, event)
         if control[at.PHASE] == TESTING:

@@ -16,9 +16,9 @@ from acep_approx.kernels.runs.pools import (
     INDEX_SIZE,
     IS_STALE,
     KEPT,
+    LAST_PLACE,
     OLDEST,
     POOL,
-    RANK,
     REST,
     ROOM,
     RUNS,
@@ -151,4 +151,4 @@ def end_event_in(
     table[ix(p + COUNTED)] = live
     table[ix(p + RUNS)] = runs
     table[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again
-    table[ix(p + RANK)] = event.rank
+    table[ix(p + LAST_PLACE)] = event.place

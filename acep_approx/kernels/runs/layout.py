@@ -104,9 +104,9 @@ HIT = 6
 """Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed)."""
 LINK_HERE, LINK_BEFORE, LINK_OTHER, LINK_START, LINK_LATEST = range(5)
 LINK = 5
-"""Words of a link: row and arc, the link before, the next alternative, its start, the latest start from here on.
+"""Words of a link: id and arc, the link before, the next alternative, its start, the latest start from here on.
 
-A link of row and arc -1 binds nothing: the two links it names are alternatives.
+A link of id and arc -1 binds nothing: the two links it names are alternatives.
 """
 ARC_BITS = 18
 ARC_MASK = (1 << ARC_BITS) - 1

@@ -21,7 +21,7 @@ NEVER = -(2**62)
     CHILDREN,
     KEPT,
     HEAD,
-    RANK,
+    LAST_PLACE,
     OLDEST,
     AGE,
     COUNTED,

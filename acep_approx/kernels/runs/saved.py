@@ -12,10 +12,10 @@ from acep_approx.kernels.runs.pools import (
     FIELDS,
     INDEX,
     INDEX_SIZE,
+    LAST_PLACE,
     NEVER,
     OLDEST,
     POOL,
-    RANK,
     ROOM,
     RUNS,
     index_runs,
@@ -24,7 +24,7 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Keys, Pools
 
 SAVED = 4
-"""Words before the columns of a saved pool: pool, runs, rank, oldest start."""
+"""Words before the columns of a saved pool: pool, runs, place of the last event, oldest start."""
 PLACE = 3
 """Words per key: where its runs are saved, how many words they take, the latest start."""
 
@@ -53,7 +53,7 @@ def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
             continue
         stored[ix(at)] = pool
         stored[ix(at + 1)] = runs
-        stored[ix(at + 2)] = table[ix(p + RANK)]
+        stored[ix(at + 2)] = table[ix(p + LAST_PLACE)]
         stored[ix(at + 3)] = table[ix(p + OLDEST)]
         at += SAVED
         for run in range(runs):
@@ -96,7 +96,7 @@ def load_runs(pools: Pools, keys: Keys, key: int) -> int:
         table[ix(p + RUNS)] = runs
         table[ix(p + CHILDREN)] = runs
         table[ix(p + COUNTED)] = runs
-        table[ix(p + RANK)] = stored[ix(at + 2)]
+        table[ix(p + LAST_PLACE)] = stored[ix(at + 2)]
         table[ix(p + OLDEST)] = stored[ix(at + 3)]
         at += SAVED
         for f in range(COLUMNS + table[ix(p + FIELDS)]):
