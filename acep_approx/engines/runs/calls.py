@@ -1,4 +1,4 @@
-"""Functions that the kernel asks for: before a block of runs takes its steps, their results are put into its columns."""
+"""Functions that the kernel asks for: before runs of a block take steps, their results are put into columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def call_functions(tables: RunTables, control: Ints, pools: Ints, words: Ints) -
     Raises
     ------
     DataError
-        ``ACEP-D202``: a result that is not as long as the block.
+        ``ACEP-D203``: a result that is not as long as the block.
 
     Complexity: O(runs of the block x arguments), and what the functions take.
     """
@@ -42,7 +42,7 @@ def call_functions(tables: RunTables, control: Ints, pools: Ints, words: Ints) -
         if result.shape != (n,):
             raise DataError(
                 f"the function {called.name!r} was given {n} values per argument, and gave {result.shape} back",
-                code="ACEP-D202",
+                code="ACEP-D203",
                 hint="give one value back for each that comes in",
             )
         kind = np.float64 if function.kind == "float" else np.int64

@@ -72,7 +72,8 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
         header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]] = sorter.matches, sorter.bound
         status = kernel_lineage.DEEPER
         while status == kernel_lineage.DEEPER:
-            status = kernel_lineage.walk(header, hits.link, lows, links, stack, path, sorter.out_match, sorter.out_event)
+            out = sorter.out_match, sorter.out_event
+            status = kernel_lineage.walk(header, hits.link, lows, links, stack, path, *out)
             if status == kernel_lineage.DEEPER:
                 stack, path = extended(stack, 2 * stack.size), extended(path, 2 * path.size)
         matches, bound = header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]].tolist()

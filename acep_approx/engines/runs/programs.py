@@ -255,7 +255,7 @@ class Lowering:
     def _called(self, call: Call) -> Operand:
         """The column that a function fills before the steps are tried."""
         arguments = tuple(self.value(argument) for argument in call.arguments)
-        assert all(a.place != vm.TEMPORARY for a in arguments), "functions get registers, values of the event, constants"
+        assert all(a.place != vm.TEMPORARY for a in arguments), "not computed by the program that needs the result"
         called = Called(call.name, arguments)
         if called not in self.scalars.calls:
             self.scalars.calls.append(called)

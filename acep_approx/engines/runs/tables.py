@@ -291,6 +291,10 @@ class RunTables:
         self.tables = np.array([x for part in [*parts, self._words] for x in part] or [0], np.int64)
         self._place_code(starts, len(steps) // layout.STEP, code_at)
         self.shape[: len(parts)] = starts
+        self._write_shape()
+
+    def _write_shape(self) -> None:
+        """What the kernel must know beside the parts of the tables."""
         self.shape[layout.WINDOW] = self.window
         self.shape[layout.EVENT_COLUMNS] = len(self.scalars.columns.expressions)
         self.shape[layout.COLUMNS_AT] = 1 + len(self.guard_letters)

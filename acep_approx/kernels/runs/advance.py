@@ -477,7 +477,8 @@ def advance(
         e = control[at.EVENT]
         now = batch.tick[ix(e)]
         low = now - program.shape[at.WINDOW]
-        event = Event(e, now, batch.start[ix(e)], batch.slot[ix(e)], batch.cls[ix(e)], batch.row[ix(e)], batch.rank[ix(e)], low)
+        slot, cls = batch.slot[ix(e)], batch.cls[ix(e)]
+        event = Event(e, now, batch.start[ix(e)], slot, cls, batch.row[ix(e)], batch.rank[ix(e)], low)
         if control[at.PHASE] == 0:
             status = begin_event(control, batch, program, pools, lineage, keys, shedding, event)
         if control[at.PHASE] == TESTING:

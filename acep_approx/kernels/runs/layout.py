@@ -110,8 +110,8 @@ HEADER = 22
 
 HIT_EVENT, HIT_FINAL, HIT_ERRORS, HIT_LINK, HIT_START, HIT_MARK, HIT_OWNER, HIT_TIMES = range(8)
 HIT = 8
-"""Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed), its owner (0 where there
-is one), and how many runs it stands for (1 where they are not counted)."""
+"""Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed), its owner (0 where
+there is one), and how many runs it stands for (1 where they are not counted)."""
 NOT_HIDDEN = -1
 """In the place of a hidden column that runs do not have."""
 LINK_HERE, LINK_BEFORE, LINK_OTHER, LINK_START, LINK_LATEST = range(5)

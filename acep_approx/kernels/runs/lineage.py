@@ -49,8 +49,8 @@ def walk(
 
     Notes
     -----
-    ``heads`` and ``lows``: link and earliest start per hit. ``out_match``: hit, number of events, start; ``out_event``: row and arc of each,
-    earliest first.
+    ``heads`` and ``lows``: link and earliest start per hit. ``out_match``: hit, number of events, start;
+    ``out_event``: row and arc of each, earliest first.
     """
     while header[AT] < heads.size:
         h = header[AT]

@@ -55,8 +55,8 @@ POOL = KEY + MOST_KEYS
 COLUMNS = 2
 """Columns before the registers: start and link.
 
-``FIELDS`` columns come behind them; runs are merged if they agree in the first ``ALIKE`` of these. The others are hidden
-columns that merged runs share (``merge_hidden``).
+``FIELDS`` columns come behind them; runs are merged if they agree in the first ``ALIKE`` of these. The others are
+hidden columns that merged runs share (``merge_hidden``).
 
 Runs stand in front of ``CHILDREN``, those that the tick at hand has made behind it, those of the event at hand behind
 ``FRESH``: where each event is a tick of its own, both are the same."""
