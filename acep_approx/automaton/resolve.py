@@ -62,7 +62,7 @@ class Call:
 
 
 Resolved = Any
-"""An expression with ``Own`` and ``Held`` in the places of attributes and aggregates; perhaps ``Parameter``, ``Call``."""
+"""An expression with ``Own`` and ``Held`` in the places of attributes and aggregates; or ``Parameter``, ``Call``."""
 
 
 @dataclass(frozen=True)

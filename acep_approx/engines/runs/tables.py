@@ -333,6 +333,8 @@ class RunTables:
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
         keys = self.pools[pool].keys
+        if self._calls[number]:
+            return []  # functions are called with runs that stand together
         tested = self._equalities(number)
         return [tested[key] for key in keys] if keys and set(keys) <= set(tested) else []
 
