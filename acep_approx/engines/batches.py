@@ -48,10 +48,14 @@ class Listed:
 
 @dataclass(frozen=True)
 class RunEvents:
-    """Events of a batch as in ``Grouped``, and the values that runs ask for: shape (columns, events)."""
+    """Events of a batch as in ``Grouped``, and the values that runs ask for: shape (columns, events).
+
+    ``start``: the tick at which runs that begin with an event start.
+    """
 
     slot: Ints
     tick: Ints
+    start: Ints
     cls: Ints
     row: Ints
     id: Ints

@@ -11,10 +11,12 @@ class Batch(NamedTuple):
     """Events of a batch, grouped by key: parallel columns; ``columns`` has one after the other.
 
     ``id`` is the name of each, ``place`` a number that grows within its key.
+    ``start``: the tick at which runs that begin with an event start; that of the event, unless a column says otherwise.
     """
 
     slot: Ints
     tick: Ints
+    start: Ints
     cls: Ints
     id: Ints
     place: Ints
@@ -81,10 +83,14 @@ class Arena(NamedTuple):
 
 
 class Event(NamedTuple):
-    """The event at hand; ``number`` is that within the batch, ``low`` the earliest start inside the window."""
+    """The event at hand; ``number`` is that within the batch, ``low`` the earliest start inside the window.
+
+    ``start``: the start of the runs that begin with it.
+    """
 
     number: int
     now: int
+    start: int
     key: int
     kind: int
     id: int

@@ -95,7 +95,9 @@ class RunOutput:
         self.engine.begin()
         columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
         words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
-        run_events = RunEvents(events.slot, events.tick, events.cls, events.row, events.id, events.place, words)
+        run_events = RunEvents(
+            events.slot, events.tick, events.tick, events.cls, events.row, events.id, events.place, words
+        )
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
