@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
-from acep_approx.automaton.letters import LetterReader
+from acep_approx.automaton.letters import LetterReader, Truths
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import plain_type
 from acep_approx.events.plain import plain_text
@@ -64,7 +64,7 @@ class StreamPlace:
         if not len(self.rows):
             return np.zeros(0, np.uint64)
         batch = self.table.combine_chunks().to_batches()[0]
-        return LetterReader(self.plan.automaton.letters).masks(len(self.rows), ColumnOf(batch, self.roles))
+        return LetterReader(self.plan.automaton.letters).masks(Truths(len(self.rows), ColumnOf(batch, self.roles)))
 
     def types(self) -> list[str | None]:
         """The type of each event, where there are types."""
