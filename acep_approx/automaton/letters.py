@@ -1,6 +1,6 @@
 """Which letters hold on which events: each distinct condition is evaluated once per batch, over whole columns.
 
-What was found of a batch is kept with it (``Truths``), so that other queries need not evaluate the same condition again.
+What was found of a batch is kept with it (``Truths``), so that no other query need evaluate the same condition again.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class Neighbours:
     def of(cls, batch: StreamBatch, stamps: Stamps) -> Neighbours:
         """The events of a batch that ``preparer`` has just seen."""
         preparer = stamps.preparer
-        return cls(batch, batch.slots(preparer.key_columns), preparer.counters if preparer.is_count else np.zeros(0, np.int64))
+        counters = preparer.counters if preparer.is_count else np.zeros(0, np.int64)
+        return cls(batch, batch.slots(preparer.key_columns), counters)
 
     def in_stream(self, slot: Ints, last: Ints) -> Ints:
         """When the event after row ``last`` came: its tick, or how many of ``slot`` came before it."""

@@ -262,7 +262,8 @@ class StreamSide:
 
     def _widen(self, wider: pa.Schema) -> None:
         """Go on with wider types of columns, for all queries."""
-        changed = {field.name: field.type for field in wider if not field.type.equals(self._fitting.schema.field(field.name).type)}
+        before = self._fitting.schema
+        changed = {field.name: field.type for field in wider if not field.type.equals(before.field(field.name).type)}
         schema = pa.schema([(field.name, changed.get(field.name, field.type)) for field in self.schema])
         if pa.types.is_null(self.schema.field(self.roles.time).type):  # every event has a time: none has come yet
             self._know(schema)
@@ -331,7 +332,8 @@ class StreamSide:
 
     def _forget_texts(self) -> None:
         """Let go of the texts that no query holds, and give the others new codes."""
-        codes = self.texts.keep(np.concatenate([np.zeros(0, np.int64), *(query.texts_held() for query in self.queries)]))
+        held = [query.texts_held() for query in self.queries]
+        codes = self.texts.keep(np.concatenate([np.zeros(0, np.int64), *held]))
         for query in self.queries:
             query.recode_texts(codes)
 

@@ -81,7 +81,7 @@ Index = OneOf["first", "current", "previous", "last"]
 
 @dataclass(frozen=True)
 class Constant:
-    """A number, a string, TRUE, FALSE or NULL; ``1``, ``1.0`` and ``TRUE`` are three: they are computed with otherwise."""
+    """A number, a string, TRUE, FALSE or NULL; ``1``, ``1.0`` and ``TRUE`` are three, as they are computed with."""
 
     value: int | float | str | bool | None
     span: Span = _span()

@@ -349,8 +349,9 @@ class Runs:
         """Where the saved runs of all keys hold texts."""
         self.put_away()
         held = [np.arange(at.start, at.stop) for register, at in self._held() if self._kind(register) == "text"]
-        at = np.concatenate([np.zeros(0, np.int64), *held])
-        return at[self.stored[at] != NULL]
+        at: Ints = np.concatenate([np.zeros(0, np.int64), *held])
+        with_text: Ints = at[self.stored[at] != NULL]
+        return with_text
 
     def _kind(self, register: Register) -> Kind:
         return register_kind(register, self.columns)

@@ -95,8 +95,9 @@ class RunOutput:
     def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
         self.engine.begin()
         place = events.row if self.is_strict else events.place
-        words, at = np.empty((len(self.engine.columns.expressions), len(events.row)), np.int64), events.row - batch.first_row
-        for number, expression in enumerate(self.engine.columns.expressions):
+        expressions, at = self.engine.columns.expressions, events.row - batch.first_row
+        words = np.empty((len(expressions), len(at)), np.int64)
+        for number, expression in enumerate(expressions):
             np.take(batch.words(expression), at, out=words[number])
         run_events = RunEvents(events.slot, events.tick, events.cls, events.row, place, words)
         while not self.engine.advance(run_events, floors):
