@@ -28,7 +28,7 @@ from acep_approx.kernels.runs.layout import (
     LINK_START,
 )
 from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
-from acep_approx.kernels.runs.saved import PLACE, SAVED
+from acep_approx.kernels.runs.saved import PLACE, POOL_MASK, SAVED
 
 # header of a walk
 AT, DEPTH, MATCHES, BOUND = range(4)
@@ -38,9 +38,9 @@ DONE, OUT_FULL, DEEPER = 0, 1, 2
 
 @block_kernel
 def walk(
-    header: Ints, hits: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, out_match: Ints, out_event: Ints,
+    header: Ints, heads: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, out_match: Ints, out_event: Ints,
 ) -> int:  # fmt: skip
-    """List the matches of ``hits`` from where ``header`` says.
+    """List the matches of hits from where ``header`` says.
 
     Returns
     -------
@@ -49,15 +49,15 @@ def walk(
 
     Notes
     -----
-    ``lows``: earliest start per hit. ``out_match``: hit, number of events, start; ``out_event``: row and arc of each,
-    earliest first.
+    ``heads`` and ``lows``: link and earliest start per hit. ``out_match``: hit, number of events, start;
+    ``out_event``: row and arc of each, earliest first.
     """
-    while header[AT] < hits.size // HIT:
+    while header[AT] < heads.size:
         h = header[AT]
         low = lows[ix(h)]
         if header[DEPTH] == 0:
             header[DEPTH] = 1
-            stack[0] = hits[ix(h * HIT + HIT_LINK)]
+            stack[0] = heads[ix(h)]
             stack[1] = 0
         while header[DEPTH] > 0:
             top = 2 * (header[DEPTH] - 1)
@@ -111,17 +111,30 @@ def walk(
 
 
 @block_kernel
-def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, number: Ints) -> int:
+def mark(links: Ints, needed: Ints) -> None:
+    """Mark what the links lead to that are marked in ``needed``, which has a word per link."""
+    for i in range(needed.size):
+        link = needed.size - 1 - i  # links point to lower numbers
+        if needed[ix(link)]:
+            for word in (LINK_BEFORE, LINK_OTHER):
+                to = links[ix(link * LINK + word)]
+                if to >= 0:
+                    needed[ix(to)] = 1
+
+
+@block_kernel
+def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, needed: Ints, number: Ints) -> int:
     """Move the links that can still be part of a match to the front; returns how many there are.
 
     ``floors[key]`` is the earliest start that counts; ``owner`` tells the key of a link where ``is_owned``, else there
-    is one floor. ``number`` receives the new number of each link, -1 for those left behind.
+    is one floor. ``needed`` marks links that stay whatever their start; it is empty where none do. ``number`` receives
+    the new number of each link, -1 for those left behind.
     """
     kept = 0
     for link in range(used):
         at = link * LINK
         floor = floors[ix(owner[ix(link)])] if is_owned else floors[0]
-        if links[ix(at + LINK_LATEST)] < floor:
+        if links[ix(at + LINK_LATEST)] < floor and (needed.size == 0 or not needed[ix(link)]):
             number[ix(link)] = -1
             continue
         number[ix(link)] = kept
@@ -157,7 +170,7 @@ def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints,
         at = places[ix(key * PLACE)]
         end = at + places[ix(key * PLACE + 1)]
         while at < end:
-            pool, runs = stored[ix(at)], stored[ix(at + 1)]
+            pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
             point(stored, at + SAVED + runs, at + SAVED + 2 * runs, number)
             at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
     for hit in range(hits.size // HIT):

@@ -99,7 +99,7 @@ class RunOutput:
         words = np.empty((len(expressions), len(at)), np.int64)
         for number, expression in enumerate(expressions):
             np.take(batch.words(expression), at, out=words[number])
-        run_events = RunEvents(events.slot, events.tick, events.cls, events.row, place, words)
+        run_events = RunEvents(events.slot, events.tick, events.tick, events.cls, events.row, place, words)
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
