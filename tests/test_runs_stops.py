@@ -88,7 +88,7 @@ def all_of(
         if save:
             matcher = query.from_state(matcher.state_bytes())
             stops.append(*stopping(matcher, stop))
-    _, _, arrays = unpack(query.plan, matcher.state_bytes())
+    arrays = unpack([query.plan], matcher.state_bytes()).arrays
     state = {name: len(array) for name, array in arrays.items() if name != "header"}
     tables.append(matcher.finish())
     rows = sorted(map(repr, pa.concat_tables(tables).to_pylist()))

@@ -435,7 +435,8 @@ class Runs:
 
     def texts_held(self) -> Ints:
         """The codes of the texts that runs hold, some more than once."""
-        return self.stored[self._text_places()]
+        at = self._text_places()  # the store is another array after this
+        return self.stored[at]
 
     def recode_texts(self, codes: Ints) -> None:
         """Give the texts that runs hold the new codes ``codes``, per code so far; the others are forgotten."""
