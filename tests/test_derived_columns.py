@@ -16,7 +16,7 @@ from acep_approx.matching.execution import Execution
 
 DERIVED = ("level", "word", "heat")
 STATIC = "PATTERN SEQ(A a, B b, C c) WHERE a.level > 3 AND b.word = 'u' WITHIN 30 ERRORS 1"
-ACROSS = "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].level > a.level AND c.word != a.word AND c.heat < b[1].heat WITHIN 25"
+ACROSS = "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].level > a.level AND c.word != a.word AND c.heat < b[1].heat WITHIN 9"
 KEYED = "PATTERN SEQ(A a, B b, ~C n, A c) WHERE [word] AND n.heat > 0.5 AND c.level >= b.level WITHIN 60"
 NEXT = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [word] AND b.level > 2 } WITHIN 9 events"
 SHOWN = "PATTERN SEQ(A a, B+ b[]) WHERE b[i].level = a.level WITHIN 12 RETURN a.word AS word, sum(b[].heat) AS heat"

@@ -33,7 +33,7 @@ MANY = [
     ("PATTERN SEQ(A a, C c) WHERE a.s = 'u' WITHIN 4", "matches", "cells", "x"),
     ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 60", "matches", "runs", None),
     ("PATTERN SEQ(A a, B b) WHERE [k] AND b.s < a.s AND a.s != 'w' WITHIN 90", "matches", "runs", "s"),
-    ("PATTERN SEQ(A a, B b, ~C c) WHERE [k] AND b.x > a.x WITHIN 25 RETURN a.s AS s, b.x AS x", "matches", "runs", None),
+    ("PATTERN SEQ(A a, B b, ~C c) WHERE [k] AND b.x>a.x WITHIN 25 RETURN a.s AS s, b.x AS y", "matches", "runs", None),
     ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [g] AND b.x > a.x } WITHIN 5 events", "points", "runs", None),
     ("PATTERN SEQ(A a, B b) WHERE partition_contiguity { [k] AND b.x != a.x } WITHIN 50", "counts", "runs", None),
     ("PATTERN SEQ(A a, B b, C c) WHERE [g] AND c.s = a.s WITHIN 9", "partial", "runs", None),

@@ -156,8 +156,9 @@ def _save(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
     preparer, recent = pipeline.preparer, pipeline.recent
     mine: Arrays = {
         "counters": preparer.counters[: pipeline.key_slots.slots * preparer.counts_events],
-        "recent_rows": recent.rows,
+        "recent_ids": recent.ids,
         "recent_ticks": recent.ticks,
+        "recent_rows": recent.rows,
         "recent_data": _raw(recent.data),
     }
     floors = pipeline.floors_after(pipeline.stream.last_tick or 0)
@@ -172,7 +173,7 @@ def _restore(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
     for mask in saved["classes"][1:]:
         preparer.add_class(mask)
     preparer.set_counters(arrays["counters"], room=max(pipeline.key_slots.slots, 1))
-    recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
+    recent.ids, recent.ticks, recent.rows = (arrays[f"recent_{name}"] for name in ("ids", "ticks", "rows"))
     recent.data = from_ipc(arrays["recent_data"])
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
     pipeline.engine.restore(saved["engine"], engine, preparer.classes)

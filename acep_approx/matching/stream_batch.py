@@ -82,7 +82,7 @@ class StreamBatch(EventBatch):
     """
 
     def __init__(self, events: EventBatch, computed: Computed, first: int = 0) -> None:
-        super().__init__(events.first_row, events.ticks, events.data)
+        super().__init__(events.first_row, events.ticks, events.data, events.ids)
         self.computed = computed
         self._first = first
 

@@ -7,6 +7,7 @@ then each query in turn takes from it what it asks for (``Pipeline``). Keys that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -258,7 +259,7 @@ class StreamSide:
         names = [name for name in events.data.schema.names if name not in derived]
         columns = {name: events.data.column(name) for name in names}
         columns |= {name: encode_text(_in_one(column)) for name, column in derived.items()}
-        return EventBatch(events.first_row, events.ticks, pa.RecordBatch.from_pydict(columns))
+        return replace(events, data=pa.RecordBatch.from_pydict(columns))
 
     def _widen(self, wider: pa.Schema) -> None:
         """Go on with wider types of columns, for all queries."""
