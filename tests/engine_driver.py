@@ -92,10 +92,10 @@ class Driver:
     def events(self, which: Sequence[int] | Ints) -> RunEvents:
         """Some of the grouped events."""
         some = np.asarray(which, np.int64)
-        slot, tick, cls, row, place = (
-            getattr(self.grouped, name)[some] for name in ("slot", "tick", "cls", "row", "place")
+        slot, tick, cls, row, id_, place = (
+            getattr(self.grouped, name)[some] for name in ("slot", "tick", "cls", "row", "id", "place")
         )
-        return RunEvents(slot, tick, tick, cls, row, place, np.ascontiguousarray(self._words[:, row]))
+        return RunEvents(slot, tick, tick, cls, row, id_, place, np.ascontiguousarray(self._words[:, row]))
 
     def run(self, which: Sequence[int] | Ints) -> list[Found]:
         """Run some of the grouped events; what they complete, sorted."""
@@ -110,13 +110,13 @@ class Driver:
         assert engine.advance(events, floors)
         hits = engine.hits(events)
         if not self.lists:
-            columns = events.slot[hits.event], hits.owner, hits.errors, events.row[hits.event], hits.start, hits.times
+            columns = events.slot[hits.event], hits.owner, hits.errors, events.id[hits.event], hits.start, hits.times
             yield from zip(*(column.tolist() for column in columns), strict=True)
             return
         labels = np.array([arc.label for arc in engine.automaton.automaton.arcs], np.int64)
         for bound in listed(engine.links, hits, engine.lows(events.tick[hits.event], hits), labels, 1 << 16):
             for m, hit in enumerate(bound.hit.tolist()):
                 part = slice(bound.offset[m], bound.offset[m + 1])
-                ids, names = bound.row[part].tolist(), labels[bound.arc[part]].tolist()
+                ids, names = bound.id[part].tolist(), labels[bound.arc[part]].tolist()
                 head = int(events.slot[hits.event[hit]]), int(hits.owner[hit]), int(hits.errors[hit])
                 yield (*head, *zip(ids, names, strict=True))
