@@ -95,6 +95,11 @@ class Execution:
         """Numbers of events seen so far."""
         return self.pipeline.progress if self.pipeline is not None else self._none_seen
 
+    @property
+    def last_tick(self) -> int | None:
+        """Of the last event; None before the first one."""
+        return self.pipeline.stream.last_tick if self.pipeline is not None else None
+
     def bind(
         self, schema: pa.Schema, roles: Roles | None = None, derived: Mapping[str, pa.DataType] | None = None
     ) -> Pipeline:
