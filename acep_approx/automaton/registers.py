@@ -26,6 +26,8 @@ MAX_MOVES = 100_000
 """Entries of the table of moves: for each step out of a state and number of errors one, and one per value moved."""
 ROW = Register("row", "")
 NOTHING: frozenset[str] = frozenset()
+ALWAYS = (-(2**62), 2**62)
+"""The lifetime of steps that do not change."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Step:
 
     ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which
     no event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be
-    skipped (skip till next match).
+    skipped (skip till next match). ``lifetime``: the first tick at which it is open, and the first at which it is not.
     """
 
     arc: int
@@ -53,6 +55,7 @@ class Step:
     checks: tuple[Resolved, ...]
     guard: frozenset[int]
     inhibits: bool
+    lifetime: tuple[int, int] = ALWAYS
 
 
 @dataclass
@@ -91,6 +94,11 @@ class RegisterAutomaton:
         for number, step in enumerate(self.steps):
             found[step.source].append(number)
         return found
+
+    @property
+    def is_simultaneous(self) -> bool:
+        """Whether events of one tick cannot follow one another."""
+        return self.query.is_simultaneous
 
     @property
     def has_late_ends(self) -> bool:
