@@ -41,9 +41,7 @@ class Neighbours:
     def of(cls, batch: EventBatch, stamps: Stamps) -> Neighbours:
         """The events of a batch that ``preparer`` has just seen."""
         preparer = stamps.preparer
-        columns = [batch.data.column(name) for name in preparer.key_columns]
-        slot = preparer.keys.encode(columns) if columns else np.zeros(len(batch.ticks), np.int64)
-        return cls(batch, slot, preparer.counters if preparer.is_count else np.zeros(0, np.int64))
+        return cls(batch, preparer.slots_of(batch), preparer.counters if preparer.is_count else np.zeros(0, np.int64))
 
     def in_stream(self, slot: Ints, last: Ints) -> Ints:
         """When the event after row ``last`` came: its tick, or how many of ``slot`` came before it."""

@@ -88,6 +88,11 @@ class Preparer:
             self.set_counters(self.counters, room=2 * self.slots)
         return slot
 
+    def slots_of(self, batch: EventBatch) -> Ints:
+        """The slot of every event of a batch that was prepared; -1: none."""
+        columns = [batch.data.column(name) for name in self.key_columns]
+        return self.keys.encode(columns) if columns else np.zeros(len(batch), np.int64)
+
     def set_counters(self, counters: Ints, room: int = 0) -> None:
         """Take over the number of events per slot, with room for more slots."""
         self.counters = extended(counters, max(room, counters.size), 0)

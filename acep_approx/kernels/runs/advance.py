@@ -167,6 +167,17 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int)
 
 
 @inline
+def begin_pool_again(program: Program, pools: Pools, p: int, strategy: int) -> None:
+    """What comes behind the runs of a pool from here on are children of this event; those before it are of its tick."""
+    table = pools.table
+    table[ix(p + FRESH)] = table[ix(p + RUNS)]
+    if strategy == at.CONTIGUOUS:  # no run passes the event over: those that no step takes away leave, too
+        gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
+        for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
+            pools.words[ix(gone + run)] = 1
+
+
+@inline
 def begin_event(
     control: Ints,
     batch: Batch,
@@ -199,11 +210,11 @@ def begin_event(
     where = shape[at.TARGETS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
         p = tables[ix(shape[at.TARGETS] + i)] * POOL
-        if shape[at.SIMULTANEOUS] and pools.table[ix(p + RANK)] == event.rank:
-            pools.table[ix(p + FRESH)] = pools.table[ix(p + RUNS)]
-        else:
+        if not shape[at.SIMULTANEOUS] or pools.table[ix(p + RANK)] != event.rank:
             begin_pool(control, pools, event, p, shape[at.STRATEGY])
             pools.table[ix(p + RANK)] = event.rank
+        if shape[at.SIMULTANEOUS]:
+            begin_pool_again(program, pools, p, shape[at.STRATEGY])
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]

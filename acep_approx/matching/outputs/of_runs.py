@@ -17,6 +17,7 @@ from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.tick_places import TickPlaces
 
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
@@ -48,6 +49,10 @@ class RunOutput:
         finder.by_event = self.groups
         self._kept = 0
         self._neighbours = Neighbours.none()
+        query = finder.automaton.query
+        self._ticks_places = (
+            TickPlaces(by_partition=query.strategy == "partition_contiguity") if query.is_simultaneous else None
+        )
         self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
 
     gives_up = False
@@ -95,6 +100,9 @@ class RunOutput:
         self.engine.begin()
         columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
         place = events.row if self.is_strict else events.place
+        if self._ticks_places is not None:
+            slot = self.stamps.preparer.slots_of(batch)
+            place = self._ticks_places.of(slot, batch.ticks)[events.row - batch.first_row]
         words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
         run_events = RunEvents(events.slot, events.tick, events.tick, events.cls, events.row, place, words)
         while not self.engine.advance(run_events, floors):
@@ -128,11 +136,13 @@ class RunOutput:
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
-        return self.finder.arrays()
+        return {**self.finder.arrays(), **(self._ticks_places.arrays() if self._ticks_places else {})}
 
     def restore(self, arrays: dict[str, Ints]) -> None:
         """Take over a state; the engine has its own already."""
         self.finder.restore(arrays)
+        if self._ticks_places:
+            self._ticks_places.restore(arrays)
 
     # --- events that may still be asked for -----------------------------------------------------------------
 
