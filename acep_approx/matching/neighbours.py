@@ -43,6 +43,10 @@ class Neighbours:
         preparer = stamps.preparer
         return cls(batch, preparer.slots_of(batch), preparer.counters if preparer.is_count else np.zeros(0, np.int64))
 
+    def last_at(self, tick: Ints) -> Ints:
+        """The last rows up to some ticks: of this batch, or the one before it."""
+        return self.first_row + np.searchsorted(self._ticks, tick, side="right") - 1
+
     def in_stream(self, slot: Ints, last: Ints) -> Ints:
         """When the event after row ``last`` came: its tick, or how many of ``slot`` came before it."""
         found = np.full(len(last), UNKNOWN)

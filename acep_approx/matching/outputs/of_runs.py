@@ -148,8 +148,9 @@ class RunOutput:
 
     @property
     def _keeps_recent(self) -> bool:
-        """Whether results or late conditions ask for columns, or, where windows count events, for times."""
-        return bool(self.recent.columns) or self._is_count
+        """Whether results or late conditions ask for columns, or for times: where windows count events, or negations are of times."""
+        asks_ticks = self.finder.is_simultaneous and bool(self.finder.log.letters)
+        return bool(self.recent.columns) or self._is_count or asks_ticks
 
     @property
     def _needs_neighbours(self) -> bool:

@@ -60,6 +60,10 @@ class Verifier:
         self._roles = roles
         self._recent = recent
 
+    def ticks(self, row: Ints) -> Ints:
+        """The ticks of events."""
+        return self._recent.ticks[self._recent.find(row)]
+
     def holds(self, condition: Condition, bindings: Bindings) -> Bools:
         """Per match whether ``condition`` holds; it is void where a variable has no event.
 

@@ -193,6 +193,8 @@ class RunPartial(RunOutput):
         last = self.engine.row_of(self.engine.furthest[self.engine.open])
         self.next[last >= self._neighbours.first_row] = UNKNOWN  # it came further
         asked = np.flatnonzero(self.next == UNKNOWN)
+        if self.finder.is_simultaneous:
+            last = self._neighbours.last_at(self.recent.ticks[self.recent.find(last)])
         find = self._neighbours.in_stream if self.is_strict else self._neighbours.in_partition
         self.next[asked] = find(self.slot[asked], last[asked])
 
