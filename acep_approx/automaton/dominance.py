@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Literal
 
-from acep_approx.automaton.registers import ROW, RegisterAutomaton
+from acep_approx.automaton.registers import PLACE, RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
 from acep_approx.query.syntax import Binary, Constant, Unary
 
@@ -48,7 +48,7 @@ def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
     for step in automaton.steps:
         mine = wishes[step.source]
         if step.guard:
-            _wish(ROW, "high", mine)
+            _wish(PLACE, "high", mine)
         for check in step.checks:
             _test(check, mine)
     changed = True

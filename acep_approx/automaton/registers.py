@@ -24,7 +24,7 @@ from acep_approx.query.syntax import QuerySyntax
 MAX_STATES = 4096
 MAX_MOVES = 100_000
 """Entries of the table of moves: for each step out of a state and number of errors one, and one per value moved."""
-ROW = Register("row", "")
+PLACE = Register("place", "")
 NOTHING: frozenset[str] = frozenset()
 ALWAYS = (-(2**62), 2**62)
 """The lifetime of steps that do not change."""
@@ -327,7 +327,7 @@ def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
         live[number] |= {h.register for check in checks for h in held(check)}
     for step in result.steps:
         if step.guard:
-            live[step.source].add(ROW)
+            live[step.source].add(PLACE)
         for check in step.checks:
             live[step.source] |= {h.register for h in held(check) if _reads_before(h, step.binding)}
     changed = True

@@ -23,7 +23,7 @@ class Register:
 
     ``kind``: ``value`` (of the one event of ``variable``), ``first``, ``last``, ``count``, ``counted`` (not NULL),
     ``sum``, ``min``, ``max`` (they skip NULL, as SQL does), ``least``, ``greatest`` (NULL once an event has NULL), and
-    ``row`` (of the event bound last). ``of`` is what is taken of each event, its variable left out.
+    ``place`` (of the event bound last). ``of`` is what is taken of each event, its variable left out.
     """
 
     kind: str
@@ -160,7 +160,7 @@ def held(resolved: Resolved) -> set[Held]:
 
 def needed_before(register: Register, binding: Binding) -> bool:
     """Whether the value of a register after a binding depends on its value before."""
-    if register.kind == "row":
+    if register.kind == "place":
         return False
     if register.variable != binding.variable:
         return True

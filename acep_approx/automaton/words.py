@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
-from acep_approx.automaton.registers import ROW, RegisterAutomaton, State, Step
+from acep_approx.automaton.registers import PLACE, RegisterAutomaton, State, Step
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import kleene_variables
@@ -55,8 +55,8 @@ def register_text(register: Register) -> str:
     >>> register_text(Register("last", "a", Attribute(None, None, "price")))
     'last price of a[]'
     """
-    if register == ROW:
-        return "row of the last event"
+    if register == PLACE:
+        return "place of the last event"
     of = "" if register.of is None else to_text(register.of)
     if register.of is not None and not isinstance(register.of, Attribute):
         of = f"({of})"

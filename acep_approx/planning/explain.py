@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.conditions import Condition, negation_conditions
 from acep_approx.automaton.dominance import Better, preferences
-from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
+from acep_approx.automaton.registers import PLACE, RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
 from acep_approx.automaton.words import end_tests, letter_text, letters_text, register_text, state_names, step_tests
 from acep_approx.kernels.runs.pools import COLUMNS
@@ -222,13 +222,13 @@ def _merging(
     if not after:
         yield "nothing comes after, no run stays"
         return
-    values = _named(register for register in live if register != ROW)
+    values = _named(register for register in live if register != PLACE)
     carried = any(needed_before(register, step.binding) for register in live for step in into)
     one = f"one for all equal ({values})" if carried else "one"
     if registers.query.strategy != "skip_till_any_match":
         yield f"equal: of the runs that one event brings {one} stays; those of other events stay apart"
         return
-    if ROW in live:
+    if PLACE in live:
         yield f"equal: of the runs that one event brings {one} stays; a negation asks when each came"
     else:
         yield f"equal, across events: one run stays{f' for all equal ({values})' if values else ''}"
@@ -238,7 +238,7 @@ def _merging(
     wanted = zip(live, wishes, strict=True)
     better = [f"{better} {register_text(register)}" for register, better in wanted if better != "equal"]
     if better and not registers.needs_filter:
-        yield f"pareto, for points: {', '.join(better).replace('high row', 'late row')} is better, worse runs go"
+        yield f"pareto, for points: {', '.join(better).replace('high place', 'late place')} is better, worse runs go"
 
 
 def _named(registers: Iterable[Register]) -> str:

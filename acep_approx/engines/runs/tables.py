@@ -9,7 +9,7 @@ import numpy as np
 from acep_approx.arrays import Ints
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
-from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
+from acep_approx.automaton.registers import PLACE, RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Binding, Register
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import EVENT_SCALARS, GONE, TIMES, hidden_columns
@@ -188,7 +188,7 @@ class RunTables:
         out = [self.automaton.steps[number].arc for number in self.automaton.steps_from[state]]
         stays = any(errors + automaton.arcs[arc].cost <= automaton.errors for arc in out)
         ends = [n for n in self.automaton.finals[state] if errors + automaton.finals[n].cost <= automaton.errors]
-        is_free = self.strategy == layout.ANY and ROW not in live and state != START and stays
+        is_free = self.strategy == layout.ANY and PLACE not in live and state != START and stays
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
         front: tuple[int, ...] = ()
         if self._drops and self.strategy == layout.ANY and set(better) - {"equal"} and not keys:

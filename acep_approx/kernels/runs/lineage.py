@@ -50,7 +50,7 @@ def walk(
     Notes
     -----
     ``heads`` and ``lows``: link and earliest start per hit. ``out_match``: hit, number of events, start;
-    ``out_event``: row and arc of each, earliest first.
+    ``out_event``: id and arc of each, earliest first.
     """
     while header[AT] < heads.size:
         h = header[AT]
@@ -111,17 +111,30 @@ def walk(
 
 
 @block_kernel
-def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, number: Ints) -> int:
+def mark(links: Ints, needed: Ints) -> None:
+    """Mark what the links lead to that are marked in ``needed``, which has a word per link."""
+    for i in range(needed.size):
+        link = needed.size - 1 - i  # links point to lower numbers
+        if needed[ix(link)]:
+            for word in (LINK_BEFORE, LINK_OTHER):
+                to = links[ix(link * LINK + word)]
+                if to >= 0:
+                    needed[ix(to)] = 1
+
+
+@block_kernel
+def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, needed: Ints, number: Ints) -> int:
     """Move the links that can still be part of a match to the front; returns how many there are.
 
     ``floors[key]`` is the earliest start that counts; ``owner`` tells the key of a link where ``is_owned``, else there
-    is one floor. ``number`` receives the new number of each link, -1 for those left behind.
+    is one floor. ``needed`` marks links that stay whatever their start; it is empty where none do. ``number`` receives
+    the new number of each link, -1 for those left behind.
     """
     kept = 0
     for link in range(used):
         at = link * LINK
         floor = floors[ix(owner[ix(link)])] if is_owned else floors[0]
-        if links[ix(at + LINK_LATEST)] < floor:
+        if links[ix(at + LINK_LATEST)] < floor and (needed.size == 0 or not needed[ix(link)]):
             number[ix(link)] = -1
             continue
         number[ix(link)] = kept
@@ -165,7 +178,7 @@ def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints,
 
 
 @block_kernel
-def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, keep: Bools) -> None:
+def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, keep: Bools) -> None:
     """Keep of equal matches the first in ``order``.
 
     ``table``, all -1, has a power of two of places, at least twice as many as there are matches.
@@ -176,7 +189,7 @@ def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, kee
         first, last = offset[ix(m)], offset[ix(m + 1)]
         h = last - first
         for j in range(first, last):
-            h = ((h ^ (row[ix(j)] & 0x7FFFFFFF)) * 1640531527) & 0x7FFFFFFF
+            h = ((h ^ (ids[ix(j)] & 0x7FFFFFFF)) * 1640531527) & 0x7FFFFFFF
             h = ((h ^ (h >> 15) ^ label[ix(j)]) * 1640531527) & 0x7FFFFFFF
         place = (h ^ (h >> 13)) & (size - 1)
         found = False
@@ -185,7 +198,7 @@ def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, kee
             begin = offset[ix(other)]
             found = offset[ix(other + 1)] - begin == last - first
             for j in range(last - first if found else 0):
-                found &= row[ix(first + j)] == row[ix(begin + j)] and label[ix(first + j)] == label[ix(begin + j)]
+                found &= ids[ix(first + j)] == ids[ix(begin + j)] and label[ix(first + j)] == label[ix(begin + j)]
             if found:
                 break
             place = (place + 1) & (size - 1)
@@ -195,12 +208,12 @@ def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, kee
 
 
 @block_kernel
-def not_overlapping(slot: Ints, first_row: Ints, end_row: Ints, last_end: Ints, keep: Bools) -> None:
+def not_overlapping(slot: Ints, first_place: Ints, end_place: Ints, last_end: Ints, keep: Bools) -> None:
     """Keep a match if it starts after the end of the one kept before it in its partition; ``last_end`` per slot."""
     for m in range(slot.size):
         s = slot[ix(m)]
-        if first_row[ix(m)] > last_end[ix(s)]:
-            last_end[ix(s)] = end_row[ix(m)]
+        if first_place[ix(m)] > last_end[ix(s)]:
+            last_end[ix(s)] = end_place[ix(m)]
             keep[ix(m)] = True
 
 
@@ -212,7 +225,7 @@ def latest(
 
     ``low`` is the latest start that there is. However runs were merged, it is the same match. ``heads`` holds ``count``
     links, and is used up; all three arrays need room for all links. Returns its number of events; ``path`` has their
-    rows and arcs, the last event first.
+    ids and arcs, the last event first.
     """
     depth = 0
     while True:

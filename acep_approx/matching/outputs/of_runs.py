@@ -50,7 +50,7 @@ class RunOutput:
         self._kept = 0
         self._neighbours = Neighbours.none()
         query = finder.automaton.query
-        self._ticks_places = (
+        self._tick_places = (
             TickPlaces(by_partition=query.strategy == "partition_contiguity") if query.is_simultaneous else None
         )
         self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
@@ -67,8 +67,8 @@ class RunOutput:
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events and give their results, in order of the rows that complete them."""
-        if self._keeps_recent:
-            self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
+        if self._keeps_recent or batch.ids is not None:
+            self.recent.add(events, batch)
         self.finder.log.classes = self.stamps.preparer.classes
         if self._needs_neighbours:
             self._neighbours = Neighbours.of(batch, self.stamps)
@@ -99,12 +99,14 @@ class RunOutput:
     def _advanced(self, events: Grouped, batch: EventBatch, floors: Ints) -> Hits:
         self.engine.begin()
         columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
-        place = events.row if self.is_strict else events.place
-        if self._ticks_places is not None:
+        place = events.place
+        if self._tick_places is not None:
             slot = self.stamps.preparer.slots_of(batch)
-            place = self._ticks_places.of(slot, batch.ticks)[events.row - batch.first_row]
+            place = self._tick_places.of(slot, batch.ticks)[events.row - batch.first_row]
         words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
-        run_events = RunEvents(events.slot, events.tick, events.tick, events.cls, events.row, place, words)
+        run_events = RunEvents(
+            events.slot, events.tick, events.tick, events.cls, events.row, events.id, place, words
+        )
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
@@ -136,21 +138,24 @@ class RunOutput:
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
-        return {**self.finder.arrays(), **(self._ticks_places.arrays() if self._ticks_places else {})}
+        return {**self.finder.arrays(), **(self._tick_places.arrays() if self._tick_places else {})}
 
     def restore(self, arrays: dict[str, Ints]) -> None:
         """Take over a state; the engine has its own already."""
         self.finder.restore(arrays)
-        if self._ticks_places:
-            self._ticks_places.restore(arrays)
+        if self._tick_places:
+            self._tick_places.restore(arrays)
 
     # --- events that may still be asked for -----------------------------------------------------------------
 
     @property
     def _keeps_recent(self) -> bool:
-        """Whether results or late conditions ask for columns, or for times: where windows count events, or negations are of times."""
-        asks_ticks = self.finder.is_simultaneous and bool(self.finder.log.letters)
-        return bool(self.recent.columns) or self._is_count or asks_ticks
+        """Whether results or late conditions ask for columns, or for times: of windows of events, of negations.
+
+        Where ids do not say in which order events came they do so, too.
+        """
+        asks_ticks = self._is_count or (self.finder.is_simultaneous and bool(self.finder.log.letters))
+        return bool(self.recent.columns) or asks_ticks or bool(len(self.recent.rows))
 
     @property
     def _needs_neighbours(self) -> bool:
@@ -165,9 +170,9 @@ class RunOutput:
     def _forget(self, batch: EventBatch) -> None:
         if self._is_count:
             self.finder.forget(self.stamps.preparer.counters - 1 - self.engine.window)
-            if self._keeps_recent and len(self.recent.rows) > 2 * self._kept + MANY_ROWS:
-                self.recent.keep_rows(self._reachable())
-                self._kept = len(self.recent.rows)
+            if self._keeps_recent and len(self.recent.ids) > 2 * self._kept + MANY_ROWS:
+                self.recent.keep_only(self._reachable())
+                self._kept = len(self.recent.ids)
         elif len(batch.ticks):
             floor = int(batch.ticks[-1]) - self.engine.window
             self.finder.forget(floor)
@@ -175,12 +180,12 @@ class RunOutput:
                 self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
 
     def _reachable(self) -> Ints:
-        """Rows of all events that something still points to."""
-        return np.concatenate((self.engine.rows(), self.finder.log.row, self.finder.waiting.row))
+        """All events that something still points to."""
+        return np.concatenate((self.engine.ids(), self.recent.ids_of(self.finder.log.row), self.finder.waiting.id))
 
-    def _ticks(self, rows: Ints, known: Ints) -> pa.Array:
-        """Times of rows: the ticks ``known``, unless these are numbers of events."""
-        return self.stamps.time(self.recent.ticks[self.recent.find(rows)] if self._is_count else known)
+    def _ticks(self, ids: Ints, known: Ints) -> pa.Array:
+        """Times of events: the ticks ``known``, unless these are numbers of events."""
+        return self.stamps.time(self.recent.ticks[self.recent.find(ids)] if self._is_count else known)
 
 
 class RunListing(RunOutput):
@@ -194,14 +199,14 @@ class RunListing(RunOutput):
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         listed = Listed(
-            hit=found.end, start=found.start, offset=found.offset, row=found.row, label=self.finder.labels[found.arc]
+            hit=found.end, start=found.start, offset=found.offset, id=found.id, label=self.finder.labels[found.arc]
         )
         return pa.table(
             {
                 **self.stamps.keys(found.slot),
                 "errors": pa.array(found.errors),
-                "start": self._ticks(found.row[found.offset[:-1]], found.start),
-                "end": self._ticks(found.end, found.tick),
+                "start": self._ticks(found.id[found.offset[:-1]], found.start),
+                "end": self._ticks(self.recent.ids_of(found.end), found.tick),
                 **self.bindings.described(listed, found.errors, self.recent),
             }
         )
@@ -228,7 +233,7 @@ class RunPoints(RunOutput):
                 errors=hits.errors,
                 final=hits.final,
                 offset=none,
-                row=none,
+                id=none,
                 arc=none,
             )
             yield self._table(found, end)
@@ -236,7 +241,7 @@ class RunPoints(RunOutput):
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((-found.start, found.errors, found.end, known))
         best = order[_firsts(known[order], found.end[order])]
-        tick, start = found.tick[best], found.start[best]
+        ids, tick, start = self.recent.ids_of(found.end[best]), found.tick[best], found.start[best]
         extent = (
             {"span": pa.array(tick - start), "position": pa.array(tick)}
             if self._is_count
@@ -246,9 +251,9 @@ class RunPoints(RunOutput):
             **self.stamps.keys(found.slot[best]),
             "errors": pa.array(found.errors[best]),
             **extent,
-            "end": self._ticks(found.end[best], tick),
+            "end": self._ticks(ids, tick),
         }
-        return pa.table({**columns, **self.stamps.events.column(found.end[best], self.recent.take, list(columns))})
+        return pa.table({**columns, **self.stamps.events.column(ids, self.recent.take, list(columns))})
 
 
 class RunCounts(RunOutput):
@@ -261,12 +266,13 @@ class RunCounts(RunOutput):
         row, errors = found.end[order], found.errors[order]
         first = _firsts(known[order], row, errors)
         at = order[first]
+        ids = self.recent.ids_of(found.end[at])
         columns = {
             **self.stamps.keys(found.slot[at]),
             "errors": pa.array(found.errors[at]),
-            "end": self._ticks(found.end[at], found.tick[at]),
+            "end": self._ticks(ids, found.tick[at]),
         }
-        event = self.stamps.events.column(found.end[at], self.recent.take, [*columns, "matches"])
+        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
         return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})
 
 
