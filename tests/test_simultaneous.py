@@ -182,7 +182,7 @@ def test_compressed_matches_spell_what_is_listed(random: Random, merge: str) -> 
 @given(TIED, st.sampled_from(MERGES))
 def test_inside_a_budget_every_match_is_a_match(random: Random, merge: str) -> None:
     """And the bound holds between any two events."""
-    rate = Allowance(rate=random.choice((0.5, 2, 9)))
+    rate = Allowance(rate=random.choice((0.5, 2, 9)), price=1.0, reserve=1.0)
     allowance = rate if random.random() < 0.5 else Allowance(runs=random.randrange(5))
 
     def check(world: RichWorld) -> None:

@@ -14,7 +14,7 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.blocks import run_block
-from acep_approx.kernels.runs.ends import end_tick_in, record_hits, take_in_children
+from acep_approx.kernels.runs.ends import end_tick_in, let_wait, record_hits, take_in_children
 from acep_approx.kernels.runs.passes import end_shedding, log_room, make_room
 from acep_approx.kernels.runs.pools import (
     AGE,
@@ -429,7 +429,9 @@ def end_pool(
         if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
             runs = admit(control, program, pools, shedding, event, pool)
             table[ix(pool * POOL + RUNS)] = runs
-    if not program.shape[at.SIMULTANEOUS]:
+    if program.shape[at.SIMULTANEOUS]:
+        let_wait(control, program, table, pool)
+    else:
         take_in_children(control, program, pools, lineage, event.key, pool, runs)
     return at.DONE
 
