@@ -21,6 +21,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.prepare import Preparer
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import MERGING
 
 Found = tuple[Any, ...]
@@ -58,21 +59,23 @@ class Driver:
         self.registers = registers or query.plan.registers
         self.table, self.roles = table, infer_roles(table.schema)
         assert self.registers is not None
-        self.preparer = Preparer(query.plan, self.roles)
+        self.stream = StreamSide(table.schema, self.roles)
+        keys = tuple(self.roles.column(e.name) for e in query.plan.query.equivalences)
+        self.preparer = Preparer(query.plan, self.stream.slots_of(keys))
         self.preparer.letters = LetterReader(self.registers.letters)
         self.window = query.plan.window_ticks(None)
         data = table.combine_chunks().to_batches()[0]
         ticks = np.array(table.column("ts").to_pylist(), np.int64)
-        batch = EventBatch(first_row=0, ticks=ticks, data=data)
-        self.grouped = self.preparer.prepare(batch)
-        self._column_of = self.preparer.column_of(batch)
+        self.batch = self.stream.batch(EventBatch(first_row=0, ticks=ticks, data=data))
+        self.preparer.read(self.batch)
+        self.grouped = self.preparer.grouped(self.batch)
         self.engine = self.another()
 
     def another(self) -> Runs:
         """One more engine for the same query; afterwards the one that is driven."""
         self.engine = Runs(
             self.registers,
-            EventColumns(self.table.schema, self.roles.column),
+            EventColumns(self.table.schema, self.roles.column, self.stream.texts),
             self.window,
             frozenset(MERGING),
             keeps_lineage=self.lists,
@@ -81,8 +84,9 @@ class Driver:
             options=self.options,
         )
         self.engine.set_classes(self.preparer.classes)
-        self.engine.reserve(max(self.preparer.slots, 1))
-        self._words = self.engine.columns.words(len(self.table), self._column_of)
+        self.engine.reserve(max(self.preparer.key_slots.slots, 1))
+        words = [self.batch.words(expression) for expression in self.engine.columns.expressions]
+        self._words = np.array(words, np.int64).reshape(len(words), len(self.table))
         return self.engine
 
     def of_slot(self, slot: int) -> Ints:

@@ -421,9 +421,7 @@ class Runs:
         return tuple(self.control[list(WORK)].tolist())
 
     def begin(self) -> None:
-        """Get ready for the next batch, before its columns are made: its hits are other ones."""
-        if self.columns.texts.has_many:
-            self._forget_texts()
+        """Get ready for the next batch: its hits are other ones."""
         self.control[layout.EVENT] = 0
         self.control[layout.HITS] = 0
         self.control[layout.PHASE] = 0
@@ -440,15 +438,24 @@ class Runs:
         owners = self.options.owners
         return tick - (self.window if owners is None else owners.windows[hits.owner])
 
-    def _forget_texts(self) -> None:
-        """Let go of the texts that no run holds, and give the others new codes."""
+    def texts_held(self) -> Ints:
+        """The codes of the texts that runs hold, some more than once."""
+        at = self._text_places()  # the store is another array after this
+        return self.stored[at]
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Give the texts that runs hold the new codes ``codes``, per code so far; the others are forgotten."""
+        at = self._text_places()
+        self.stored[at] = codes[self.stored[at]]
+        self.shedding.forget_texts()
+
+    def _text_places(self) -> Ints:
+        """Where the saved runs of all keys hold texts."""
         self.put_away()
         held = [np.arange(at.start, at.stop) for register, at in self._held() if self._kind(register) == "text"]
-        columns = np.concatenate([np.zeros(0, np.int64), *held])
-        codes = self.stored[columns]
-        columns, codes = columns[codes != NULL], codes[codes != NULL]
-        self.stored[columns] = self.columns.texts.keep(codes)[codes]
-        self.shedding.forget_texts()
+        at: Ints = np.concatenate([np.zeros(0, np.int64), *held])
+        with_text: Ints = at[self.stored[at] != NULL]
+        return with_text
 
     def _kind(self, register: Register) -> Kind:
         return register_kind(register, self.columns)
@@ -530,7 +537,7 @@ class Runs:
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
-        return {"texts": self.columns.texts.values, "shed": self.load_shedder.snapshot() if self.sheds else None}
+        return {"shed": self.load_shedder.snapshot() if self.sheds else None}
 
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays: of links those that start at ``floors`` or later.
@@ -578,7 +585,6 @@ class Runs:
                 code="ACEP-D044",
                 hint="go on as the run began: runs of the two kinds do not know the same",
             )
-        self.columns.texts.restore(header["texts"])
         self.control = arrays["control"]
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
