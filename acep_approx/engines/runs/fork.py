@@ -110,7 +110,7 @@ def check(copy: RunsOfKey, fields: Ints, used: int, guards: int) -> None:
     Raises
     ------
     DataError
-        ``ACEP-D046``
+        ``ACEP-D047``
 
     Complexity: O(words of the copy).
     """
@@ -129,6 +129,6 @@ def check(copy: RunsOfKey, fields: Ints, used: int, guards: int) -> None:
     if not fits or at != end or links_of(copy, fields).max(initial=-1) >= used:
         raise DataError(
             "this copy of the runs of a key is of another query, or was changed",
-            code="ACEP-D046",
+            code="ACEP-D047",
             hint="put back only what the engine of the same query gave",
         )

@@ -48,7 +48,7 @@ from acep_approx.kernels.runs.vm import BLOCK, NULL
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
 OF_BATCH = (
     layout.EVENT, layout.PHASE, layout.SOURCE, layout.OFFSET, layout.HITS, layout.LIMIT, layout.ASK, layout.HASHED_NOW,
-    layout.HITS_BEFORE, layout.LOGGED,
+    layout.HITS_BEFORE, layout.LOGGED, layout.CALLED,
 )  # fmt: skip
 """Words of the header that count into arrays of the batch at hand: no part of a state, which has not these arrays."""
 SLICE = 1 << 14
@@ -197,7 +197,7 @@ class Runs:
         Raises
         ------
         DataError
-            ``ACEP-D046``: the copy does not fit this engine.
+            ``ACEP-D047``: the copy does not fit this engine.
 
         Complexity: O(runs of the key, before and after).
         """
@@ -312,9 +312,7 @@ class Runs:
         return tuple(self.control[list(WORK)].tolist())
 
     def begin(self) -> None:
-        """Get ready for the next batch, before its columns are made: its hits are other ones."""
-        if self.columns.texts.has_many:
-            self._forget_texts()
+        """Get ready for the next batch: its hits are other ones."""
         self.control[layout.EVENT] = 0
         self.control[layout.HITS] = 0
         self.control[layout.PHASE] = 0
@@ -331,15 +329,23 @@ class Runs:
         owners = self.options.owners
         return tick - (self.window if owners is None else owners.windows[hits.owner])
 
-    def _forget_texts(self) -> None:
-        """Let go of the texts that no run holds, and give the others new codes."""
-        self.put_away()
-        held = [words[at] for register, words, at in self._held() if self._kind(register) == "text"]
-        codes = np.unique(np.concatenate([np.zeros(0, np.int64), *held]))
-        number = self.columns.texts.keep(codes[codes != NULL])
-        for words in held:
-            words[words != NULL] = number[words[words != NULL]]
+    def texts_held(self) -> Ints:
+        """The codes of the texts that runs hold, some more than once."""
+        held: Ints = np.concatenate([np.zeros(0, np.int64), *(words[at] for words, at in self._texts())])
+        with_text: Ints = held[held != NULL]
+        return with_text
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Give the texts that runs hold the new codes ``codes``, per code so far; the others are forgotten."""
+        for words, at in self._texts():
+            held = words[at]
+            words[at] = np.where(held != NULL, codes[np.where(held != NULL, held, 0)], NULL) if len(codes) else held
         self.shedding.forget_texts()
+
+    def _texts(self) -> list[tuple[Ints, slice]]:
+        """Where the saved runs of all keys, and their copies, hold texts."""
+        self.put_away()
+        return [(words, at) for register, words, at in self._held() if self._kind(register) == "text"]
 
     def _kind(self, register: Register) -> Kind:
         return register_kind(register, self.columns)
@@ -425,7 +431,7 @@ class Runs:
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
-        return {"texts": self.columns.texts.values, "shed": self.load_shedder.snapshot() if self.sheds else None}
+        return {"shed": self.load_shedder.snapshot() if self.sheds else None}
 
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays: of links those that start at ``floors`` or later.
@@ -462,7 +468,6 @@ class Runs:
                 code="ACEP-D044",
                 hint="go on as the run began: runs of the two kinds do not know the same",
             )
-        self.columns.texts.restore(header["texts"])
         self.control = arrays["control"]
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.store.restore(arrays, sheds=self.sheds)
