@@ -72,6 +72,8 @@ def _picture(automaton: Automaton | RegisterAutomaton) -> _Drawing:
         states.append((name + text + (f": {', '.join(kept)}" if kept else ""), is_free))
     arcs = []
     for step in automaton.steps:
+        if step.arc is None or step.target is None:
+            continue
         arc = inner.arcs[step.arc]
         arcs.append((step.source, step.target, arc_text(inner, arc, step_tests(automaton, step)), arc.cost > 0))
     return _Drawing(states, arcs)
@@ -148,6 +150,7 @@ def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
                 "inhibits": step.inhibits,
             }
             for step in registers.steps
+            if step.arc is not None
         ],
         "finals": [
             {**_final_data(inner, i, number), "tests": list(end_tests(registers, number))}

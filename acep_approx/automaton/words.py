@@ -6,8 +6,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
-from acep_approx.automaton.registers import ROW, RegisterAutomaton, State, Step
+from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
+from acep_approx.automaton.states import State, Step
+from acep_approx.automaton.transfers import ROW
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import kleene_variables
 from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
@@ -23,6 +25,7 @@ KINDS = {
     "max": "max {of} of {variable}[]",
     "least": "least {of} of {variable}[]",
     "greatest": "greatest {of} of {variable}[]",
+    "computed": "{variable}",
 }
 
 
@@ -122,6 +125,8 @@ def _held(value: Held, binding: Binding, kleene: frozenset[str]) -> Expression:
     register = value.register
     variable, of = register.variable, register.of
     is_own = variable == binding.variable
+    if register.kind == "computed":
+        return Attribute(None, None, variable)
     if of is not None and register.kind in ("value", "least", "greatest"):
         return _qualified(of, variable, kleene)
     name = of.name if isinstance(of, Attribute) else None

@@ -52,7 +52,7 @@ class Preparer:
         self.letters = LetterReader(plan.letters)
         self.key_columns = tuple(roles.column(e.name) for e in plan.query.equivalences)
         self.is_count = plan.is_count_window
-        is_counted = plan.query.strategy == "partition_contiguity"
+        is_counted = plan.counted == "partition"
         self._counts = TICKS if self.is_count else COUNTED if is_counted else UNCOUNTED
         self.counts_events = self._counts > UNCOUNTED
         self.classes: list[int] = [0]

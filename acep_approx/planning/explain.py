@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.conditions import Condition, negation_conditions
 from acep_approx.automaton.dominance import Better, preferences
-from acep_approx.automaton.registers import ROW, RegisterAutomaton, Step
-from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Held, Own, Register, Resolved
+from acep_approx.automaton.states import Step
+from acep_approx.automaton.transfers import ROW
 from acep_approx.automaton.words import end_tests, letter_text, letters_text, register_text, state_names, step_tests
 from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.cost import LINK_BYTES, CellsCost, RunsCost
@@ -158,7 +160,8 @@ def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:
         if step.guard:
             tests.append(f"no {letters_text(registers.automaton, step.guard)} since")
         if tests:
-            yield f"{names[step.source]} -> {names[step.target]}: {' and '.join(tests)}"
+            leads = "its end" if step.target is None else names[step.target]
+            yield f"{names[step.source]} -> {leads}: {' and '.join(tests)}"
     for number, name in enumerate(names):
         if ends := end_tests(registers, number):
             yield f"which ends at {name}: {' and '.join(ends)}"
@@ -196,7 +199,7 @@ def _merged(registers: RegisterAutomaton) -> list[str]:
     """Which merging applies to which states, states of one text together."""
     states: dict[str, list[str]] = {}
     names, wishes = state_names(registers), preferences(registers)
-    into: dict[int, list[Step]] = defaultdict(list)
+    into: dict[int | None, list[Step]] = defaultdict(list)
     after: dict[int, list[Step]] = defaultdict(list)
     for step in registers.steps:
         into[step.target].append(step)
@@ -217,9 +220,9 @@ def _merging(
         yield "nothing comes after, no run stays"
         return
     values = _named(register for register in live if register != ROW)
-    carried = any(needed_before(register, step.binding) for register in live for step in into)
+    carried = any(step.reads(step.after(register)) for register in live for step in into)
     one = f"one for all equal ({values})" if carried else "one"
-    if registers.query.strategy != "skip_till_any_match":
+    if not registers.is_passive(state):
         yield f"equal: of the runs that one event brings {one} stays; those of other events stay apart"
         return
     if ROW in live:

@@ -110,10 +110,13 @@ def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Aren
 
 
 @inline
-def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int) -> None:
-    """Note where the runs of a pool end: what comes behind are children of this event."""
+def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, keeps: int) -> None:
+    """Note where the runs of a pool end: what comes behind are children of this event.
+
+    ``gap``: they end where events have come between; ``keeps``: they stay unless a step takes them away.
+    """
     table, low = pools.table, event.low
-    if strategy == at.CONTIGUOUS and table[ix(p + RANK)] != event.rank - 1:
+    if gap and table[ix(p + RANK)] != event.rank - 1:
         table[ix(p + RUNS)] = 0
         table[ix(p + HEAD)] = 0
     runs = table[ix(p + RUNS)]
@@ -129,7 +132,7 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int)
     if table[ix(p + IS_STALE)] and table[ix(p + REST)] == 0:
         index_runs(pools, p)
     table[ix(p + CHILDREN)] = runs
-    table[ix(p + KEPT)] = 0 if strategy == at.CONTIGUOUS else runs
+    table[ix(p + KEPT)] = runs if keeps else 0
 
 
 @inline
@@ -159,7 +162,9 @@ def begin_event(
         begin_shedding(control, program, pools, shedding, event)
     where = shape[at.TARGETS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        begin_pool(control, pools, event, tables[ix(shape[at.TARGETS] + i)] * POOL, shape[at.STRATEGY])
+        target = shape[at.TARGETS] + at.TARGET_WORDS * i
+        gap, keeps = tables[ix(target + at.TARGET_GAP)], tables[ix(target + at.TARGET_KEEPS)]
+        begin_pool(control, pools, event, tables[ix(target)] * POOL, gap, keeps)
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]
@@ -176,7 +181,7 @@ def lacks_room(control: Ints, program: Program, pools: Pools, links: Ints, sourc
     first, count = tables[ix(source + at.SOURCE_FIRST)], tables[ix(source + at.SOURCE_COUNT)]
     for s in range(first, first + count):
         t = tables[ix(shape[at.STEPS] + s * at.STEP)] * POOL
-        if pools.table[ix(t + RUNS)] + n * count > pools.table[ix(t + ROOM)]:
+        if t >= 0 and pools.table[ix(t + RUNS)] + n * count > pools.table[ix(t + ROOM)]:
             control[at.ASK] = t // POOL
             return at.GROW_POOL
     if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + n * count) * at.LINK > links.size:
@@ -234,7 +239,7 @@ def find_block(
     starts = base + where
     removes = tables[ix(source + at.SOURCE_REMOVES)]
     registers = starts + COLUMNS * room
-    return RunBlock(pool, first, count, removes, starts, starts + room, registers, room, where, n, has_old)
+    return RunBlock(pool, source, first, count, removes, starts, starts + room, registers, room, where, n, has_old)
 
 
 @inline
@@ -375,7 +380,7 @@ def end_event(
     tables, shape = program.tables, program.shape
     last = tables[ix(shape[at.TARGETS_FIRST] + event.kind + 1)]
     while control[at.SOURCE] < last:
-        pool = tables[ix(shape[at.TARGETS] + control[at.SOURCE])]
+        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * control[at.SOURCE])]
         status = end_pool(control, program, pools, lanes, lineage, shedding, event, pool)
         if status != at.DONE:
             return status

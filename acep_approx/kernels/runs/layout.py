@@ -23,7 +23,6 @@ from __future__ import annotations
     EVENT_COLUMNS,
     COLUMNS_AT,
     GUARD_LETTERS,
-    STRATEGY,
     KEEPS_LINEAGE,
     TEMPORARIES,
     SCRATCH,
@@ -31,14 +30,28 @@ from __future__ import annotations
     NON_OVERLAP,
     SHEDS,
     NOW_AT,
-) = range(12, 24)
-SHAPE = 24
-ANY, NEXT, CONTIGUOUS = 0, 1, 2
+) = range(12, 23)
+SHAPE = 23
 
-SOURCE_POOL, SOURCE_FIRST, SOURCE_COUNT, SOURCE_PROBE, SOURCE_REMOVES = range(5)
-SOURCE_WORDS = 5
-"""Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), and
-whether its steps take runs away."""
+(
+    SOURCE_POOL,
+    SOURCE_FIRST,
+    SOURCE_COUNT,
+    SOURCE_PROBE,
+    SOURCE_REMOVES,
+    SOURCE_STAYS,
+    SOURCE_IGNORE,
+    SOURCE_IGNORE_LENGTH,
+) = range(8)
+SOURCE_WORDS = 8
+"""Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), whether
+runs are taken away, which do if no step inhibits, (begin, length) of what those test that may stay."""
+LEAVE, STAY, MAY_STAY = range(3)
+"""What an event does to the runs of a source: they end, they stay, or they stay where a program says so."""
+TARGET_POOL, TARGET_GAP, TARGET_KEEPS = range(3)
+TARGET_WORDS = 3
+"""Words of a pool that an event has to do with: the pool, whether its runs end where events have come between, whether
+those stay that nothing takes away."""
 (
     STEP_TARGET,
     STEP_ARC,
@@ -54,8 +67,8 @@ whether its steps take runs away."""
     STEP_IN_PLACE,
 ) = range(12)
 STEP = 12
-"""Words of a step: target pool, arc, (begin, length) of checks, guards and updates, moves, their number, inhibits, in
-place."""
+"""Words of a step: target pool (-1: it only takes runs away), arc, (begin, length) of checks, guards and updates,
+moves, their number, inhibits, in place."""
 STATE_STAYS, STATE_ENDS_FIRST, STATE_ENDS, STATE_CHECKS, STATE_CHECKS_LENGTH, STATE_FRONT = range(6)
 STATE = 6
 """Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""

@@ -48,7 +48,7 @@ class RunOutput:
         finder.by_event = self.groups
         self._kept = 0
         self._neighbours = Neighbours.none()
-        self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
+        self.is_strict = finder.automaton.counted == "stream"
 
     gives_up = False
     """Whether a run ends where the engine's limit of run-steps stops it."""
