@@ -200,6 +200,8 @@ class PartitionSearch:
                 yield Path(path.bound, step.place, err, gaps, is_done=True)
                 continue
             for row in self.part[following:]:
+                if path.bound and not self.is_before(path.bound[-1][0], row):
+                    continue
                 bound = (*path.bound, (row, step.atom.variable))
                 fits = self.conditions.fits(step.atom, row) and self.span_fits(bound[0][0], row)
                 if fits and self.may_skip(path, row):
@@ -211,9 +213,19 @@ class PartitionSearch:
             return self.number[last] - self.number[first] <= self.query.window.amount
         return bool(self.rows[last]["ts"] - self.rows[first]["ts"] <= self.query.window.amount)
 
+    def is_before(self, one: int, other: int) -> bool:
+        """Whether a row comes before another one; with SIMULTANEOUS only if it is earlier in time."""
+        if not self.query.is_simultaneous or one < 0 or other >= len(self.rows):
+            return one < other
+        return bool(self.rows[one]["ts"] < self.rows[other]["ts"])
+
+    def lies_between(self, first: int, row: int, last: int) -> bool:
+        """Whether a row lies between two others; -1 and the number of rows are the ends of the stream."""
+        return self.is_before(first, row) and self.is_before(row, last)
+
     def between(self, first: int, last: int) -> list[int]:
         """The rows of the partition strictly between two rows."""
-        return [row for row in self.part if first < row < last]
+        return [row for row in self.part if self.lies_between(first, row, last)]
 
     # --- strategies ---
 
@@ -223,7 +235,7 @@ class PartitionSearch:
             return True
         last = path.bound[-1][0]
         if self.query.strategy == "strict_contiguity":
-            return row == last + 1
+            return not any(self.lies_between(last, other, row) for other in range(len(self.rows)))
         if self.query.strategy == "partition_contiguity":
             return not self.between(last, row)
         return all(self.is_ignorable(path, skipped) for skipped in self.between(last, row))

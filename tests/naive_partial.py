@@ -83,14 +83,14 @@ def is_broken(search: PartitionSearch, path: Path) -> bool:
     """Whether a neighbour came, within the window, where neighbours must follow one another."""
     first, last = path.bound[0][0], path.bound[-1][0]
     if search.query.strategy == "strict_contiguity":
-        after = last + 1
-        if after >= len(search.rows):
+        after = next((row for row in range(len(search.rows)) if search.is_before(last, row)), len(search.rows))
+        if after == len(search.rows):
             return False
         if search.query.window.unit == "events":  # an event of another partition counts where it came
             before = sum(row < after for row in search.part)
             return before <= search.number[first] + search.query.window.amount
         return search.span_fits(first, after)
-    later = [row for row in search.part if row > last]
+    later = [row for row in search.part if search.is_before(last, row)]
     return search.query.strategy == "partition_contiguity" and bool(later) and search.span_fits(first, later[0])
 
 

@@ -53,16 +53,16 @@ def test_all_clauses():
         .where("a.x > 10 AND b[i].x > b[i-1].x")
         .strategy("SKIP_TILL_NEXT_MATCH")
         .within("90 seconds")
+        .simultaneous()
         .errors(1, weights={"b": 2})
-        .non_overlap()
         .returning(x="a.x", mean="avg(b[].x)")
         .returning(last="b[b.LEN].x")
     )
     text = """PATTERN SEQ(A a, B+ b[])
 WHERE skip_till_next_match { [id] AND a.x > 10 AND b[i].x > b[i-1].x }
 WITHIN 90 s
+SIMULTANEOUS
 ERRORS 1 WEIGHTS (b = 2)
-NON OVERLAP
 RETURN a.x AS x, avg(b[].x) AS mean, b[b.LEN].x AS last"""
     assert str(built) == text
     assert built.syntax() == parse(text)
@@ -88,7 +88,7 @@ def test_windows(window, text):
     assert str(a.within(window)) == f"PATTERN A a\nWITHIN {text}"
 
 
-@pytest.mark.parametrize("clause", ["errors", "strategy", "returning", "where", "non_overlap"])
+@pytest.mark.parametrize("clause", ["errors", "strategy", "returning", "where", "non_overlap", "simultaneous"])
 def test_any_clause_may_come_first(clause):
     calls = {
         "errors": lambda made: made.errors(0),
@@ -96,6 +96,7 @@ def test_any_clause_may_come_first(clause):
         "returning": lambda made: made.returning(x="a.x"),
         "where": lambda made: made.where("a.x = 1"),
         "non_overlap": lambda made: made.non_overlap(),
+        "simultaneous": lambda made: made.simultaneous(),
     }
     assert calls[clause](a).within(5).syntax() == calls[clause](a.within(5)).syntax()
 

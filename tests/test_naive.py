@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
@@ -17,6 +19,7 @@ from tests.cases import examples
 from tests.naive import PartitionSearch, expected_matches, partitions
 from tests.naive_overlap import reported_matches
 from tests.rich_worlds import RichWorld, rich_worlds
+from tests.tied_worlds import shuffled, tied_world
 from tests.worlds import World, worlds
 
 
@@ -353,6 +356,61 @@ def test_non_overlap(query: str, stream: str, reported: list[str], expected: boo
     rows = rows_of(stream)
     chosen = [tuple((int(word[1:]) - 1, word[0]) for word in match.split()) for match in reported]
     assert (set(reported_matches(tree, rows, expected_matches(tree, rows))) == set(chosen)) is expected
+
+
+# --- SIMULTANEOUS -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "stream", "matches"),
+    [
+        ("SEQ(A a, B b) WITHIN 9", "A@1 B@1 B@2", "a1 b3"),
+        ("SEQ(B b, A a) WITHIN 9", "A@1 B@1 B@2", ""),
+        ("A+ a[] WITHIN 9", "A@1 A@1 A@2", "a1, a2, a3, a1 a3, a2 a3"),
+        ("SEQ(A a, B b, C c) WITHIN 9 SIMULTANEOUS ERRORS 1", "A@1 B@1 C@2", "a1 c3, b2 c3"),
+        # Every event of the next tick that can go on does so, and none after it.
+        ("SEQ(A a, B b) WHERE skip_till_next_match WITHIN 9", "A@1 B@2 B@2 B@3", "a1 b2, a1 b3"),
+        ("SEQ(A+ a[], C c) WHERE skip_till_next_match WITHIN 9", "A@1 A@2 C@2 C@3", "a1 c3, a1 a2 c4, a2 c4"),
+        ("SEQ(A a, B b) WHERE partition_contiguity WITHIN 9", "A@1 B@1 C@2 B@2 B@3", "a1 b4"),
+        ("SEQ(A a, B b) WHERE partition_contiguity WITHIN 9", "A@1 C@2 B@3", ""),
+        ("SEQ(A a, B b) WHERE partition_contiguity {[g]} WITHIN 9", "A@1:g=p X@2:g=q B@3:g=p", "a1 b3"),
+        ("SEQ(A a, B b) WHERE strict_contiguity {[g]} WITHIN 9", "A@1:g=p X@2:g=q B@3:g=p", ""),
+        ("SEQ(A a, B b) WHERE strict_contiguity {[g]} WITHIN 9", "A@1:g=p X@3:g=q B@3:g=p", "a1 b3"),
+        ("SEQ(A+ a[], B b) WHERE strict_contiguity WITHIN 9", "A@1 A@2 B@2 B@3", "a1 b3, a1 a2 b4, a2 b4"),
+        # Strictly between in time.
+        ("SEQ(A a, ~(N n), B b) WITHIN 9", "A@1 N@1 N@3 B@3", "a1 b4"),
+        ("SEQ(A a, ~(N n), B b) WITHIN 9", "A@1 N@2 B@3", ""),
+        ("SEQ(~(N n), A a) WITHIN 2", "N@1 A@1", "a2"),
+        ("SEQ(~(N n), A a) WITHIN 2", "N@1 A@3", ""),
+        ("SEQ(A a, ~(N n)) WITHIN 2", "A@1 N@1 N@4", "a1"),
+        ("SEQ(A a, ~(N n)) WITHIN 2", "A@1 N@3", ""),
+    ],
+)
+def test_simultaneous(query: str, stream: str, matches: str) -> None:
+    query = query if "SIMULTANEOUS" in query else query + " SIMULTANEOUS"
+    assert found(f"PATTERN {query}", stream).keys() == set(matches.split(", ") if matches else ())
+
+
+@examples(600)
+@given(st.randoms(use_true_random=True))
+def test_the_order_of_events_at_one_time_plays_no_role(random: Random) -> None:
+    """With SIMULTANEOUS; and no two events of a match are at one time."""
+    world = tied_world(random)
+    rows, before = shuffled(world.rows, random)
+    expected = world.expected()
+    other = {tuple(sorted((before[row], name) for row, name in bound)): err for bound, err in
+             expected_matches(world.query, rows).items()}  # fmt: skip
+    assert other == {tuple(sorted(bound)): err for bound, err in expected.items()}
+    for bound in expected:
+        assert len({world.rows[row]["ts"] for row, _ in bound}) == len(bound)
+
+
+@examples(300)
+@given(st.randoms(use_true_random=True))
+def test_without_ties_simultaneous_says_nothing(random: Random) -> None:
+    world = tied_world(random)
+    rows = [{**row, "ts": number} for number, row in enumerate(world.rows)]
+    assert expected_matches(world.query, rows) == expected_matches(replace(world.query, is_simultaneous=False), rows)
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------

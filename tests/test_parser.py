@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window
+from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import (
     Absent,
     Aggregate,
@@ -228,8 +229,20 @@ def test_non_overlap_stands_after_errors_and_reserves_no_word():
     assert query.outputs == (ReturnItem("overlap", Attribute("non", None, "non")),)
 
 
+def test_simultaneous_stands_after_within_and_reserves_no_word():
+    assert not parse("PATTERN A a WITHIN 5").is_simultaneous
+    assert parse("ab WITHIN 5 s simultaneous DEFINE a AS simultaneous = 1").is_simultaneous
+    assert not parse("ab DEFINE a AS simultaneous WITHIN 5").is_simultaneous
+    text = "PATTERN SEQ(A simultaneous, simultaneous b) WHERE b.simultaneous > simultaneous.x WITHIN 5"
+    assert not parse(text).is_simultaneous
+    query = parse(text + " Simultaneous ERRORS 1 RETURN b.x AS simultaneous")
+    assert query.is_simultaneous
+    assert [(part.type, part.variable) for part in query.pattern.parts] == [("A", "simultaneous"), ("simultaneous", "b")]
+    assert parse(to_text(query)) == query
+
+
 def test_positions_refer_to_the_text():
-    text = "-- what\nPATTERN SEQ(Shelf a, (Exit b | Exit c)) WHERE [id] AND (a.x > 1) WITHIN 12 h ERRORS 1 WEIGHTS (b = 2) NON OVERLAP"
+    text = "-- what\nPATTERN SEQ(Shelf a, (Exit b | Exit c)) WHERE [id] AND (a.x > 1) WITHIN 12 h SIMULTANEOUS ERRORS 1 WEIGHTS (b = 2) NON OVERLAP"
     query = parse(text)
     show = lambda node: text[slice(*node.span)]  # noqa: E731
     assert show(query.pattern) == "SEQ(Shelf a, (Exit b | Exit c))"
@@ -238,7 +251,7 @@ def test_positions_refer_to_the_text():
     assert show(query.predicates[0]) == "(a.x > 1)"
     assert show(query.equivalences[0]) == "[id]"
     assert show(query.window) == "12 h"
-    places = {"ERRORS": "1", "WEIGHTS b": "b = 2", "NON OVERLAP": "NON OVERLAP"}
+    places = {"SIMULTANEOUS": "SIMULTANEOUS", "ERRORS": "1", "WEIGHTS b": "b = 2", "NON OVERLAP": "NON OVERLAP"}
     assert {name: text[slice(*span)] for name, span in query.places} == places
     regex = "\n ab(c)+ DEFINE c AS x > 1 WITHIN 5"
     assert regex[slice(*parse(regex).pattern.span)] == "ab(c)+"

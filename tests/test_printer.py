@@ -93,6 +93,7 @@ def test_text_that_is_canonical_stays(text):
             "PATTERN A a\nWHERE a.x != 1\nWITHIN 5",
         ),
         ("PATTERN A a WITHIN 5 errors 1 non overlap", "PATTERN A a\nWITHIN 5\nERRORS 1\nNON OVERLAP"),
+        ("PATTERN A a WITHIN 5 simultaneous errors 1", "PATTERN A a\nWITHIN 5\nSIMULTANEOUS\nERRORS 1"),
         ("ab DEFINE a AS x==1 WITHIN 5", "ab\nWITHIN 5\nDEFINE a AS x = 1"),
     ],
 )

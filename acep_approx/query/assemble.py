@@ -69,6 +69,7 @@ class Clauses:
     strategy: Strategy | None = None
     condition: Expression | None = None
     covered: list[Token] = dataclasses.field(default_factory=list)
+    is_simultaneous: bool = False
     errors: int = 0
     weights: list[tuple[str, int]] = dataclasses.field(default_factory=list)
     non_overlap: bool = False
@@ -212,9 +213,13 @@ class Assembler:
                 "ACEP-Q007",
                 f"no such unit {str(unit[0])!r}",
                 _span(unit[0]),
-                did_you_mean(unit[0].lower(), UNITS) + "units are us, ms, s, min, h, d and events",
+                did_you_mean(unit[0].lower(), (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d and events",
             )
         return Window(amount, UNITS[unit[0].lower()], span)
+
+    def simultaneous(self, parts: list[Any], span: Span) -> None:
+        self.clauses_read.is_simultaneous = True
+        self.clauses_read.places.append(("SIMULTANEOUS", span))
 
     def signed(self, parts: list[Token], span: Span) -> tuple[int | float, Span]:
         number = self._number(parts[-1])

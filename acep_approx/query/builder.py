@@ -62,6 +62,7 @@ class QueryBuilder:
     chosen: Strategy = DEFAULT_STRATEGY
     equivalences: tuple[Equivalence, ...] = ()
     predicates: tuple[Expression, ...] = ()
+    only_later: bool = False
     missing: int = 0
     weights: tuple[tuple[str, int], ...] = ()
     apart: bool = False
@@ -142,6 +143,23 @@ class QueryBuilder:
         """
         made = _window_of(window) if isinstance(window, timedelta) else parse_window(str(window))
         return dataclasses.replace(self, window=made)
+
+    def simultaneous(self) -> QueryBuilder:
+        """Let events at one time not follow one another: each event of a match is later than the one before it.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause SIMULTANEOUS.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b")).within(5).simultaneous())
+        PATTERN SEQ(A a, B b)
+        WITHIN 5
+        SIMULTANEOUS
+        """
+        return dataclasses.replace(self, only_later=True)
 
     def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
         """Say how many events may be missing.
@@ -226,6 +244,7 @@ class QueryBuilder:
             strategy=self.chosen,
             equivalences=self.equivalences,
             predicates=self.predicates,
+            is_simultaneous=self.only_later,
             errors=self.missing,
             weights=self.weights,
             non_overlap=self.apart,
@@ -300,6 +319,10 @@ class PatternBuilder:
     def within(self, window: str | int | timedelta) -> QueryBuilder:
         """See `QueryBuilder.within`."""
         return QueryBuilder(self.node).within(window)
+
+    def simultaneous(self) -> QueryBuilder:
+        """See `QueryBuilder.simultaneous`."""
+        return QueryBuilder(self.node).simultaneous()
 
     def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
         """See `QueryBuilder.errors`."""

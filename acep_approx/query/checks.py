@@ -64,6 +64,7 @@ def check(query: QuerySyntax) -> None:
     check_outputs(query)
     check_definitions(query)
     _check_window(query)
+    _check_simultaneous(query)
     _check_errors(query)
 
 
@@ -238,6 +239,20 @@ def _check_window(query: QuerySyntax) -> None:
     if window.unit in ("events", "ticks") and window.amount != int(window.amount):
         hint = "events and ticks are whole numbers; for time write a unit: WITHIN 1.5 s"
         raise fault(query, "ACEP-Q045", f"a window of {window.amount} {window.unit}", window.span, hint)
+
+
+def _check_simultaneous(query: QuerySyntax) -> None:
+    """Events at one time have no order among them: what would need one cannot be asked for."""
+    if not query.is_simultaneous:
+        return
+    if query.window.unit == "events":
+        hint = "a window that counts events needs their order: give it as a time, as in WITHIN 10 s"
+        message = f"WITHIN {query.window.amount} events and SIMULTANEOUS exclude one another"
+        raise fault(query, "ACEP-Q053", message, query.window.span, hint)
+    if query.non_overlap:
+        hint = "of matches that end at one time, which comes first depends on the order of events: leave one out"
+        message = "NON OVERLAP and SIMULTANEOUS exclude one another"
+        raise fault(query, "ACEP-Q053", message, place(query, "NON OVERLAP"), hint)
 
 
 def _check_errors(query: QuerySyntax) -> None:

@@ -11,15 +11,15 @@ from acep_approx.query.assemble import did_you_mean
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-CLAUSES = ("PATTERN", "WHERE", "WITHIN", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE")
+CLAUSES = ("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE")
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
 STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
-) - {"NON OVERLAP"}
+) - {"SIMULTANEOUS", "NON OVERLAP"}
 """Words that cannot name a type (unless quoted), a variable or an unqualified attribute."""
 
-_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "ERRORS", "_NON", "_RETURN", "DEFINE"}
+_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", "_NON", "_RETURN", "DEFINE"}
 _VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "FUNCTION", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"}
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
 _QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}
@@ -204,10 +204,8 @@ def _misplaced_clause(clause: str, before: str, possible: set[str]) -> tuple[str
     if clause == "WEIGHTS":
         return "ACEP-Q006", "WEIGHTS follows the number of errors: ERRORS 1 WEIGHTS (b = 2)"
     if _CLAUSE_TERMINALS & possible or possible <= {"$END", "COMMA", "NAME", *_OPERATOR, "AND", "OR"}:
-        return (
-            "ACEP-Q006",
-            "each clause stands once, in this order: PATTERN, WHERE, WITHIN, ERRORS, NON OVERLAP, RETURN, DEFINE",
-        )
+        order = ", ".join(clause for clause in CLAUSES if clause != "WEIGHTS")
+        return "ACEP-Q006", f"each clause stands once, in this order: {order}"
     if before.rstrip().upper().endswith("PATTERN"):
         return "ACEP-Q001", "say what to look for: PATTERN SEQ(Shelf a, Exit b)"
     if "TILDE" not in possible and "FUNCTION" in possible:

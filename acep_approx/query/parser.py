@@ -237,6 +237,7 @@ def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QueryS
         strategy=read.strategy or DEFAULT_STRATEGY,
         equivalences=equivalences,
         predicates=predicates,
+        is_simultaneous=read.is_simultaneous,
         errors=read.errors,
         weights=tuple(read.weights),
         non_overlap=read.non_overlap,

@@ -105,6 +105,8 @@ def _clauses(query: QuerySyntax) -> list[str]:
     if where:
         lines.append(f"WHERE {where}")
     lines.append(f"WITHIN {to_text(query.window)}")
+    if query.is_simultaneous:
+        lines.append("SIMULTANEOUS")
     if query.errors or query.weights:
         weights = ", ".join(f"{name} = {weight}" for name, weight in query.weights)
         lines.append(f"ERRORS {query.errors}" + (f" WEIGHTS ({weights})" if weights else ""))

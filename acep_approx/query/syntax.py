@@ -213,11 +213,12 @@ class QuerySyntax:
     """A whole query.
 
     ``predicates`` are the conjuncts of WHERE (split at every top-level AND) without the equivalences.
+    ``is_simultaneous``: events at one time cannot follow one another.
     ``weights`` are the costs of a missing variable where they are not 1. ``non_overlap`` asks for matches that
     follow one another in their partition. ``is_regex`` marks a bare regular expression, in which letters are
     not variables: a match is then just its set of events.
     ``text`` is what the positions refer to; ``places`` are the positions of what is no node of its own
-    (``"ERRORS"``, ``"WEIGHTS b"``, ``"NON OVERLAP"``, ``"DEFINE"``).
+    (``"SIMULTANEOUS"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"NON OVERLAP"``, ``"DEFINE"``).
     """
 
     pattern: Pattern
@@ -226,6 +227,7 @@ class QuerySyntax:
     strategy: Strategy = DEFAULT_STRATEGY
     equivalences: tuple[Equivalence, ...] = ()
     predicates: tuple[Expression, ...] = ()
+    is_simultaneous: bool = False
     errors: int = 0
     weights: tuple[tuple[str, int], ...] = ()
     non_overlap: bool = False
