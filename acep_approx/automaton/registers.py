@@ -107,6 +107,11 @@ class RegisterAutomaton:
         return (step.target, errors) if errors <= self.automaton.errors else None
 
     @property
+    def is_simultaneous(self) -> bool:
+        """Whether events of one tick cannot follow one another."""
+        return self.query.is_simultaneous
+
+    @property
     def has_late_ends(self) -> bool:
         """Whether a negation at the end makes matches wait for the end of the window."""
         return any(final.guard for final in self.automaton.finals)

@@ -46,8 +46,23 @@ class Held:
     updated: bool = False
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """A value that the owner of the run brings, where one automaton runs for many queries."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a function gives for registers of the run, values of the event and constants."""
+
+    name: str
+    arguments: tuple[Resolved, ...]
+
+
 Resolved = Any
-"""An expression with ``Own`` and ``Held`` in the places of attributes and aggregates."""
+"""An expression with ``Own`` and ``Held`` in the places of attributes and aggregates; or ``Parameter``, ``Call``."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +150,8 @@ def held(resolved: Resolved) -> set[Held]:
     """The register values in a resolved expression."""
     if isinstance(resolved, Held):
         return {resolved}
+    if isinstance(resolved, tuple):
+        return {found for part in resolved for found in held(part)}
     if isinstance(resolved, Own) or not is_dataclass(resolved):
         return set()
     parts = (getattr(resolved, part.name) for part in fields(resolved))

@@ -11,6 +11,8 @@ from acep_approx.automaton.resolve import Binding, Register, Resolved, held
 from acep_approx.automaton.transfers import Computed, begun, by_kind
 
 NOTHING: frozenset[str] = frozenset()
+ALWAYS = (-(2**62), 2**62)
+"""The lifetime of steps that do not change."""
 Counted = Literal["nothing", "partition", "stream"]
 """Which events the place of an event counts: none, those of its partition, or all of the stream."""
 
@@ -54,8 +56,9 @@ class Step:
 
     ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which
     no event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be
-    ignored. A *kill step* has no target and no arc: it inhibits, and that is all it does.
-    ``moves`` says what registers of the target become, where it does not follow from their kind.
+    ignored. ``lifetime``: the first tick at which it is open, and the first at which it is not. ``moves`` says what
+    registers of the target become, where it does not follow from their kind. A *kill step* has no target and no arc:
+    it inhibits, and that is all it does.
     """
 
     arc: int | None
@@ -66,6 +69,7 @@ class Step:
     checks: tuple[Resolved, ...]
     guard: frozenset[int]
     inhibits: bool
+    lifetime: tuple[int, int] = ALWAYS
     moves: Mapping[Register, Resolved] = field(default_factory=dict, hash=False)
 
     def after(self, register: Register) -> Resolved:

@@ -67,6 +67,8 @@ def begun(node: Resolved, computed: tuple[Computed, ...]) -> Resolved:
     """``node`` at the start, where registers that steps compute are what they begin as."""
     if isinstance(node, Held) and not node.updated:
         return next((one.init for one in computed if one.register == node.register), node)
+    if isinstance(node, tuple):
+        return tuple(begun(part, computed) for part in node)
     if isinstance(node, Own | Held) or not is_dataclass(node):
         return node
     changed: dict[str, Any] = {part.name: begun(getattr(node, part.name), computed) for part in fields(node)}

@@ -40,10 +40,14 @@ class Listed:
 
 @dataclass(frozen=True)
 class RunEvents:
-    """Events of a batch, grouped by key: parallel int64 columns; ``columns`` has shape (columns, events)."""
+    """Events of a batch, grouped by key: parallel int64 columns; ``columns`` has shape (columns, events).
+
+    ``start``: the tick at which runs that begin with an event start.
+    """
 
     slot: Ints
     tick: Ints
+    start: Ints
     cls: Ints
     row: Ints
     rank: Ints

@@ -18,7 +18,8 @@ class Hits:
     """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
 
     ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest; ``mark`` says
-    whether the run was protected from being shed (see ``kernels.runs.scores``).
+    whether the run was protected from being shed (see ``kernels.runs.scores``); ``owner`` whose run it was, ``times``
+    how many were merged into it.
     """
 
     event: Ints
@@ -27,6 +28,8 @@ class Hits:
     link: Ints
     start: Ints
     mark: Ints
+    owner: Ints
+    times: Ints
 
     def __len__(self) -> int:
         return len(self.event)
@@ -59,7 +62,6 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
 
     Complexity: O(bound events), but for putting them in order; see ``kernels.runs.lineage``, ``order``.
     """
-    packed = np.stack([hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark], axis=1).ravel()
     header = np.zeros(kernel_lineage.WALK, np.int64)
     stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
     size = min(chunk, max(1024, 64 * len(hits)))
@@ -70,7 +72,8 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
         header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]] = sorter.matches, sorter.bound
         status = kernel_lineage.DEEPER
         while status == kernel_lineage.DEEPER:
-            status = kernel_lineage.walk(header, packed, lows, links, stack, path, sorter.out_match, sorter.out_event)
+            out = sorter.out_match, sorter.out_event
+            status = kernel_lineage.walk(header, hits.link, lows, links, stack, path, *out)
             if status == kernel_lineage.DEEPER:
                 stack, path = extended(stack, 2 * stack.size), extended(path, 2 * path.size)
         matches, bound = header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]].tolist()
@@ -93,7 +96,7 @@ def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Iterator[Bound]
     order = np.lexsort((-hits.start, hits.errors, hits.event))
     first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
     first = first[np.argsort(first)]  # by row, as hits come
-    best = Hits(*(column[first] for column in (hits.event, hits.final, hits.errors, hits.link, hits.start, hits.mark)))
+    best = Hits(*(column[first] for column in vars(hits).values()))
     return best, _latest(links, hits, best, labels)
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple, get_args
 
-from acep_approx.automaton.resolve import Held, Own, Register, Resolved
+from acep_approx.automaton.resolve import Call, Held, Own, Parameter, Register, Resolved
 from acep_approx.automaton.transfers import ROW, Here, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.errors import LimitError
 from acep_approx.kernels.runs import vm
 from acep_approx.query.syntax import Between, Binary, Constant, In, IsNull, Unary
@@ -23,6 +24,8 @@ COMPARISONS = {
     ">=": vm.GREATER | vm.EQUAL,
 }
 MAX_TEMPORARIES = 64
+OWNERS = 1 << 40
+"""From here on numbers of scalars are words of the tables of owners."""
 ARITHMETIC = {
     "+": (vm.ADD_INT, vm.ADD_FLOAT),
     "-": (vm.SUB_INT, vm.SUB_FLOAT),
@@ -51,27 +54,45 @@ class Operand(NamedTuple):
     kind: Kind
 
 
+class Called(NamedTuple):
+    """A function that is called, and where its arguments stand."""
+
+    name: str
+    arguments: tuple[Operand, ...]
+
+
 @dataclass
 class Scalars:
     """Values that are the same for all runs: of the event at hand, and constants.
 
     Until all programs are made their numbers say what they are: 0 the row of the event, odd numbers its columns, even
-    numbers constants, and below 0 the last rows of letters that negations ask for; ``address`` gives the final ones.
+    numbers constants, and below 0 the last rows of letters that negations ask for; from ``OWNERS`` on the tables of
+    owners. ``address`` gives the final ones. ``calls`` are the functions that are called, in order of their columns.
     """
 
     columns: EventColumns
     guards: int
+    options: RunOptions = NO_OPTIONS
     constants: list[int] = field(default_factory=list)
+    calls: list[Called] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """How many there are."""
+        owners = self.options.owners
+        return self.owners_at + (owners.words.size if owners is not None else 0)
+
+    @property
+    def owners_at(self) -> int:
+        """Where the tables of owners begin."""
         return 1 + self.guards + len(self.columns.expressions) + len(self.constants)
 
     def address(self, number: int) -> int:
-        """Where a scalar stands once no more are added: row, guards, columns, constants."""
+        """Where a scalar stands once no more are added: row, guards, columns, constants, tables of owners."""
         if number <= 0:
             return -number
+        if number >= OWNERS:
+            return self.owners_at + number - OWNERS
         if number % 2:
             return 1 + self.guards + number // 2
         return 1 + self.guards + len(self.columns.expressions) + number // 2 - 1
@@ -108,6 +129,7 @@ class Lowering:
         self.live = {register: place for place, register in enumerate(live)}
         self.becomes = becomes
         self.code: list[tuple[int, ...]] = []
+        self.calls: set[int] = set()
         self._temporaries = 0
         self._known: dict[object, Operand] = {}
 
@@ -155,6 +177,8 @@ class Lowering:
                 return self._held(node)
             case Here():
                 return Operand(vm.SCALAR, ROW_SCALAR, "int")
+            case Call():
+                return self._called(node)
             case Constant(value=value):
                 kind = _kind_of_constant(value, like)
                 return self.scalars.word(self.scalars.columns.constant(node, kind), kind)
@@ -167,6 +191,8 @@ class Lowering:
         match node:
             case Running():
                 return self._running(node)
+            case Parameter(name=name):
+                return self._parameter(name)
             case Unary(op="NOT", operand=operand):
                 return self._new("truth", vm.NOT, self.value(operand))
             case Unary(operand=operand):
@@ -225,6 +251,27 @@ class Lowering:
         if known is None:
             known = self._known["float", a] = self._new("float", vm.TO_FLOAT, a)
         return known
+
+    # --- owners and functions -------------------------------------------------------------------------------
+
+    def _parameter(self, name: str) -> Operand:
+        """What the owner of each run has in a column of its table."""
+        owners = self.scalars.options.owners
+        assert owners is not None, "only runs that have owners have parameters"
+        kind, at = owners.column(name)
+        owner = Operand(vm.REGISTER, len(self.live), "int")  # the first hidden column
+        return self._new(kind, vm.LOOK_UP, owner, Operand(vm.SCALAR, OWNERS + at, kind))
+
+    def _called(self, call: Call) -> Operand:
+        """The column that a function fills before the steps are tried."""
+        arguments = tuple(self.value(argument) for argument in call.arguments)
+        assert all(a.place != vm.TEMPORARY for a in arguments), "not computed by the program that needs the result"
+        called = Called(call.name, arguments)
+        if called not in self.scalars.calls:
+            self.scalars.calls.append(called)
+        number = self.scalars.calls.index(called)
+        self.calls.add(number)
+        return Operand(vm.TEMPORARY, MAX_TEMPORARIES + 1 + number, self.scalars.options.functions[call.name].kind)
 
     # --- registers ------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs import saved
 
 OF_ALL_KEYS = (kp.TRIED, kp.JOINED, kp.REST, kp.TESTED)
-OF_KEY = (kp.RUNS, kp.CHILDREN, kp.KEPT, kp.HEAD, kp.RANK, kp.OLDEST, kp.AGE, kp.COUNTED)
+OF_KEY = (kp.RUNS, kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD, kp.RANK, kp.OLDEST, kp.AGE, kp.COUNTED)
 """Words of a pool that say how it stands, whichever key is at hand, and with this key."""
 
 
@@ -45,7 +45,7 @@ def take_up(before: Ints, place: Ints, stored: Ints, pools: Ints, words: Ints) -
     table[1:, OF_KEY] = old[1:, OF_KEY]
     at, end = int(place[0]), int(place[0] + place[1])
     while at < end:
-        pool, runs = stored[at : at + 2].tolist()
+        pool, runs = int(stored[at]) & saved.POOL_MASK, int(stored[at + 1])
         base, room = int(table[pool, kp.BASE]), int(table[pool, kp.ROOM])
         columns = kp.COLUMNS + int(table[pool, kp.FIELDS])
         at += saved.SAVED

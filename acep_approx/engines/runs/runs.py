@@ -15,9 +15,11 @@ from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.calls import call_functions
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad, LoadShedder
+from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.resume import make_room, take_up
 from acep_approx.engines.runs.rewording import Rewording
@@ -60,6 +62,8 @@ class Runs:
         Whether the window counts events: then keys differ in what has left their windows.
     shedding : LoadShedder, optional
         How to stay inside a load budget; default: nothing is shed.
+    options : RunOptions, optional
+        What else is asked for: owners, functions, what merged runs keep.
 
     Attributes
     ----------
@@ -77,8 +81,10 @@ class Runs:
         keeps_lineage: bool = True,
         is_count: bool = False,
         shedding: LoadShedder | None = None,
+        options: RunOptions = NO_OPTIONS,
     ) -> None:
         self.automaton = automaton
+        self.options = options
         self.columns = columns
         self.window = window
         self.keeps_lineage = keeps_lineage
@@ -112,7 +118,9 @@ class Runs:
     def _tables_for(self, columns: EventColumns) -> RunTables:
         keeps = layout.WITH_OWNER if self.is_count else layout.WITHOUT_OWNER
         keeps = keeps if self.keeps_lineage else layout.NO_LINEAGE
-        return RunTables(self.automaton, columns, self.window, self.merging, keeps, sheds=self.sheds)
+        return RunTables(
+            self.automaton, columns, self.window, self.merging, keeps, sheds=self.sheds, options=self.options
+        )
 
     def _program(self) -> records.Program:
         return records.Program(self.tables.tables, self.tables.shape, self.columns.texts.ranks)
@@ -132,9 +140,11 @@ class Runs:
 
     def _first_pools(self) -> Ints:
         pools = np.zeros((len(self.tables.pools), kp.POOL), np.int64)
+        owners = self.options.owners
+        begun = len(owners) if owners is not None else 1  # runs that have bound nothing: one per owner
         at = self.tables.pools_at
         for number, pool in enumerate(self.tables.pools):
-            room = FIRST_ROOM if number else 1
+            room = FIRST_ROOM if number else begun
             pools[number, kp.BASE], pools[number, kp.ROOM] = at, room
             pools[number, kp.MERGE], pools[number, kp.FIELDS] = pool.merge, pool.fields
             pools[number, kp.ALIKE] = pool.alike
@@ -143,7 +153,7 @@ class Runs:
             pools[number, kp.KEYS] = len(pool.keys)
             pools[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
             at += room * (kp.COLUMNS + pool.fields)
-        pools[0, kp.RUNS] = 1
+        pools[0, [kp.RUNS, kp.CHILDREN]] = begun
         return pools.ravel()
 
     def _end_of_pools(self) -> int:
@@ -153,8 +163,12 @@ class Runs:
     def _write_constants(self) -> None:
         constants = self.tables.scalars.constants
         self.words[self.tables.constants_at : self.tables.constants_at + len(constants)] = constants
-        start = self.pools[kp.BASE]
-        self.words[start + 1] = -1  # the run at the start has bound nothing
+        start, room = self.pools[[kp.BASE, kp.ROOM]]
+        self.words[start + room : start + 2 * room] = -1  # no lineage
+        if self.options.owners is not None:
+            words = self.options.owners.words
+            self.words[self.tables.scalars.owners_at :][: words.size] = words
+            self.words[start + kp.COLUMNS * room :][:room] = np.arange(room)
 
     def _grow_pool(self, number: int) -> None:
         """Double the room of a pool."""
@@ -177,13 +191,9 @@ class Runs:
             table[number, kp.INDEX], table[number, kp.INDEX_SIZE] = at, 2 * room if pool.across else 0
             at += 3 * room if pool.across else 0
         self.index = np.zeros(max(at, 1), np.int64)
-        runs = table[:, kp.RUNS].copy()
-        if self.control[layout.PHASE]:  # children of the event at hand are indexed when it is done
-            table[:, kp.RUNS] = np.minimum(table[:, kp.CHILDREN], runs)
         for number, pool in enumerate(self.tables.pools):
             if pool.across:
                 kp.index_again(self._pools(), number)
-        table[:, kp.RUNS] = runs
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
@@ -193,7 +203,7 @@ class Runs:
             letters = len(self.tables.guard_letters)
             self.places = extended(self.places, grown * saved.PLACE, 0)
             self.places.reshape(-1, saved.PLACE)[self.slots :, 2] = kp.NEVER
-            self.guards = extended(self.guards, grown * letters, -1)
+            self.guards = extended(self.guards, grown * letters * layout.GUARD, -1)
             self.pace = np.concatenate((self.pace, np.zeros(2 * grown - self.pace.size)))
             self.slots = grown
 
@@ -232,7 +242,7 @@ class Runs:
         """Forget the runs of some key slots."""
         self.put_away()
         self.places.reshape(-1, saved.PLACE)[slots] = 0, 0, kp.NEVER
-        self.guards.reshape(self.slots, len(self.tables.guard_letters))[slots] = -1
+        self.guards.reshape(self.slots, len(self.tables.guard_letters) * layout.GUARD)[slots] = -1
         self.pace.reshape(-1, 2)[slots] = 0
 
     def newest(self) -> Ints:
@@ -268,7 +278,7 @@ class Runs:
         if shedding.has_tables:
             shedding.refresh(self.columns.texts.values)
         batch = records.Batch(
-            events.slot, events.tick, events.cls, events.row, events.rank, events.columns.ravel()
+            events.slot, events.tick, events.start, events.cls, events.row, events.rank, events.columns.ravel()
         )  # fmt: skip
         while True:
             slice_end = int(control[layout.DONE_STEPS]) + SLICE
@@ -301,6 +311,8 @@ class Runs:
             self.control[layout.LOGGED] = 0
         elif status == layout.SAMPLE_FULL:
             self.shedding.empty_sample(asked)
+        elif status == layout.CALL:
+            call_functions(self.tables, self.control, self.pools, self.words)
         elif status == layout.GROW_BUCKETS:
             self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
             first = int(self.control[layout.STAMP]) * len(self.tables.pools)
@@ -355,7 +367,7 @@ class Runs:
         for begin, length, _ in self.places.reshape(-1, saved.PLACE).tolist():
             at, end = begin, begin + length
             while at < end:
-                pool, runs = self.tables.pools[self.stored[at]], int(self.stored[at + 1])
+                pool, runs = self.tables.pools[self.stored[at] & saved.POOL_MASK], int(self.stored[at + 1])
                 first = at + saved.SAVED + runs * kp.COLUMNS
                 for f, register in enumerate(self.automaton.live[pool.state]):
                     yield register, slice(first + f * runs, first + (f + 1) * runs)
@@ -445,7 +457,7 @@ class Runs:
             "owner": self.owner[: int(self.control[layout.LINKS]) * self.is_count],
             "stored": self.stored[: int(self.control[layout.STORED])],
             "places": self.places[: saved.PLACE * self.needed],
-            "guards": self.guards[: len(self.tables.guard_letters) * self.needed],
+            "guards": self.guards[: len(self.tables.guard_letters) * layout.GUARD * self.needed],
             "pace": self.pace.view(np.int64)[: 2 * self.needed * self.sheds],
         }
 

@@ -14,6 +14,8 @@ from acep_approx.automaton.resolve import Register, Resolved
 from acep_approx.automaton.states import Step
 from acep_approx.automaton.transfers import ROW
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.hidden import EVENT_SCALARS, GONE, TIMES, hidden_columns
+from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.pools import (
@@ -29,8 +31,6 @@ from acep_approx.kernels.runs.pools import (
     MOST_KEYS,
 )
 
-HIDDEN = 2
-"""Columns of runs that shedding asks for: mark and tick of the last event."""
 KILLS = -1
 """In the place of the pool that a step leads to: it only takes runs away."""
 
@@ -83,6 +83,8 @@ class RunTables:
     sheds : bool
         Whether runs carry, behind their registers, what shedding asks for: a mark, and the tick of the event that they
         bound last. Runs are merged only if their marks agree.
+    options : RunOptions
+        What else they carry, and whose they are.
     """
 
     def __init__(
@@ -94,19 +96,42 @@ class RunTables:
         keeps_lineage: int,
         *,
         sheds: bool = False,
+        options: RunOptions = NO_OPTIONS,
     ) -> None:
         self.automaton = automaton
         self.window = window
         self.merging = merging
         self.keeps_lineage = keeps_lineage
         self.sheds = sheds
+        self.options = options
+        self.is_simultaneous = automaton.is_simultaneous
+        self.hidden = hidden_columns(
+            sheds=sheds,
+            owned=options.owners is not None,
+            earliest=options.keeps_earliest,
+            times=options.counts_merged,
+            gone=self.is_simultaneous and not all(map(automaton.is_passive, range(len(automaton.states)))),
+        )
         self.guard_letters = sorted({j for step in automaton.steps for j in step.guard})
-        self.scalars = Scalars(columns, len(self.guard_letters))
+        self.scalars = Scalars(columns, len(self.guard_letters), options)
         self._words: list[int] = []  # programs and moves
+        self.calls_of_sources: list[set[int]] = []
+        self._calls: list[set[int]] = []
+        for column in self.hidden:
+            if column.constant is not None:  # before scalars get their final numbers
+                self.scalars.word(column.constant, "int")
         self._steps = [self._step(step) for step in automaton.steps]
         states = range(len(automaton.states))
-        self._finals = [self._tests(state, automaton.final_checks[state]) for state in states]
-        self._ignores = [self._tests(state, automaton.ignores[state].checks) for state in states]
+        self._finals = [
+            self._tests(Lowering(self.scalars, automaton.live[state]), automaton.final_checks[state])
+            for state in states
+        ]
+        self._ignores: list[_Code] = []
+        self._calls_to_ignore: list[set[int]] = []
+        for state in states:
+            lowering = Lowering(self.scalars, automaton.live[state])
+            self._ignores.append(self._tests(lowering, automaton.ignores[state].checks))
+            self._calls_to_ignore.append(lowering.calls)
         self._resolve_scalars()
         ways = zip(automaton.steps, self._steps, strict=True)
         # states that registers are carried to, so that runs which reach them with one event may differ
@@ -114,9 +139,9 @@ class RunTables:
         self.pools = self._pools()
         self._number = {(pool.state, pool.errors): i for i, pool in enumerate(self.pools)}
         self.constants_at = 1 + len(self.guard_letters) + len(columns.expressions)
-        self.now_at = self.scalars.size  # the tick of the event, and the mark of the runs that it begins
-        self.temporaries_at = self.now_at + HIDDEN * sheds
-        self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1)
+        self.now_at = self.scalars.size
+        self.temporaries_at = self.now_at + EVENT_SCALARS
+        self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1 + len(self.scalars.calls))
         self.classes: tuple[int, ...] = ()
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
         self.tables = np.zeros(0, np.int64)
@@ -136,11 +161,11 @@ class RunTables:
         guards = self._put(lowering.take())
         kept = live[step.target] if step.target is not None else ()
         moves = [lowering.after(register) for register in kept]
+        self._calls.append(lowering.calls)
         return checks, guards, self._put(lowering.take()), moves
 
-    def _tests(self, state: int, checks: tuple[Resolved, ...]) -> _Code:
-        """The program of what is asked of runs at a state that bind nothing."""
-        lowering = Lowering(self.scalars, self.automaton.live[state])
+    def _tests(self, lowering: Lowering, checks: tuple[Resolved, ...]) -> _Code:
+        """The program of what is asked of runs that bind nothing."""
         for check in checks:
             lowering.test(check)
         return self._put(lowering.take())
@@ -175,29 +200,31 @@ class RunTables:
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
         front: tuple[int, ...] = ()
         if self._drops and is_passive and set(better) - {"equal"} and not keys:
-            front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True)) + (EQUAL,) * self.sheds
+            front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True))
+            front += (EQUAL,) * self.hidden.alike
         across = is_free and not front and ("equal" in self.merging or bool(keys))
         return Pool(
             state=state,
             errors=errors,
             merge=self._merge(state, stays),
-            fields=len(live) + HIDDEN * self.sheds,
+            fields=len(live) + len(self.hidden),
             across=across,
             is_probed=bool(keys),
             keys=keys or tuple(range(min(len(live), MOST_KEYS))) if across else (),
             front=front,
             stays=stays,
             is_end=bool(ends),
-            alike=len(live) + self.sheds,
+            alike=len(live) + self.hidden.alike,
         )
 
     @property
     def _drops(self) -> bool:
-        return "pareto" in self.merging and self.keeps_lineage == layout.NO_LINEAGE
+        keeps_all = self.options.keeps_earliest or self.options.counts_merged
+        return "pareto" in self.merging and self.keeps_lineage == layout.NO_LINEAGE and not keeps_all
 
     def _merge(self, state: int, stays: bool) -> int:
         """How runs that one event brings to a state are merged."""
-        is_same = state not in self._carries and not self.sheds
+        is_same = state not in self._carries and not self.hidden
         if self.keeps_lineage == layout.NO_LINEAGE and not stays and is_same:
             return ALL  # only that a match ends here matters
         return (ALL if is_same else HASHED) if "equal" in self.merging else APART
@@ -231,6 +258,7 @@ class RunTables:
     def set_classes(self, classes: list[int]) -> None:
         """Make the table for event classes (letter masks)."""
         self.classes = tuple(classes)
+        self.calls_of_sources = []
         sources: list[int] = []
         probes: list[int] = []
         targets: list[int] = []
@@ -238,15 +266,20 @@ class RunTables:
         steps: list[int] = []
         moves_at: dict[int, int] = {}
         moves: list[int] = []
+        order = [*range(1, len(self.pools)), START] if self.options.charges_births else range(len(self.pools))
         for mask in classes:
             involved: dict[int, None] = {}
-            for pool in range(len(self.pools)):
+            for pool in order:
                 how = self._how(pool, mask)
                 for group in self._groups(pool, mask):
                     scalars = self._probe(pool, group[0][0]) if group else []
                     removes = int(self._removes(pool, group, mask))
+                    calls = {call for number, _ in group for call in self._calls[number]}
+                    calls |= self._calls_to_ignore[self.pools[pool].state] if how == layout.MAY_STAY else set()
+                    is_charged = int(pool != START or self.options.charges_births)
                     sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
-                    sources += self._staying(pool, mask)
+                    sources += [is_charged, len(calls), *self._staying(pool, mask)]
+                    self.calls_of_sources.append(calls)
                     probes += scalars
                     for number, target in group:
                         in_place = self._is_in_place(pool, number, target, group, mask)
@@ -265,13 +298,17 @@ class RunTables:
         states, ends, fronts = self._states()
         parts: list[list[int]] = [
             class_first, sources, targets_first, targets, steps, states, ends, moves, guards_first, guards, probes,
-            fronts,
+            fronts, self.hidden.merging,
         ]  # fmt: skip
         code_at = sum(len(part) for part in parts)
         starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
         self.tables = np.array([x for part in [*parts, self._words] for x in part] or [0], np.int64)
         self._place_code(starts, len(steps) // layout.STEP, code_at)
         self.shape[: len(parts)] = starts
+        self._write_shape()
+
+    def _write_shape(self) -> None:
+        """What the kernel must know beside the parts of the tables."""
         self.shape[layout.WINDOW] = self.window
         self.shape[layout.EVENT_COLUMNS] = len(self.scalars.columns.expressions)
         self.shape[layout.COLUMNS_AT] = 1 + len(self.guard_letters)
@@ -283,6 +320,10 @@ class RunTables:
         self.shape[layout.SHEDS] = self.sheds
         self.shape[layout.NOW_AT] = self.now_at
         query = self.automaton.query
+        self.shape[layout.SIMULTANEOUS] = self.is_simultaneous
+        self.shape[layout.GONE] = self.hidden.behind(GONE)
+        self.shape[layout.TIMES] = self.hidden.behind(TIMES)
+        self.shape[layout.OWNER_WINDOWS] = self.scalars.owners_at if self.options.owners else layout.NOT_HIDDEN
         self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
 
     def _groups(self, pool: int, mask: int) -> list[list[tuple[int, int]]]:
@@ -300,7 +341,9 @@ class RunTables:
         found.sort(key=lambda item: item[1] == pool)  # runs that stay in their pool change their registers last
         together = [item for item in found if not self._probe(pool, item[0])]
         alone = [[item] for item in found if self._probe(pool, item[0])]
-        return [together, *alone] if together or self._how(pool, mask) == layout.MAY_STAY else alone
+        how = self._how(pool, mask)
+        may_end = how == layout.MAY_STAY or (self.is_simultaneous and how == layout.LEAVE)
+        return [together, *alone] if together or may_end else alone
 
     def _end(self, number: int, errors: int) -> int | None:
         """The pool that a step leads to after ``errors``; None where it would be one error too many."""
@@ -336,6 +379,8 @@ class RunTables:
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
         keys = self.pools[pool].keys
+        if self._calls[number]:
+            return []  # functions are called with runs that stand together
         tested = self._equalities(number)
         return [tested[key] for key in keys] if keys and set(keys) <= set(tested) else []
 
@@ -344,7 +389,8 @@ class RunTables:
         here = self.pools[pool]
         goes_on = self._how(pool, mask) == layout.LEAVE or self.automaton.steps[number].inhibits
         is_only_one = sum(end == pool for _, end in group) == 1
-        return target == pool and is_only_one and goes_on and here.merge == APART and not here.is_end
+        is_free = not self.is_simultaneous and here.merge == APART and not here.is_end
+        return target == pool and is_only_one and goes_on and is_free
 
     def _removes(self, pool: int, group: list[tuple[int, int]], mask: int) -> bool:
         """Whether runs leave their pool on an event of ``mask``."""
@@ -368,17 +414,22 @@ class RunTables:
             moves += self._hidden_moves(step)
         return [
             target, KILLS if step.arc is None else step.arc, checks.begin, checks.length, guards.begin, guards.length,
-            updates.begin, updates.length, moves_at[number], len(origin) + HIDDEN * self.sheds, int(inhibits),
-            int(in_place),
+            updates.begin, updates.length, moves_at[number], len(origin) + len(self.hidden), int(inhibits),
+            int(in_place), *step.lifetime,
         ]  # fmt: skip
 
     def _hidden_moves(self, step: Step) -> list[int]:
-        """Where the mark of a child comes from, and the tick of its last event."""
-        if not self.sheds:
-            return []
-        inherited = [vm.REGISTER, len(self.automaton.live[step.source])]
-        mark = [vm.SCALAR, self.now_at + 1] if step.source == START else inherited
-        return [*mark, vm.SCALAR, self.now_at]
+        """Where the hidden columns of a child come from."""
+        moves: list[int] = []
+        for number, column in enumerate(self.hidden):
+            is_birth = step.source == START or not column.is_inherited
+            if is_birth and column.scalar is not None:
+                moves += [vm.SCALAR, self.now_at + column.scalar]
+            elif is_birth and column.constant is not None:
+                moves += [vm.SCALAR, self.scalars.address(self.scalars.word(column.constant, "int").number)]
+            else:
+                moves += [vm.REGISTER, len(self.automaton.live[step.source]) + number]
+        return moves
 
     def _place_code(self, starts: Ints, steps: int, code_at: int) -> None:
         """Programs begin behind all other parts."""

@@ -14,14 +14,16 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.blocks import run_block
-from acep_approx.kernels.runs.ends import end_event_in, record_hits
+from acep_approx.kernels.runs.ends import end_tick_in, record_hits, take_in_children
 from acep_approx.kernels.runs.passes import end_shedding, log_room, make_room
 from acep_approx.kernels.runs.pools import (
     AGE,
+    ALIKE,
     BASE,
     CHILDREN,
     COLUMNS,
     FIELDS,
+    FRESH,
     HEAD,
     IS_STALE,
     KEPT,
@@ -93,10 +95,23 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
     words, shape, letters = pools.words, program.shape, program.shape[at.GUARD_LETTERS]
     words[0] = event.row
     for g in range(letters):
-        words[ix(1 + g)] = keys.guards[ix(event.key * letters + g)]
+        guard = (event.key * letters + g) * at.GUARD
+        is_of_tick = shape[at.SIMULTANEOUS] and keys.guards[ix(guard)] == event.rank
+        words[ix(1 + g)] = keys.guards[ix(guard + is_of_tick)]
     for c in range(shape[at.EVENT_COLUMNS]):
         words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * batch.slot.size + event.number)]
-    words[ix(pools.table[ix(BASE)])] = event.now  # the pool of the start holds one run, which has bound nothing
+    words[ix(shape[at.NOW_AT] + 2)] = event.start
+    for run in range(pools.table[ix(RUNS)]):  # of the pool of the start: one, or one per owner; it has bound nothing
+        words[ix(pools.table[ix(BASE)] + run)] = event.start
+
+
+@inline
+def note_guard(keys: Keys, shape: Ints, event: Event, letter: int) -> None:
+    """Note that an event of a guard letter came, and where the last one stood that came at an earlier place."""
+    at_letter = (event.key * shape[at.GUARD_LETTERS] + letter) * at.GUARD
+    if keys.guards[ix(at_letter)] != event.row:
+        keys.guards[ix(at_letter + 1)] = keys.guards[ix(at_letter)]
+        keys.guards[ix(at_letter)] = event.row
 
 
 @inline
@@ -110,8 +125,26 @@ def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Aren
 
 
 @inline
+def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event) -> int:
+    """Let take effect what earlier ticks have done to the pools that an event is concerned with."""
+    tables, shape, table = program.tables, program.shape, pools.table
+    where = shape[at.TARGETS_FIRST] + event.kind
+    for i in range(tables[ix(where)], tables[ix(where + 1)]):
+        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * i)]
+        p = pool * POOL
+        if table[ix(p + RANK)] == event.rank:
+            continue
+        made = table[ix(p + RUNS)] - table[ix(p + CHILDREN)]
+        if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
+            control[at.ASK] = made
+            return at.GROW_LINKS
+        end_tick_in(control, program, pools, lineage, event.key, pool)
+    return at.DONE
+
+
+@inline
 def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, keeps: int) -> None:
-    """Note where the runs of a pool end: what comes behind are children of this event.
+    """Note where the runs of a pool end: what comes behind are children of this event, or of its tick.
 
     ``gap``: they end where events have come between; ``keeps``: they stay unless a step takes them away.
     """
@@ -132,6 +165,7 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, keep
     if table[ix(p + IS_STALE)] and table[ix(p + REST)] == 0:
         index_runs(pools, p)
     table[ix(p + CHILDREN)] = runs
+    table[ix(p + FRESH)] = runs
     table[ix(p + KEPT)] = runs if keeps else 0
 
 
@@ -141,6 +175,7 @@ def begin_event(
     batch: Batch,
     program: Program,
     pools: Pools,
+    lineage: Lineage,
     keys: Keys,
     shedding: Arena | None,
     event: Event,
@@ -153,6 +188,10 @@ def begin_event(
             return status
         if shedding is not None:
             find_newest(program, pools, shedding.words)
+    if shape[at.SIMULTANEOUS]:
+        status = end_tick(control, program, pools, lineage, event)
+        if status != at.DONE:
+            return status
     write_scalars(batch, program, pools, keys, event)
     if shedding is not None:
         room = log_room(program, pools, shedding.words)
@@ -163,8 +202,13 @@ def begin_event(
     where = shape[at.TARGETS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
         target = shape[at.TARGETS] + at.TARGET_WORDS * i
-        gap, keeps = tables[ix(target + at.TARGET_GAP)], tables[ix(target + at.TARGET_KEEPS)]
-        begin_pool(control, pools, event, tables[ix(target)] * POOL, gap, keeps)
+        p = tables[ix(target)] * POOL
+        if shape[at.SIMULTANEOUS] and pools.table[ix(p + RANK)] == event.rank:
+            pools.table[ix(p + FRESH)] = pools.table[ix(p + RUNS)]
+        else:
+            gap, keeps = tables[ix(target + at.TARGET_GAP)], tables[ix(target + at.TARGET_KEEPS)]
+            begin_pool(control, pools, event, p, gap, keeps)
+            pools.table[ix(p + RANK)] = event.rank
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]
@@ -260,6 +304,14 @@ def keep_staying(pools: Pools, lanes: Lanes, block: RunBlock, offset: int) -> No
 
 
 @inline
+def note_gone(program: Program, pools: Pools, lanes: Lanes, block: RunBlock) -> None:
+    """Note which runs of a block leave when the tick is over: its other events still see them."""
+    gone = block.registers + (pools.table[ix(block.pool * POOL + ALIKE)] + program.shape[at.GONE]) * block.room
+    for j in range(block.n):
+        pools.words[ix(gone + j)] |= 1 - lanes.stay[ix(j)]
+
+
+@inline
 def try_source(
     control: Ints,
     program: Program,
@@ -272,20 +324,23 @@ def try_source(
 ) -> int:
     """Take the steps of a source with the runs of its pool, block by block, from ``control[OFFSET]`` on."""
     tables, table, p = program.tables, pools.table, program.tables[ix(source + at.SOURCE_POOL)] * POOL
-    runs = table[ix(p + CHILDREN)] if p > 0 else 1
+    runs, is_charged = table[ix(p + CHILDREN)], tables[ix(source + at.SOURCE_CHARGED)]
     if tables[ix(source + at.SOURCE_REMOVES)] and control[at.OFFSET] == 0:
         table[ix(p + KEPT)] = 0
     if tables[ix(source + at.SOURCE_PROBE)] < 0:
         control[at.OFFSET] = max(control[at.OFFSET], table[ix(p + HEAD)])
     while control[at.OFFSET] < runs:
         n = min(BLOCK, runs - control[at.OFFSET])
-        if p > 0 and control[at.LIMIT] >= 0:
+        if is_charged and control[at.LIMIT] >= 0:
             n = min(n, control[at.LIMIT] - control[at.DONE_STEPS])
             if n <= 0:
                 return at.STOPPED
         status = lacks_room(control, program, pools, lineage.links, source, n)
         if status != at.DONE:
             return status
+        if tables[ix(source + at.SOURCE_CALLS)] > 0 and control[at.CALLED] == 0:
+            control[at.ASK] = n
+            return at.CALL
         if shedding is not None:
             status = begin_sample(control, program, pools, shedding, event, source, n)
             if status != at.DONE:
@@ -295,12 +350,15 @@ def try_source(
             break
         if run_block(control, program, pools, lanes, lineage, shedding, event, block):
             return at.TOO_LARGE
-        if p > 0:
+        control[at.CALLED] = 0
+        if is_charged:
             control[at.DONE_STEPS] += block.n
             if shedding is not None:
                 charge(pools, shedding, block)
-            if block.removes:
-                keep_staying(pools, lanes, block, control[at.OFFSET])
+        if block.removes and program.shape[at.SIMULTANEOUS]:
+            note_gone(program, pools, lanes, block)
+        elif block.removes:
+            keep_staying(pools, lanes, block, control[at.OFFSET])
         control[at.OFFSET] += block.n
     return at.DONE
 
@@ -342,7 +400,7 @@ def end_pool(
 ) -> int:
     """Children in a pool complete matches, and become its runs."""
     table, state = pools.table, program.shape[at.STATES] + pool * at.STATE
-    children, runs = table[ix(pool * POOL + CHILDREN)], table[ix(pool * POOL + RUNS)]
+    children, runs = table[ix(pool * POOL + FRESH)], table[ix(pool * POOL + RUNS)]
     if runs > children:
         made, ends = runs - children, program.tables[ix(state + at.STATE_ENDS)]
         keeps_lineage = program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE
@@ -361,7 +419,8 @@ def end_pool(
         if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
             runs = admit(control, program, pools, shedding, event, pool)
             table[ix(pool * POOL + RUNS)] = runs
-    end_event_in(control, program, pools, lineage, event, pool, runs)
+    if not program.shape[at.SIMULTANEOUS]:
+        take_in_children(control, program, pools, lineage, event.key, pool, runs)
     return at.DONE
 
 
@@ -393,7 +452,7 @@ def end_event(
     control[at.EXPIRED] = event.low
     where = shape[at.GUARDS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        keys.guards[ix(event.key * shape[at.GUARD_LETTERS] + tables[ix(shape[at.GUARDS] + i)])] = event.row
+        note_guard(keys, shape, event, tables[ix(shape[at.GUARDS] + i)])
     control[at.PHASE] = 0
     control[at.EVENT] += 1
     return at.DONE
@@ -423,9 +482,10 @@ def advance(
         e = control[at.EVENT]
         now = batch.tick[ix(e)]
         low = now - program.shape[at.WINDOW]
-        event = Event(e, now, batch.slot[ix(e)], batch.cls[ix(e)], batch.row[ix(e)], batch.rank[ix(e)], low)
+        slot, cls = batch.slot[ix(e)], batch.cls[ix(e)]
+        event = Event(e, now, batch.start[ix(e)], slot, cls, batch.row[ix(e)], batch.rank[ix(e)], low)
         if control[at.PHASE] == 0:
-            status = begin_event(control, batch, program, pools, keys, shedding, event)
+            status = begin_event(control, batch, program, pools, lineage, keys, shedding, event)
         if control[at.PHASE] == TESTING:
             status = try_steps(control, program, pools, lanes, lineage, shedding, event)
         if control[at.PHASE] == ENDING:

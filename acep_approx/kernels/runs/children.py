@@ -19,8 +19,8 @@ from acep_approx.kernels.runs.pools import (
     ALL,
     APART,
     BASE,
-    CHILDREN,
     COLUMNS,
+    FRESH,
     HASHED,
     MERGE,
     POOL,
@@ -28,6 +28,7 @@ from acep_approx.kernels.runs.pools import (
     ROOM,
     RUNS,
     merge_child,
+    merge_hidden,
     note_trial,
 )
 from acep_approx.kernels.runs.records import Lanes, Lineage, Pools, Program, RunBlock, Taken
@@ -132,7 +133,7 @@ def child_of_all(program: Program, pools: Pools, lanes: Lanes, lineage: Lineage,
     """One child of all chosen runs, and of those that other steps chose; returns how many were merged."""
     table, words, chosen, t = pools.table, pools.words, lanes.chosen, step.target * POOL
     c, room, base = table[ix(t + RUNS)], table[ix(t + ROOM)], table[ix(t + BASE)]
-    child, merged = table[ix(t + CHILDREN)], step.m
+    child, merged = table[ix(t + FRESH)], step.m
     if c == child:
         words[ix(base + c)] = words[ix(block.starts + chosen[0])]
         words[ix(base + room + c)] = -1
@@ -187,6 +188,7 @@ def children_by_registers(
             c += 1
         else:
             merged += 1
+            merge_hidden(program, pools, t, child, c)
             words[ix(base + child)] = max(words[ix(base + child)], start)
         if keeps:
             new, after = (step.link + q) * LINK, words[ix(base + room + child)]

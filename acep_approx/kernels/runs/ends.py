@@ -12,17 +12,19 @@ from acep_approx.kernels.runs.pools import (
     COLUMNS,
     COUNTED,
     FIELDS,
+    FRESH,
     HEAD,
     INDEX_SIZE,
     IS_STALE,
     KEPT,
+    NEVER,
     OLDEST,
     POOL,
-    RANK,
     REST,
     ROOM,
     RUNS,
     across_events,
+    copy_run,
     keep_front,
     note_trial,
 )
@@ -45,9 +47,14 @@ def write_hits(
     tables, table, words, p = program.tables, pools.table, pools.words, pool * POOL
     state = program.shape[at.STATES] + pool * at.STATE
     base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
-    mark = 0
+    hidden, mark = base + (COLUMNS + table[ix(p + ALIKE)]) * room + run, 0
     if shedding is not None:
-        mark = words[ix(base + (COLUMNS + table[ix(p + ALIKE)] - 1) * room + run)] & 3
+        mark = words[ix(hidden - room)] & 3
+    owner, times = 0, 1
+    if program.shape[at.OWNER_WINDOWS] != at.NOT_HIDDEN:
+        owner = words[ix(hidden - (1 + program.shape[at.SHEDS]) * room)]
+    if program.shape[at.TIMES] != at.NOT_HIDDEN:
+        times = words[ix(hidden + program.shape[at.TIMES] * room)]
     for i in range(tables[ix(state + 2)]):
         end = program.shape[at.ENDS] + 2 * (tables[ix(state + 1)] + i)
         hit = control[at.HITS] * at.HIT
@@ -57,6 +64,8 @@ def write_hits(
         hits[ix(hit + at.HIT_LINK)] = words[ix(base + room + run)]
         hits[ix(hit + at.HIT_START)] = words[ix(base + run)]
         hits[ix(hit + at.HIT_MARK)] = mark
+        hits[ix(hit + at.HIT_OWNER)] = owner
+        hits[ix(hit + at.HIT_TIMES)] = times
         control[at.HITS] += 1
 
 
@@ -75,7 +84,7 @@ def record_hits(
     table, mask, p = pools.table, lanes.mask, pool * POOL
     check = program.shape[at.STATES] + pool * at.STATE + 3
     base, room, runs = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + RUNS)]
-    for offset in range(table[ix(p + CHILDREN)], runs, BLOCK):
+    for offset in range(table[ix(p + FRESH)], runs, BLOCK):
         n = min(BLOCK, runs - offset)
         for j in range(n):
             mask[ix(j)] = 1
@@ -90,19 +99,19 @@ def record_hits(
 
 @inline
 def merge_across(
-    control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, p: int, runs: int
+    control: Ints, program: Program, pools: Pools, lineage: Lineage, key: int, p: int, runs: int
 ) -> int:
     """Merge children with runs of other events; returns where the runs end."""
     table, children, first = pools.table, pools.table[ix(p + CHILDREN)], control[at.LINKS]
     made = runs - children
-    runs = across_events(pools, p, lineage.links, first, children, runs)
+    runs = across_events(program, pools, p, lineage.links, first, children, runs)
     gone = made - (runs - children)
     control[at.MERGED] += gone
     note_trial(table, p, made, gone)
     if program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE:
         if program.shape[at.KEEPS_LINEAGE] == at.WITH_OWNER:
             for link in range(first, first + gone):
-                lineage.owner[ix(link)] = event.key
+                lineage.owner[ix(link)] = key
         control[at.LINKS] = first + gone
     return runs
 
@@ -120,10 +129,10 @@ def close_gap(pools: Pools, p: int, kept: int, children: int, runs: int) -> int:
 
 
 @inline
-def end_event_in(
-    control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, pool: int, runs: int
+def take_in_children(
+    control: Ints, program: Program, pools: Pools, lineage: Lineage, key: int, pool: int, runs: int
 ) -> None:
-    """Children of the event become runs of their pool, which end at ``runs``."""
+    """The children in a pool, which end at ``runs``, become its runs."""
     table, state, p = pools.table, program.shape[at.STATES] + pool * at.STATE, pool * POOL
     kept, children = table[ix(p + KEPT)], table[ix(p + CHILDREN)]
     made, front = runs - children, program.tables[ix(state + 5)]
@@ -138,9 +147,9 @@ def end_event_in(
     elif table[ix(p + INDEX_SIZE)] > 0 and table[ix(p + IS_STALE)]:
         table[ix(p + REST)] = max(table[ix(p + REST)] - made, 0)
     elif table[ix(p + INDEX_SIZE)] > 0 and made > 0:
-        runs = merge_across(control, program, pools, lineage, event, p, runs)
+        runs = merge_across(control, program, pools, lineage, key, p, runs)
     if runs > children:
-        base, oldest = table[ix(p + BASE)], event.now if kept == 0 else table[ix(p + OLDEST)]
+        base, oldest = table[ix(p + BASE)], -NEVER if kept == 0 else table[ix(p + OLDEST)]
         for j in range(children, runs):
             oldest = min(oldest, pools.words[ix(base + j)])
         table[ix(p + OLDEST)] = oldest
@@ -151,4 +160,27 @@ def end_event_in(
     table[ix(p + COUNTED)] = live
     table[ix(p + RUNS)] = runs
     table[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again
-    table[ix(p + RANK)] = event.rank
+
+
+@inline
+def leave_gone(program: Program, pools: Pools, p: int) -> None:
+    """Close the gaps that runs leave which an event of the tick has taken away."""
+    table, words = pools.table, pools.words
+    base, room, kept = table[ix(p + BASE)], table[ix(p + ROOM)], 0
+    gone = base + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * room
+    for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
+        if words[ix(gone + run)] == 0:
+            copy_run(pools, p, kept, run)
+            kept += 1
+    table[ix(p + HEAD)] = 0
+    table[ix(p + KEPT)] = kept
+
+
+@inline
+def end_tick_in(control: Ints, program: Program, pools: Pools, lineage: Lineage, key: int, pool: int) -> None:
+    """What the last tick that a pool was concerned with has done to it takes effect."""
+    table, p = pools.table, pool * POOL
+    table[ix(p + KEPT)] = table[ix(p + CHILDREN)]
+    if program.shape[at.GONE] != at.NOT_HIDDEN:
+        leave_gone(program, pools, p)
+    take_in_children(control, program, pools, lineage, key, pool, table[ix(p + RUNS)])

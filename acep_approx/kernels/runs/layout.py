@@ -16,7 +16,8 @@ from __future__ import annotations
     GUARDS,
     PROBES,
     FRONTS,
-) = range(12)
+    HIDDEN,
+) = range(13)
 # other numbers of one query
 (
     WINDOW,
@@ -30,8 +31,12 @@ from __future__ import annotations
     NON_OVERLAP,
     SHEDS,
     NOW_AT,
-) = range(12, 23)
-SHAPE = 23
+    SIMULTANEOUS,
+    GONE,
+    TIMES,
+    OWNER_WINDOWS,
+) = range(13, 28)
+SHAPE = 28
 
 (
     SOURCE_POOL,
@@ -39,13 +44,16 @@ SHAPE = 23
     SOURCE_COUNT,
     SOURCE_PROBE,
     SOURCE_REMOVES,
+    SOURCE_CHARGED,
+    SOURCE_CALLS,
     SOURCE_STAYS,
     SOURCE_IGNORE,
     SOURCE_IGNORE_LENGTH,
-) = range(8)
-SOURCE_WORDS = 8
+) = range(10)
+SOURCE_WORDS = 10
 """Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), whether
-runs are taken away, which do if no step inhibits, (begin, length) of what those test that may stay."""
+runs are taken away, whether its tests are run-steps, how many functions are called before each block, which runs stay
+if no step inhibits, (begin, length) of what those test that may stay."""
 LEAVE, STAY, MAY_STAY = range(3)
 """What an event does to the runs of a source: they end, they stay, or they stay where a program says so."""
 TARGET_POOL, TARGET_GAP, TARGET_KEEPS = range(3)
@@ -65,10 +73,12 @@ those stay that nothing takes away."""
     STEP_FIELDS,
     STEP_INHIBITS,
     STEP_IN_PLACE,
-) = range(12)
-STEP = 12
+    STEP_FROM,
+    STEP_UNTIL,
+) = range(14)
+STEP = 14
 """Words of a step: target pool (-1: it only takes runs away), arc, (begin, length) of checks, guards and updates,
-moves, their number, inhibits, in place."""
+moves, their number, inhibits, in place, the first tick it is open at, and the first at which it is no more."""
 STATE_STAYS, STATE_ENDS_FIRST, STATE_ENDS, STATE_CHECKS, STATE_CHECKS_LENGTH, STATE_FRONT = range(6)
 STATE = 6
 """Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""
@@ -96,8 +106,9 @@ STATE = 6
     HITS_BEFORE,
     SHED,
     LOGGED,
-) = range(21)
-HEADER = 21
+    CALLED,
+) = range(22)
+HEADER = 22
 
 (
     DONE,
@@ -110,17 +121,23 @@ HEADER = 21
     TOO_LARGE,
     LOG_FULL,
     SAMPLE_FULL,
-) = range(10)
+    CALL,
+) = range(11)
 
-HIT_EVENT, HIT_FINAL, HIT_ERRORS, HIT_LINK, HIT_START, HIT_MARK = range(6)
-HIT = 6
-"""Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed)."""
+HIT_EVENT, HIT_FINAL, HIT_ERRORS, HIT_LINK, HIT_START, HIT_MARK, HIT_OWNER, HIT_TIMES = range(8)
+HIT = 8
+"""Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed), its owner (0 where
+there is one), and how many runs it stands for (1 where they are not counted)."""
+NOT_HIDDEN = -1
+"""In the place of a hidden column that runs do not have."""
 LINK_HERE, LINK_BEFORE, LINK_OTHER, LINK_START, LINK_LATEST = range(5)
 LINK = 5
 """Words of a link: row and arc, the link before, the next alternative, its start, the latest start from here on.
 
 A link of row and arc -1 binds nothing: the two links it names are alternatives.
 """
+GUARD = 2
+"""Words of a guard letter: the places of its last event, and of the last one before that place."""
 ARC_BITS = 18
 ARC_MASK = (1 << ARC_BITS) - 1
 NO_LINEAGE, WITHOUT_OWNER, WITH_OWNER = 0, 1, 2

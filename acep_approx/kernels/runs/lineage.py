@@ -28,7 +28,7 @@ from acep_approx.kernels.runs.layout import (
     LINK_START,
 )
 from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
-from acep_approx.kernels.runs.saved import PLACE, SAVED
+from acep_approx.kernels.runs.saved import PLACE, POOL_MASK, SAVED
 
 # header of a walk
 AT, DEPTH, MATCHES, BOUND = range(4)
@@ -38,9 +38,9 @@ DONE, OUT_FULL, DEEPER = 0, 1, 2
 
 @block_kernel
 def walk(
-    header: Ints, hits: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, out_match: Ints, out_event: Ints,
+    header: Ints, heads: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, out_match: Ints, out_event: Ints,
 ) -> int:  # fmt: skip
-    """List the matches of ``hits`` from where ``header`` says.
+    """List the matches of hits from where ``header`` says.
 
     Returns
     -------
@@ -49,15 +49,15 @@ def walk(
 
     Notes
     -----
-    ``lows``: earliest start per hit. ``out_match``: hit, number of events, start; ``out_event``: row and arc of each,
-    earliest first.
+    ``heads`` and ``lows``: link and earliest start per hit. ``out_match``: hit, number of events, start;
+    ``out_event``: row and arc of each, earliest first.
     """
-    while header[AT] < hits.size // HIT:
+    while header[AT] < heads.size:
         h = header[AT]
         low = lows[ix(h)]
         if header[DEPTH] == 0:
             header[DEPTH] = 1
-            stack[0] = hits[ix(h * HIT + HIT_LINK)]
+            stack[0] = heads[ix(h)]
             stack[1] = 0
         while header[DEPTH] > 0:
             top = 2 * (header[DEPTH] - 1)
@@ -157,7 +157,7 @@ def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints,
         at = places[ix(key * PLACE)]
         end = at + places[ix(key * PLACE + 1)]
         while at < end:
-            pool, runs = stored[ix(at)], stored[ix(at + 1)]
+            pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
             point(stored, at + SAVED + runs, at + SAVED + 2 * runs, number)
             at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
     for hit in range(hits.size // HIT):

@@ -11,6 +11,7 @@ from acep_approx.kernels.jit import called, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     BASE,
+    CHILDREN,
     COUNTED,
     HEAD,
     NEVER,
@@ -104,7 +105,7 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
     """
     table, words, log, p = pools.table, pools.words, shedding.log, pool * POOL
     base, runs, spare = table[ix(p + BASE)], table[ix(p + RUNS)], below.spare
-    kept, oldest = 0, -NEVER
+    kept, visible, oldest = 0, 0, -NEVER
     for run in range(runs):
         where = mark_at(table, p, run)
         start, word = words[ix(base + run)], words[ix(where)]
@@ -128,8 +129,9 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
         oldest = min(oldest, start)
         copy_run(pools, p, kept, run)
         kept += 1
+        visible += run < table[ix(p + CHILDREN)]
     control[at.LIVE] -= table[ix(p + COUNTED)] - kept
-    leave(table, p, kept, oldest)
+    leave(table, p, kept, visible, oldest)
     table[ix(p + TESTED)] = 0
     if kept < runs:
         index_runs(pools, p)
@@ -213,7 +215,7 @@ def leave_youngest(control: Ints, pools: Pools, shedding: Arena, event: Event, p
         copy_run(pools, p, run, runs - most + run)
         oldest = min(oldest, pools.words[ix(base + run)])
     control[at.LIVE] -= table[ix(p + COUNTED)] - most
-    leave(table, p, most, oldest)
+    leave(table, p, most, max(table[ix(p + CHILDREN)] - (runs - most), 0), oldest)
 
 
 @called
@@ -264,6 +266,7 @@ def let_proxies_stand(
     """
     shed, worth, table, words, p = shedding.words, shedding.floats, pools.table, pools.words, pool * POOL
     runs, kept, cover = table[ix(p + RUNS)], table[ix(p + HEAD)], cover_of(shed, pool, 1)
+    visible = kept
     for run in range(table[ix(p + HEAD)], runs):
         start, where = words[ix(table[ix(p + BASE)] + run)], mark_at(table, p, run)
         last, goes = words[ix(where + table[ix(p + ROOM)])], False
@@ -282,6 +285,7 @@ def let_proxies_stand(
         if not goes:
             copy_run(pools, p, kept, run)
             kept += 1
+            visible += run < table[ix(p + CHILDREN)]
     if kept < runs:
         gone = runs - kept
         shed[ix(shed[COUNTS] + pool * REASONS + PROXIED)] += gone
@@ -289,6 +293,7 @@ def let_proxies_stand(
         control[at.LIVE] -= gone
         table[ix(p + COUNTED)] -= gone
         table[ix(p + RUNS)] = kept
+        table[ix(p + CHILDREN)] = visible
         index_runs(pools, p)
 
 

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, called, inline, ix
-from acep_approx.kernels.runs.layout import LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_OTHER, LINK_START, SCRATCH
+from acep_approx.kernels.runs.layout import (
+    HIDDEN,
+    LINK,
+    LINK_BEFORE,
+    LINK_HERE,
+    LINK_LATEST,
+    LINK_OTHER,
+    LINK_START,
+    SCRATCH,
+)
 from acep_approx.kernels.runs.records import Lanes, Pools, Program
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
@@ -36,19 +45,27 @@ NEVER = -(2**62)
     REST,
     ALIKE,
     TESTED,
+    FRESH,
     KEYS,
     KEY,
-) = range(23)
+) = range(24)
 MOST_KEYS = 4
 """Most registers that runs are indexed by."""
 POOL = KEY + MOST_KEYS
 COLUMNS = 2
 """Columns before the registers: start and link.
 
-``FIELDS`` columns come behind them; runs are merged if they agree in the first ``ALIKE`` of these."""
+``FIELDS`` columns come behind them; runs are merged if they agree in the first ``ALIKE`` of these. The others are
+hidden columns that merged runs share (``merge_hidden``).
+
+Runs stand in front of ``CHILDREN``, those that the tick at hand has made behind it, those of the event at hand behind
+``FRESH``: where each event is a tick of its own, both are the same."""
 
 APART, ALL, HASHED = 0, 1, 2
 """What happens to runs that one event brings to a pool: nothing, all become one, or those of equal registers do."""
+
+KEEP_NEW, KEEP_LEAST, ADD_UP = range(3)
+"""What becomes of a hidden column when a run is merged with one that was there before."""
 
 EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
 """Which values of a register are the better ones; EQUAL: none are."""
@@ -148,15 +165,31 @@ def put_in_index(pools: Pools, p: int, run: int) -> None:
 
 
 @inline
-def across_events(pools: Pools, p: int, links: Ints, used: int, children: int, runs: int) -> int:
+def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> None:
+    """Join the hidden columns of a run with those of the run ``to``, which it is merged with."""
+    table, words, tables = pools.table, pools.words, program.tables
+    base, room, alike = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + ALIKE)]
+    for f in range(alike, table[ix(p + FIELDS)]):
+        column, how = base + (COLUMNS + f) * room, tables[ix(program.shape[HIDDEN] + f - alike)]
+        old, new = words[ix(column + to)], words[ix(column + run)]
+        if how == KEEP_LEAST:
+            new = min(old, new)
+        elif how == ADD_UP:
+            new += old
+        words[ix(column + to)] = new
+
+
+@inline
+def across_events(
+    program: Program, pools: Pools, p: int, links: Ints, used: int, children: int, runs: int
+) -> int:
     """Merge children with runs of other events that agree in all registers.
 
     The links of both become alternatives under a new link: others may point to either.
     Returns where the runs end now; each child that is gone has used one link where there is lineage.
     """
     table, words, index = pools.table, pools.words, pools.chains
-    base, room, fields = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + FIELDS)]
-    alike = table[ix(p + ALIKE)]
+    base, room, alike = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + ALIKE)]
     chains, head = table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)], table[ix(p + HEAD)]
     end = children
     for child in range(children, runs):
@@ -166,8 +199,7 @@ def across_events(pools: Pools, p: int, links: Ints, used: int, children: int, r
             other = index[ix(chains + other)] - 1
         if other >= 0:
             words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])
-            for f in range(alike, fields):
-                words[ix(base + (COLUMNS + f) * room + other)] = words[ix(base + (COLUMNS + f) * room + child)]
+            merge_hidden(program, pools, p, other, child)
             if words[ix(base + room + child)] >= 0:
                 new = used * LINK
                 links[ix(new + LINK_HERE)] = -1
@@ -186,11 +218,11 @@ def across_events(pools: Pools, p: int, links: Ints, used: int, children: int, r
 
 @inline
 def fill_index(pools: Pools, p: int) -> None:
-    """Index the runs of a pool anew."""
+    """Index the runs of a pool anew, without children of the tick at hand: they are put in when it is done."""
     table = pools.table
     for i in range(table[ix(p + INDEX_SIZE)]):
         pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
-    for run in range(table[ix(p + RUNS)]):
+    for run in range(table[ix(p + CHILDREN)]):
         put_in_index(pools, p, run)
 
 
@@ -324,7 +356,7 @@ def drop_expired(pools: Pools, p: int, low: int) -> int:
     """
     table, words = pools.table, pools.words
     base, runs = table[ix(p + BASE)], table[ix(p + RUNS)]
-    kept = 0
+    kept, visible = 0, 0
     oldest = -NEVER
     for run in range(runs):
         start = words[ix(base + run)]
@@ -332,17 +364,19 @@ def drop_expired(pools: Pools, p: int, low: int) -> int:
             oldest = min(oldest, start)
             copy_run(pools, p, kept, run)
             kept += 1
+            visible += run < table[ix(p + CHILDREN)]
     gone = table[ix(p + COUNTED)] - kept
-    leave(table, p, kept, oldest)
+    leave(table, p, kept, visible, oldest)
     if kept < runs:
         index_runs(pools, p)
     return int(gone)
 
 
 @inline
-def leave(table: Ints, p: int, kept: int, oldest: int) -> None:
-    """Note that only the first ``kept`` runs of a pool are left, all of them live."""
+def leave(table: Ints, p: int, kept: int, visible: int, oldest: int) -> None:
+    """Note that only the first ``kept`` runs of a pool are left, all of them live; behind ``visible`` are children."""
     table[ix(p + RUNS)] = kept
+    table[ix(p + CHILDREN)] = visible
     table[ix(p + HEAD)] = 0
     table[ix(p + OLDEST)] = oldest
     table[ix(p + AGE)] = 0
@@ -362,7 +396,7 @@ def hash_again(pools: Pools, first: int) -> None:
     for pool in range(1, table.size // POOL):
         p = pool * POOL
         if table[ix(p + MERGE)] == HASHED:
-            for child in range(table[ix(p + CHILDREN)], table[ix(p + RUNS)]):
+            for child in range(table[ix(p + FRESH)], table[ix(p + RUNS)]):
                 merge_child(pools, p, child, first, first + pool)
 
 

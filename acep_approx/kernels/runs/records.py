@@ -8,10 +8,14 @@ from acep_approx.arrays import Floats, Ints
 
 
 class Batch(NamedTuple):
-    """Events of a batch, grouped by key: parallel columns; ``columns`` has one after the other."""
+    """Events of a batch, grouped by key: parallel columns; ``columns`` has one after the other.
+
+    ``start``: the tick at which runs that begin with an event start; that of the event, unless a column says otherwise.
+    """
 
     slot: Ints
     tick: Ints
+    start: Ints
     cls: Ints
     row: Ints
     rank: Ints
@@ -78,10 +82,14 @@ class Arena(NamedTuple):
 
 
 class Event(NamedTuple):
-    """The event at hand; ``number`` is that within the batch, ``low`` the earliest start inside the window."""
+    """The event at hand; ``number`` is that within the batch, ``low`` the earliest start inside the window.
+
+    ``start``: the start of the runs that begin with it.
+    """
 
     number: int
     now: int
+    start: int
     key: int
     kind: int
     row: int

@@ -53,7 +53,6 @@ would cover a child. Then the registers of the run, those of its child where it 
 and the columns of the event."""
 AT_ONCE = 16
 """Runs of a pool that are looked at, about."""
-HIDDEN = 2
 
 
 @inline
@@ -104,7 +103,7 @@ def begin_test(
 def write_child(program: Program, pools: Pools, sample: Ints, block: RunBlock, step: Taken, j: int, to: int) -> None:
     """Write down the registers of the child of run ``j``."""
     tables = program.tables
-    for f in range(step.fields - HIDDEN):
+    for f in range(pools.table[ix(step.target * POOL + ALIKE)] - 1):
         kind, number = tables[ix(step.moves + 2 * f)], tables[ix(step.moves + 2 * f + 1)]
         if kind == SCALAR:
             word = number

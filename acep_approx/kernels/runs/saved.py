@@ -24,7 +24,10 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Keys, Pools
 
 SAVED = 4
-"""Words before the columns of a saved pool: pool, runs, rank, oldest start."""
+"""Words before the columns of a saved pool: pool and, from bit ``PENDING`` on, how many of its runs are children of a
+tick that may not be over; runs, rank, oldest start."""
+PENDING = 32
+POOL_MASK = (1 << PENDING) - 1
 PLACE = 3
 """Words per key: where its runs are saved, how many words they take, the latest start."""
 
@@ -51,7 +54,7 @@ def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
         runs, base, room = table[ix(p + RUNS)], table[ix(p + BASE)], table[ix(p + ROOM)]
         if runs == 0:
             continue
-        stored[ix(at)] = pool
+        stored[ix(at)] = pool | (runs - table[ix(p + CHILDREN)]) << PENDING
         stored[ix(at + 1)] = runs
         stored[ix(at + 2)] = table[ix(p + RANK)]
         stored[ix(at + 3)] = table[ix(p + OLDEST)]
@@ -77,7 +80,7 @@ def empty_pools(pools: Pools) -> None:
         if table[ix(p + RUNS)] > 0 and table[ix(p + INDEX_SIZE)] > 0:
             for i in range(table[ix(p + INDEX_SIZE)]):
                 pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
-        leave(table, p, 0, -NEVER)
+        leave(table, p, 0, 0, -NEVER)
 
 
 @inline
@@ -88,13 +91,13 @@ def load_runs(pools: Pools, keys: Keys, key: int) -> int:
     at = keys.places[ix(key * PLACE)]
     end = at + keys.places[ix(key * PLACE + 1)]
     while at < end:
-        pool, runs = stored[ix(at)], stored[ix(at + 1)]
+        pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
         p = pool * POOL
         base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
         if runs > room:
             return int(pool)
         table[ix(p + RUNS)] = runs
-        table[ix(p + CHILDREN)] = runs
+        table[ix(p + CHILDREN)] = runs - (stored[ix(at)] >> PENDING)
         table[ix(p + COUNTED)] = runs
         table[ix(p + RANK)] = stored[ix(at + 2)]
         table[ix(p + OLDEST)] = stored[ix(at + 3)]

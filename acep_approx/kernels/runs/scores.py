@@ -20,8 +20,8 @@ from acep_approx.kernels.runs.layout import LIVE, LOGGED, POOLS, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
-    CHILDREN,
     COLUMNS,
+    FRESH,
     NEVER,
     POOL,
     ROOM,
@@ -370,7 +370,7 @@ def log_score(shedding: Arena, entry: int, score: float, price: float, cover: in
 def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
     """Shed children that are not worth the price; returns where the others end."""
     shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
-    base, children = table[ix(p + BASE)], table[ix(p + CHILDREN)]
+    base, children = table[ix(p + BASE)], table[ix(p + FRESH)]
     end, price, newest = children, shedding.floats[PRICE_NOW], shed[NEWEST] + pool
     live = control[LIVE]
     for child in range(children, table[ix(p + RUNS)]):

@@ -96,7 +96,7 @@ class RunOutput:
         columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
         place = events.row if self.is_strict else events.place
         words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
-        run_events = RunEvents(events.slot, events.tick, events.cls, events.row, place, words)
+        run_events = RunEvents(events.slot, events.tick, events.tick, events.cls, events.row, place, words)
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
