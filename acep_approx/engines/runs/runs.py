@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.calls import call_functions
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.fork import RunsOfKey, check, links_of, renumber, saved_pools, with_links
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad, LoadShedder
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
@@ -112,6 +114,7 @@ class Runs:
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
         self._buckets = np.full(2 * 4096, -1, np.int64)
+        self._copies: WeakSet[RunsOfKey] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
         self._index_pools()
 
@@ -251,6 +254,89 @@ class Runs:
         result: Ints = self.places.reshape(-1, saved.PLACE)[:, 2].copy()
         return result
 
+    def _fields(self) -> Ints:
+        fields: Ints = self.pools.reshape(-1, kp.POOL)[:, kp.FIELDS]
+        return fields
+
+    def fork(self, slot: int, *, for_another: bool = False) -> RunsOfKey:
+        """A copy of the runs of a key, with its guards and its pace.
+
+        Parameters
+        ----------
+        slot : int
+        for_another : bool, default False
+            Whether it brings the links that its runs lead to, to be put into another engine of the same query. Else
+            the links of this engine stay as long as the copy is held.
+
+        Complexity: O(runs of the key); for another engine O(links held).
+        """
+        if self.control[layout.SLOT] == slot:
+            table = self.pools.reshape(-1, kp.POOL)
+            widths = (kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]
+            room = np.zeros(int(widths.sum()) + saved.SAVED * len(table), np.int64)
+            place = np.zeros(saved.PLACE, np.int64)
+            words = room[: saved.put_away(self._pools(), records.Keys(room, place, self.guards), 0, 0)]
+        else:
+            begin, length, _ = self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)].tolist()
+            words = self.stored[begin : begin + length].copy()
+        guards = self.guards.reshape(self.slots, -1)[slot].copy()
+        copy = RunsOfKey(words, guards, self.pace.reshape(-1, 2)[slot].copy())
+        if for_another:
+            return with_links(copy, self._fields(), self.links[: layout.LINK * int(self.control[layout.LINKS])])
+        self._copies.add(copy)
+        return copy
+
+    def put(self, slot: int, copy: RunsOfKey) -> None:
+        """Bring the runs of a key back to where they were when ``copy`` was made; other keys stay as they are.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D046``: the copy does not fit this engine.
+
+        Complexity: O(runs of the key, before and after).
+        """
+        fields, used = self._fields(), int(self.control[layout.LINKS])
+        check(copy, fields, used, self.guards.size // max(self.slots, 1))
+        if self.control[layout.SLOT] == slot:
+            self.control[layout.LIVE] -= int(self.pools.reshape(-1, kp.POOL)[1:, kp.COUNTED].sum())
+            self.control[layout.SLOT] = -1
+        else:
+            begin, length, _ = self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)].tolist()
+            held = saved_pools(self.stored, begin, begin + length, fields)
+            self.control[layout.LIVE] -= sum(each.runs for each in held)
+        words = copy.words
+        if copy.links is not None:
+            words = self._take_links(slot, copy, copy.links)
+        self.places[saved.PLACE * slot + 1] = 0
+        self._grow_store(words.size)
+        at, newest = int(self.control[layout.STORED]), kp.NEVER
+        self.stored[at : at + words.size] = words
+        for each in saved_pools(words, 0, words.size, fields):
+            newest = max(newest, int(words[each.columns_at : each.columns_at + each.runs].max(initial=kp.NEVER)))
+            self.control[layout.LIVE] += each.runs
+        self.control[layout.STORED] = at + words.size
+        self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)] = at, words.size, newest
+        self.guards.reshape(self.slots, -1)[slot] = copy.guards
+        self.pace.reshape(-1, 2)[slot] = copy.pace
+
+    def _take_links(self, slot: int, copy: RunsOfKey, links: Ints) -> Ints:
+        """Append the links that a copy brings; returns its words, which lead to them."""
+        first, new = int(self.control[layout.LINKS]), links.reshape(-1, layout.LINK).copy()
+        for word in (layout.LINK_BEFORE, layout.LINK_OTHER):
+            new[:, word] += np.where(new[:, word] >= 0, first, 0)
+        used = layout.LINK * first
+        if used + new.size > self.links.size:
+            self.links = extended(self.links[:used], 2 * (used + new.size))
+        self.links[used : used + new.size] = new.ravel()
+        if self.is_count:
+            self.owner = extended(self.owner[:first], self.links.size // layout.LINK)
+            self.owner[first : first + len(new)] = slot
+        self.control[layout.LINKS] = first + len(new)
+        moved = RunsOfKey(copy.words.copy(), copy.guards, copy.pace)
+        renumber(moved, self._fields(), first + np.arange(len(new)))
+        return moved.words
+
     # --- running --------------------------------------------------------------------------------------------
 
     def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
@@ -365,13 +451,10 @@ class Runs:
     def _held(self) -> Iterator[tuple[Register, slice]]:
         """Where the saved runs of all keys hold registers."""
         for begin, length, _ in self.places.reshape(-1, saved.PLACE).tolist():
-            at, end = begin, begin + length
-            while at < end:
-                pool, runs = self.tables.pools[self.stored[at] & saved.POOL_MASK], int(self.stored[at + 1])
-                first = at + saved.SAVED + runs * kp.COLUMNS
-                for f, register in enumerate(self.automaton.live[pool.state]):
+            for each in saved_pools(self.stored, begin, begin + length, self._fields()):
+                first, runs = each.columns_at + each.runs * kp.COLUMNS, each.runs
+                for f, register in enumerate(self.automaton.live[self.tables.pools[each.pool].state]):
                     yield register, slice(first + f * runs, first + (f + 1) * runs)
-                at = first + runs * pool.fields
 
     def widen(self, columns: EventColumns) -> None:
         """Go on with columns of wider types: programs are made anew, and what runs hold is put into other words.
@@ -421,8 +504,15 @@ class Runs:
         used = int(self.control[layout.LINKS])
         if self._number.size < used + 1:
             self._number = np.empty(2 * used + 1024, np.int64)
-        kept = kernel_lineage.compact(self.links, used, floors, self.owner, int(self.is_count), self._number)
+        copies, fields = [copy for copy in self._copies if copy.links is None], self._fields()
+        needed = np.zeros(used if copies else 0, np.int64)
+        for copy in copies:
+            needed[links_of(copy, fields)] = 1
+        kernel_lineage.mark(self.links, needed)
+        kept = kernel_lineage.compact(self.links, used, floors, self.owner, int(self.is_count), needed, self._number)
         self.control[layout.LINKS] = kept
+        for copy in copies:
+            renumber(copy, fields, self._number)
         hits = self._hits[: layout.HIT * int(self.control[layout.HITS])]
         kernel_lineage.renumber(self._number, self.pools, self.words, self.places, self.stored, hits)
 

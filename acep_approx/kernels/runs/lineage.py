@@ -111,17 +111,30 @@ def walk(
 
 
 @block_kernel
-def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, number: Ints) -> int:
+def mark(links: Ints, needed: Ints) -> None:
+    """Mark what the links lead to that are marked in ``needed``, which has a word per link."""
+    for i in range(needed.size):
+        link = needed.size - 1 - i  # links point to lower numbers
+        if needed[ix(link)]:
+            for word in (LINK_BEFORE, LINK_OTHER):
+                to = links[ix(link * LINK + word)]
+                if to >= 0:
+                    needed[ix(to)] = 1
+
+
+@block_kernel
+def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, needed: Ints, number: Ints) -> int:
     """Move the links that can still be part of a match to the front; returns how many there are.
 
     ``floors[key]`` is the earliest start that counts; ``owner`` tells the key of a link where ``is_owned``, else there
-    is one floor. ``number`` receives the new number of each link, -1 for those left behind.
+    is one floor. ``needed`` marks links that stay whatever their start; it is empty where none do. ``number`` receives
+    the new number of each link, -1 for those left behind.
     """
     kept = 0
     for link in range(used):
         at = link * LINK
         floor = floors[ix(owner[ix(link)])] if is_owned else floors[0]
-        if links[ix(at + LINK_LATEST)] < floor:
+        if links[ix(at + LINK_LATEST)] < floor and (needed.size == 0 or not needed[ix(link)]):
             number[ix(link)] = -1
             continue
         number[ix(link)] = kept
