@@ -45,8 +45,9 @@ class RegisterAutomaton:
     ``letters`` are those of the automaton, and more where a condition on one event is for one arc (``a[1].x > 3``).
     ``places`` are the states and errors that can be reached, the start first.
     ``final_checks[state]`` are tested when a match ends there. ``filters`` are conditions that complete matches are
-    tested with; ``late_guards`` the letters of negations that only complete matches can be tested with. ``computed``
-    are the registers that steps compute, whichever steps say so.
+    tested with; ``late_guards`` the letters of negations that only complete matches can be tested with; ``negations``
+    per negated variable the conditions that compare it with other events. ``computed`` are the registers that have no
+    kind of their own: steps compute them.
     """
 
     query: QuerySyntax
@@ -61,6 +62,7 @@ class RegisterAutomaton:
     places: list[tuple[int, int]] = field(default_factory=list)
     filters: tuple[Condition, ...] = ()
     late_guards: frozenset[int] = frozenset()
+    negations: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
     computed: tuple[Computed, ...] = ()
 
     def complete(self) -> None:
@@ -176,9 +178,9 @@ class _Compiler:
 
     def compile(self) -> RegisterAutomaton:
         result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
-        negations = negation_conditions(self.query)
+        result.negations = negation_conditions(self.query)
         letters = enumerate(self.automaton.letters)
-        result.late_guards = frozenset(i for i, letter in letters if negations.get(str(letter.negated)))
+        result.late_guards = frozenset(i for i, letter in letters if result.negations.get(str(letter.negated)))
         number = {result.states[0]: 0}
         for source, state in enumerate(result.states):  # grows while it runs
             for arc in self.leaving[state.position]:
