@@ -34,7 +34,7 @@ def places(first: Ints, lengths: Ints) -> Ints:
 class Ragged:
     """Lists as columns, for dataclasses: item ``i`` has ``offset[i] : offset[i + 1]`` of the columns ``PER_EVENT``."""
 
-    PER_EVENT: ClassVar[tuple[str, ...]] = ("row", "arc")
+    PER_EVENT: ClassVar[tuple[str, ...]] = ("id", "arc")
     offset: Ints
 
     def __len__(self) -> int:

@@ -81,10 +81,10 @@ def prefixes(matches: Answer) -> Prefixes:
     for depth in range(width):
         mine = np.flatnonzero(lengths > depth + 1)
         at = matches.offset[mine] + depth
-        last = matches.row[at] << LABEL_BITS | matches.arc[at]
+        last = matches.id[at] << LABEL_BITS | matches.arc[at]
         both, number = np.unique(np.stack((before[mine], last), axis=1), axis=0, return_inverse=True)
         of[mine, depth] = before[mine] = number.reshape(-1) + count
-        needs[mine, depth] = matches.row[at + 1]
+        needs[mine, depth] = matches.id[at + 1]
         parents.append(both[:, 0])
         lasts.append(both[:, 1])
         count += len(both)

@@ -36,8 +36,8 @@ class Answer(Ragged):
     Attributes
     ----------
     offset : int64 array, shape (matches + 1,)
-        Match ``m`` binds ``row[offset[m] : offset[m + 1]]``, in order of the stream.
-    row, arc : int64 arrays, shape (bound events,)
+        Match ``m`` binds ``id[offset[m] : offset[m + 1]]``, in order of the stream.
+    id, arc : int64 arrays, shape (bound events,)
         Rows of the stream, and the numbers of the variables that they are bound to (labels of the automaton's arcs).
     tick : int64 array, shape (matches,)
         Tick of the match point.
@@ -46,7 +46,7 @@ class Answer(Ragged):
     """
 
     offset: Ints
-    row: Ints
+    id: Ints
     arc: Ints
     tick: Ints
     slot: Ints
@@ -54,7 +54,7 @@ class Answer(Ragged):
     @property
     def point(self) -> Ints:
         """Per match the row that completes it."""
-        return self.row[self.offset[1:] - 1]
+        return self.id[self.offset[1:] - 1]
 
 
 def answer(listing: pa.Table, automaton: Automaton) -> Answer:
@@ -216,5 +216,5 @@ def _records(some: Answer, width: int) -> Ints:
     """One row per match: its bound events with their variables, filled up with -1."""
     lengths = np.diff(some.offset)
     table = np.full((len(some), width), -1, np.int64)
-    table[np.arange(width) < lengths[:, None]] = some.row << LABEL_BITS | some.arc
+    table[np.arange(width) < lengths[:, None]] = some.id << LABEL_BITS | some.arc
     return table

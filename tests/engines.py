@@ -24,7 +24,7 @@ def grouped(streams: Sequence[Stream], classes: list[int]) -> Grouped:
         (slot, tick, number[mask], i) for slot, stream in enumerate(streams) for i, (tick, mask) in enumerate(stream)
     ]
     slot, tick, cls, row = (np.array(c, np.int64) for c in zip(*columns, strict=True))
-    return Grouped(slot, tick, cls, row)
+    return Grouped(slot, tick, cls, row, row, row)
 
 
 def detected(automaton: Automaton, window: int, streams: Sequence[Stream], classes: list[int]) -> list[dict[int, int]]:
@@ -52,7 +52,7 @@ def enumerated(
     found: list[dict[Binding, int]] = [{} for _ in streams]
     total = 0
     for listed in logs.listed(hits, events, chunk):
-        rows, labels, offsets = listed.row.tolist(), listed.label.tolist(), listed.offset.tolist()
+        rows, labels, offsets = listed.id.tolist(), listed.label.tolist(), listed.offset.tolist()
         for m, hit in enumerate(listed.hit.tolist()):
             span = slice(offsets[m], offsets[m + 1])
             bound = tuple((r, automaton.variables[v]) for r, v in zip(rows[span], labels[span], strict=True))

@@ -134,7 +134,7 @@ def alternatives_are_joined_by_overwriting() -> None:
 
 def neighbours_need_not_be_neighbours() -> None:
     """Contiguity lets runs of any event before go on."""
-    rewritten(kernel_advance, "begin_pool", "table[ix(p + RANK)] != event.rank - 1", "False")
+    rewritten(kernel_advance, "begin_pool", "table[ix(p + LAST_PLACE)] != event.place - 1", "False")
 
 
 def a_guard_passes() -> None:

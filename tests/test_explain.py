@@ -74,7 +74,7 @@ def test_states_say_what_their_runs_remember() -> None:
         (Register("sum", "a", PRICE), "sum of price of a[]"),
         (Register("max", "a", PRICE), "max price of a[]"),
         (Register("least", "a", Binary("*", PRICE, Constant(2))), "least (price * 2) of a[]"),
-        (Register("row", ""), "row of the last event"),
+        (Register("place", ""), "place of the last event"),
     ],
 )
 def test_registers_in_words(register: Register, said: str) -> None:

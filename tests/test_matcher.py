@@ -61,7 +61,7 @@ def test_recent_events_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
             gaps = matcher.push(batch)["gap"].to_numpy()
             assert gaps.min() >= 1
             assert gaps.max() <= 50
-        assert len(matcher.pipeline.recent.rows) < 5000
+        assert len(matcher.pipeline.recent.ids) < 5000
 
 
 def test_matches_longer_than_every_buffer(monkeypatch: pytest.MonkeyPatch) -> None:

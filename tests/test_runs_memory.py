@@ -51,7 +51,7 @@ def sizes(matcher: Matcher) -> dict[str, int]:
         "stored": engine.stored.size,
         "pools": engine.words.size,
         "texts": len(engine.columns.texts),
-        "recent events": len(matcher.pipeline.recent.rows),
+        "recent events": len(matcher.pipeline.recent.ids),
     }
 
 

@@ -52,7 +52,7 @@ def naive_steps(found: Answer, chosen: list[int], rows: list[set[int]]) -> int:
     until: dict[tuple[tuple[int, int], ...], int] = {}
     for match in chosen:
         a, b = found.offset[match : match + 2].tolist()
-        path = list(zip(found.row[a:b].tolist(), found.arc[a:b].tolist(), strict=True))
+        path = list(zip(found.id[a:b].tolist(), found.arc[a:b].tolist(), strict=True))
         for size in range(1, len(path)):
             prefix = tuple(path[:size])
             until[prefix] = max(until.get(prefix, 0), path[size][0])
@@ -99,7 +99,7 @@ def test_prefixes_are_shared_and_know_their_way() -> None:
     assert len(set(seen)) == len(seen)
     expected = set()
     for a, b in zip(found.offset[:-1].tolist(), found.offset[1:].tolist(), strict=True):
-        path = list(zip(found.row[a:b].tolist(), found.arc[a:b].tolist(), strict=True))
+        path = list(zip(found.id[a:b].tolist(), found.arc[a:b].tolist(), strict=True))
         expected |= {tuple(path[:size]) for size in range(1, len(path))}
     assert set(seen) == expected
     assert trie.first_rows().tolist() == [path[0][0] for path in seen]

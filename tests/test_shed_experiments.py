@@ -65,7 +65,7 @@ def run(query: str, rows: list[dict[str, object]]) -> tuple[Answer, int]:
 
 def bindings(found: Answer) -> list[frozenset[tuple[int, int]]]:
     return [
-        frozenset(zip(found.row[a:b].tolist(), found.arc[a:b].tolist(), strict=True))
+        frozenset(zip(found.id[a:b].tolist(), found.arc[a:b].tolist(), strict=True))
         for a, b in zip(found.offset[:-1].tolist(), found.offset[1:].tolist(), strict=True)
     ]
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
-from acep_approx.automaton.transfers import ROW, Running
+from acep_approx.automaton.transfers import PLACE, Running
 from acep_approx.query.syntax import Binary, Constant, Unary
 
 Better = Literal["low", "high", "equal"]
@@ -55,7 +55,7 @@ def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
     for step in automaton.steps:
         mine = wishes[step.source]
         if step.guard:
-            _wish(ROW, "high", mine)
+            _wish(PLACE, "high", mine)
         for check in step.checks:
             if step.inhibits:  # it takes runs away
                 _value(check, "equal", step.after, mine)

@@ -19,7 +19,7 @@ from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
 from acep_approx.automaton.resolve import Binding, Own, Register, Resolved, checks_of, held
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Counted, Ignore, State, Step
-from acep_approx.automaton.transfers import ROW, Computed
+from acep_approx.automaton.transfers import PLACE, Computed
 from acep_approx.errors import LimitError, UnsupportedError
 from acep_approx.query.syntax import QuerySyntax
 
@@ -343,7 +343,7 @@ def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
         live[number] |= {h.register for check in ignore.checks for h in held(check)}
     for step in result.steps:
         if step.guard:
-            live[step.source].add(ROW)
+            live[step.source].add(PLACE)
         for check in step.checks:
             live[step.source] |= step.reads(check)
     leading = [(step, step.target, dict[Register, frozenset[Register]]()) for step in reversed(result.steps)]

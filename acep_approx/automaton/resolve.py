@@ -20,9 +20,9 @@ class Register:
 
     ``kind``: ``value`` (of the one event of ``variable``), ``first``, ``last``, ``count``, ``counted`` (not NULL),
     ``sum``, ``min``, ``max`` (they skip NULL, as SQL does), ``least``, ``greatest`` (NULL once an event has NULL), and
-    ``row`` (of the event bound last). ``of`` is what is taken of each event, its variable left out. A register of kind
-    ``computed`` has a name of its own in the place of the variable, and ``holds`` values that steps give it: ``int``,
-    ``float``, ``truth``, ``time`` or ``text``.
+    ``place`` (of the event bound last). ``of`` is what is taken of each event, its variable left out. A register of
+    kind ``computed`` has a name of its own in the place of the variable, and ``holds`` values that steps give it:
+    ``int``, ``float``, ``truth``, ``time`` or ``text``.
     """
 
     kind: str

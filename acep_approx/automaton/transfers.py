@@ -8,14 +8,14 @@ from typing import Any
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.query.syntax import Constant, IsNull
 
-ROW = Register("row", "")
+PLACE = Register("place", "")
 RUNNING = ("count", "counted", "sum", "min", "max", "least", "greatest")
 """Registers that every further event of their variable changes; so many functions of what was and what comes."""
 
 
 @dataclass(frozen=True)
 class Here:
-    """The row of the event at hand."""
+    """The place of the event at hand."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def by_kind(register: Register, binding: Binding) -> Resolved:
     >>> by_kind(count, Binding("a", frozenset({"a"}))) == Running("count", Held(count), Constant(1))
     True
     """
-    if register == ROW:
+    if register == PLACE:
         return Here()
     if register.kind == "computed" or register.variable != binding.variable:
         return Held(register)

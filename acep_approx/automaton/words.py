@@ -9,7 +9,7 @@ from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, State, Step
-from acep_approx.automaton.transfers import ROW
+from acep_approx.automaton.transfers import PLACE
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, Strategy
 
@@ -57,8 +57,8 @@ def register_text(register: Register) -> str:
     >>> register_text(Register("last", "a", Attribute(None, None, "price")))
     'last price of a[]'
     """
-    if register == ROW:
-        return "row of the last event"
+    if register == PLACE:
+        return "place of the last event"
     of = "" if register.of is None else to_text(register.of)
     if register.of is not None and not isinstance(register.of, Attribute):
         of = f"({of})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,14 +13,22 @@ from acep_approx.arrays import Ints
 class Grouped:
     """Events of a batch, grouped by key slot: parallel int64 columns.
 
-    ``place``: number of the event within its slot, where it is asked for.
+    ``row`` is the number of an event in the input, by which results are put in order; ``id`` its name, which results
+    and what leads to them bear; ``place`` a number that grows within its slot. Nothing else tells of two events of a
+    slot which was first, and nothing compares the places of two slots.
     """
 
     slot: Ints
     tick: Ints
     cls: Ints
     row: Ints
-    place: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    id: Ints
+    place: Ints
+
+    @classmethod
+    def none(cls) -> Grouped:
+        """No events."""
+        return cls(*(np.zeros(0, np.int64) for _ in range(6)))
 
 
 @dataclass(frozen=True)
@@ -28,19 +36,19 @@ class Listed:
     """Matches as columns.
 
     ``hit`` (index into the hits), ``start`` (tick of the first event) and ``offset`` are per match; match ``m`` binds
-    the events ``offset[m] .. offset[m+1]`` of ``row`` and ``label``, earliest first.
+    the events ``offset[m] .. offset[m+1]`` of ``id`` and ``label``, earliest first.
     """
 
     hit: Ints
     start: Ints
     offset: Ints
-    row: Ints
+    id: Ints
     label: Ints
 
 
 @dataclass(frozen=True)
 class RunEvents:
-    """Events of a batch, grouped by key: parallel int64 columns; ``columns`` has shape (columns, events).
+    """Events of a batch as in ``Grouped``, and the values that runs ask for: shape (columns, events).
 
     ``start``: the tick at which runs that begin with an event start.
     """
@@ -50,5 +58,6 @@ class RunEvents:
     start: Ints
     cls: Ints
     row: Ints
-    rank: Ints
+    id: Ints
+    place: Ints
     columns: Ints

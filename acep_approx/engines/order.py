@@ -32,7 +32,7 @@ class Sorter:
     group : int64
         Per hit, see ``groups``.
     labels : int64
-        The variable of each number that a walk writes beside the row of an event.
+        The variable of each number that a walk writes beside the id of an event.
     size : int
         Bound events that there is room for at first.
     chunk : int

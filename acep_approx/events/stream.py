@@ -30,18 +30,29 @@ class EventBatch:
         Time of each event, not decreasing. ``len(batch)`` is their number.
     data : pyarrow.RecordBatch
         The columns asked for; strings are ``dictionary<int32, string>``.
+    ids : numpy.ndarray of int64, optional
+        The names of the events, all different, from 0 to ``2**44``. Default: their row numbers.
     """
 
     first_row: int
     ticks: npt.NDArray[np.int64]
     data: pa.RecordBatch
+    ids: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.ticks)
 
     def slice(self, first: int, rows: int) -> EventBatch:
         """At most ``rows`` events from place ``first`` on; nothing is copied."""
-        return EventBatch(self.first_row + first, self.ticks[first : first + rows], self.data.slice(first, rows))
+        ids = None if self.ids is None else self.ids[first : first + rows]
+        return EventBatch(self.first_row + first, self.ticks[first : first + rows], self.data.slice(first, rows), ids)
+
+    def at(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where the events of these names stand in the batch."""
+        if self.ids is None:
+            return ids - self.first_row
+        order = np.argsort(self.ids)
+        return order[np.searchsorted(self.ids, ids, sorter=order)]
 
 
 def read_events(

@@ -50,7 +50,11 @@ class Arrived(NamedTuple):
 
 
 class Relevant(NamedTuple):
-    """The events that a letter holds on, grouped by slot; ``place`` are their numbers within the slot."""
+    """The events that a letter holds on, grouped by slot.
+
+    ``row`` is the number of each in the whole input; ``place`` that within its slot, where these are counted, else the
+    row.
+    """
 
     slot: Ints
     tick: Ints
@@ -67,8 +71,8 @@ class SlotTable(NamedTuple):
     touched: Ints
 
 
-UNCOUNTED, COUNTED, TICKS = 0, 1, 2
-"""Whether events are counted per slot, and whether their numbers are their ticks too (count windows)."""
+UNCOUNTED, COUNTED, TICKS, ONLY_TICKS = 0, 1, 2, 3
+"""Whether events are counted per slot, and whether these numbers are their places, their ticks too, or only these."""
 
 
 @inline
@@ -101,7 +105,7 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
     first_row : int
         Row number of the first event in the whole input.
     counting : int
-        ``UNCOUNTED``, ``COUNTED`` or ``TICKS``.
+        ``UNCOUNTED``, ``COUNTED``, ``TICKS`` or ``ONLY_TICKS``.
     slots : SlotTable
         Changed in place.
     out : Relevant
@@ -120,12 +124,12 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
         s = events.slot[ix(i)]
         if s < 0:
             continue
-        tick, place = events.tick[ix(i)], 0
+        tick, place = events.tick[ix(i)], first_row + i
         if counting > UNCOUNTED:
-            place = slots.seen[ix(s)]
-            slots.seen[ix(s)] = place + 1
-            if counting == TICKS:
-                tick = place
+            number = slots.seen[ix(s)]
+            slots.seen[ix(s)] = number + 1
+            tick = tick if counting == COUNTED else number
+            place = place if counting == ONLY_TICKS else number
         if events.cls[ix(i)] > 0:
             at = slots.begin[ix(s)]
             slots.begin[ix(s)] = at + 1

@@ -15,9 +15,9 @@ class Found(NamedTuple):
     events: Ints
 
 
-# a match: its hit, number of events, and start; an event of a match: its row, and what bound it
+# a match: its hit, number of events, and start; an event of a match: its id, and what bound it
 MATCH_HIT, MATCH_LENGTH, MATCH_START, MATCH_COLUMNS = 0, 1, 2, 3
-EVENT_ROW, BOUND_BY, EVENT_COLUMNS = 0, 1, 2
+EVENT_ID, BOUND_BY, EVENT_COLUMNS = 0, 1, 2
 
 
 class Order(NamedTuple):
@@ -29,12 +29,12 @@ class Order(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Per match its hit, its start, and where its events begin (one more at the end); per event row and binding."""
+    """Per match its hit, its start, and where its events begin (one more at the end); per event id and binding."""
 
     hit: Ints
     start: Ints
     begin: Ints
-    row: Ints
+    id: Ints
     bound_by: Ints
 
 
@@ -147,7 +147,7 @@ def write_matches(found: Found, at: Order, count: int, out: Columns) -> None:
         out.begin[ix(k)] = written
         first, length = at.offset[ix(m)], matches[ix(MATCH_COLUMNS * m + MATCH_LENGTH)]
         for i in range(length):
-            out.row[ix(written + i)] = events[ix(EVENT_COLUMNS * (first + i))]
+            out.id[ix(written + i)] = events[ix(EVENT_COLUMNS * (first + i))]
             out.bound_by[ix(written + i)] = events[ix(EVENT_COLUMNS * (first + i) + BOUND_BY)]
         written += length
     out.begin[ix(count)] = written

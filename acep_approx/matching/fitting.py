@@ -6,6 +6,7 @@ Nothing reaches an engine whose programs were made for columns of other types.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -112,7 +113,7 @@ class Fitting:
         arrays = [
             self._column(batch, name) if name in self._types else batch.data.column(name) for name in fields.names
         ]
-        return EventBatch(batch.first_row, batch.ticks, pa.RecordBatch.from_arrays(arrays, names=fields.names))
+        return replace(batch, data=pa.RecordBatch.from_arrays(arrays, names=fields.names))
 
     def _type(self, batch: EventBatch, name: str) -> pa.DataType:
         place = batch.data.schema.get_field_index(name)

@@ -15,6 +15,7 @@ from acep_approx.kernels.group import (
     COUNTED,
     FOLD_HIGH,
     FOLD_LOW,
+    ONLY_TICKS,
     TICKS,
     UNCOUNTED,
     Arrived,
@@ -52,8 +53,7 @@ class Preparer:
         self.letters = LetterReader(plan.letters)
         self.key_columns = tuple(roles.column(e.name) for e in plan.query.equivalences)
         self.is_count = plan.is_count_window
-        is_counted = plan.counted == "partition"
-        self._counts = TICKS if self.is_count else COUNTED if is_counted else UNCOUNTED
+        self._counts = _counting(plan)
         self.counts_events = self._counts > UNCOUNTED
         self.classes: list[int] = [0]
         self.keys = KeyCodes()
@@ -69,14 +69,16 @@ class Preparer:
         """Group the events of a batch that a letter holds on by key slot."""
         rows = len(batch.ticks)
         if rows == 0:
-            return Grouped(*(np.zeros(0, np.int64) for _ in range(5)))
+            return Grouped.none()
         slot = self._slots(batch, rows)
         cls = self._classes(batch, rows)
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
         slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
         used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, slots, out)
-        return Grouped(*(column[:used] for column in out))
+        out = Relevant(*(column[:used] for column in out))
+        ids = out.row if batch.ids is None else batch.ids[out.row - batch.first_row]
+        return Grouped(out.slot, out.tick, out.cls, out.row, ids, out.place)
 
     def _slots(self, batch: EventBatch, rows: int) -> Ints:
         if not self.key_columns:
@@ -125,6 +127,16 @@ class Preparer:
     def column_of(self, batch: EventBatch) -> ColumnOf:
         """Attribute name -> column of ``batch``."""
         return ColumnOf(batch.data, self.roles)
+
+
+def _counting(plan: Plan) -> int:
+    """Which events a query must have counted: its places are those in the stream, or within a key."""
+    is_strict = plan.counted == "stream"
+    if plan.is_count_window:
+        return ONLY_TICKS if is_strict or plan.registers is None else TICKS
+    has_guards = plan.registers is not None and any(step.guard for step in plan.registers.steps)
+    is_counted = plan.counted == "partition" or (has_guards and not is_strict)
+    return COUNTED if is_counted else UNCOUNTED
 
 
 class ColumnOf:

@@ -109,7 +109,7 @@ def restore(new: Callable[[pa.Schema, Roles], Pipeline], saved: Header, arrays: 
     preparer.without_key = saved["without_key"]
     preparer.set_counters(arrays["counters"], room=max(preparer.slots, 1))
     preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
-    recent.rows, recent.ticks = arrays["recent_rows"], arrays["recent_ticks"]
+    recent.ids, recent.ticks, recent.rows = (arrays[f"recent_{name}"] for name in ("ids", "ticks", "rows"))
     recent.data = from_ipc(arrays["recent_data"])
     pipeline.restore_counters(saved["pipeline"])
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
@@ -130,7 +130,7 @@ def _save(pipeline: Pipeline, saved: Header, arrays: Arrays, last_tick: int) -> 
     arrays["schema"] = _raw(pipeline.schema.empty_table())
     arrays["counters"] = preparer.counters[: preparer.slots * preparer.counts_events]
     arrays["keys"] = _raw(pa.Table.from_batches([preparer.keys.to_state()]))
-    arrays["recent_rows"], arrays["recent_ticks"] = recent.rows, recent.ticks
+    arrays["recent_ids"], arrays["recent_ticks"], arrays["recent_rows"] = recent.ids, recent.ticks, recent.rows
     arrays["recent_data"] = _raw(recent.data)
     arrays.update({f"engine_{name}": array for name, array in pipeline.engine.arrays(floors).items()})
     arrays.update({f"output_{name}": array for name, array in pipeline.arrays().items()})

@@ -11,7 +11,7 @@ from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
 from acep_approx.automaton.states import NO_EVENT, Step
-from acep_approx.automaton.transfers import ROW
+from acep_approx.automaton.transfers import PLACE
 from acep_approx.automaton.words import (
     end_tests,
     ignore_text,
@@ -236,13 +236,13 @@ def _merging(
     if not after:
         yield "nothing comes after, no run stays"
         return
-    values = _named(register for register in live if register != ROW)
+    values = _named(register for register in live if register != PLACE)
     carried = any(step.reads(step.after(register)) for register in live for step in into)
     one = f"one for all equal ({values})" if carried else "one"
     if not registers.is_passive(state):
         yield f"equal: of the runs that one event brings {one} stays; those of other events stay apart"
         return
-    if ROW in live:
+    if PLACE in live:
         yield f"equal: of the runs that one event brings {one} stays; a negation asks when each came"
     else:
         yield f"equal, across events: one run stays{f' for all equal ({values})' if values else ''}"
@@ -252,7 +252,7 @@ def _merging(
     wanted = zip(live, wishes, strict=True)
     better = [f"{better} {register_text(register)}" for register, better in wanted if better != "equal"]
     if better and not registers.needs_filter:
-        yield f"pareto, for points: {', '.join(better).replace('high row', 'late row')} is better, worse runs go"
+        yield f"pareto, for points: {', '.join(better).replace('high place', 'late place')} is better, worse runs go"
 
 
 def _named(registers: Iterable[Register]) -> str:

@@ -65,7 +65,7 @@ class Metrics:
         is_kept = np.zeros(len(event), np.bool_)
         np.logical_or.at(is_kept, place, hits.mark < 2)
         points, rows = self.points, events.row[event]
-        points.row.append(rows)
+        points.row.append(events.id[event])
         points.tick.append(events.tick[event])
         points.slot.append(events.slot[event])
         points.errors.append(least)

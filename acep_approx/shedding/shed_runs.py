@@ -22,7 +22,7 @@ from acep_approx.kernels.runs.pools import seed_word
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
 
-REASON, POOL, ROW, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ROW, kernel.LOG_TICK, kernel.LOG_SLOT
+REASON, POOL, ID, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ID, kernel.LOG_TICK, kernel.LOG_SLOT
 START, LAST, SCORE, PRICE = kernel.LOG_START, kernel.LOG_LAST, kernel.LOG_SCORE, kernel.LOG_PRICE
 COVER, PACE = kernel.LOG_COVER, kernel.LOG_PACE
 
@@ -72,7 +72,7 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     columns["state"] = pa.array(names).take(pa.array(log[:, POOL]))
     columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, POOL]))
     columns |= {name: _times(log[:, at], pipeline) for name, at in (("start", START), ("last", LAST), ("at", TICK))}
-    columns["row"] = log[:, ROW]
+    columns["row"] = log[:, ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, REASON]))
     columns["remembers"] = _registers(log, engine)
     columns |= {"gain": gain, "covered": covered, "cost": cost, "coin": coins(log, shedding)}

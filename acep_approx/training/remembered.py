@@ -9,7 +9,7 @@ import numpy as np
 from acep_approx.arrays import Floats, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
-from acep_approx.automaton.transfers import ROW
+from acep_approx.automaton.transfers import PLACE
 from acep_approx.automaton.words import register_text, state_names
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
@@ -23,7 +23,7 @@ the event at hand."""
 
 def register_names(automaton: RegisterAutomaton) -> dict[Register, str]:
     """A name for each register that a past can tell anything about, all different."""
-    distinct = list(dict.fromkeys(register for some in reachable(automaton) for register in some if register != ROW))
+    distinct = list(dict.fromkeys(register for some in reachable(automaton) for register in some if register != PLACE))
     return dict(zip(distinct, _apart([register_text(register) for register in distinct]), strict=True))
 
 
@@ -79,7 +79,7 @@ class Remembered:
         """What the runs of an engine with these tables remember."""
         automaton, pools, event_columns = tables.automaton, tables.pools, tables.scalars.columns
         live = [automaton.live[pool.state] for pool in pools]
-        distinct = list(dict.fromkeys(register for some in live for register in some if register != ROW))
+        distinct = list(dict.fromkeys(register for some in live for register in some if register != PLACE))
         kinds = [register_kind(register, event_columns) for register in distinct]
         ahead = []
         for number, register in enumerate(distinct):
@@ -91,7 +91,7 @@ class Remembered:
             places=tuple((states[pool.state], pool.errors) for pool in pools),
             columns=(*names.values(), *(f"{names[distinct[number]]}{AHEAD}" for number, _ in ahead), PACE_NAME),
             kinds=(*(kind if kind in ("float", "text") else "int" for kind in kinds), *["float"] * (len(ahead) + 1)),
-            registers=tuple(tuple(distinct.index(r) if r != ROW else -1 for r in some) for some in live),
+            registers=tuple(tuple(distinct.index(r) if r != PLACE else -1 for r in some) for some in live),
             ahead=tuple(ahead),
             event_columns=len(event_columns.expressions),
         )

@@ -261,7 +261,7 @@ class ArcLogs:
         header = np.zeros(layout.UPDATE_HEADER, np.int64)
         header[layout.USED], header[layout.SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
-        batch = EventArrays(events.slot, events.tick, events.cls, events.row)
+        batch = EventArrays(events.slot, events.tick, events.cls, events.place)
         while True:
             at = Update(header, self._pending, hits)
             status = update(batch, self.window, self.tables, self.latest, Logs(self.logs, self.arena), at)
@@ -323,12 +323,12 @@ class ArcLogs:
         words, offsets = self.tables
         source = words[offsets[layout.ARC] + layout.ARC_COLUMNS * arc + layout.ARC_SOURCE]
         low = events.tick[event] - self.window
-        key, bound = events.slot[event], events.row[event]
+        key, bound = events.slot[event], events.place[event]
         scratch = CountScratch(place, fresh, runs)
         return int(count_runs(source, key, bound, low, self.tables, Logs(self.logs, self.arena), scratch))
 
     def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
-        """The matches of ``hits``, in order, about ``chunk`` bound events at a time."""
+        """The matches of ``hits``, in order, about ``chunk`` bound events at a time; by places in the place of ids."""
         labels = np.arange(len(self.determinised.automaton.variables))
         sorter = Sorter(groups(hits[0::2], self.err(hits)), labels, chunk, chunk)
         at = _begun(hits)
@@ -345,20 +345,20 @@ class ArcLogs:
 
     def _walk(self, at: Walk, events: Grouped, found: Found, patience: int) -> tuple[Walk, int]:
         """Go on with a walk until it is done or something other than a deeper stack is wanted."""
-        batch, logs = EventArrays(events.slot, events.tick, events.cls, events.row), Logs(self.logs, self.arena)
+        batch, logs = EventArrays(events.slot, events.tick, events.cls, events.place), Logs(self.logs, self.arena)
         while (status := walk(batch, self.window, self.tables, logs, at, found, patience)) == DEEPER:
             stack, path = (extended(array, 2 * array.size, 0) for array in (at.stack, at.path))
             at = at._replace(stack=stack, path=path)
         return at, status
 
-    def live_rows(self, floors: Ints) -> Ints:
-        """Rows of all events that a live run can still point to."""
+    def live_places(self, floors: Ints) -> Ints:
+        """Places of all events that a live run can still point to."""
         self._grow(0, np.broadcast_to(floors, self.slots).copy())
         offset, tail = self.logs[layout.OFFSET::HEAD_COLUMNS], self.logs[layout.END::HEAD_COLUMNS]
         lengths = tail[tail > 0]
         first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        rows: Ints = np.unique(self.arena[layout.ENTRY_ROW::layout.ENTRY_COLUMNS][first + np.arange(lengths.sum())])
-        return rows
+        live: Ints = np.unique(self.arena[layout.ENTRY_PLACE::layout.ENTRY_COLUMNS][first + np.arange(lengths.sum())])
+        return live
 
 
 def _begun(hits: Ints) -> Walk:

@@ -37,12 +37,12 @@ class Hits:
 
 @dataclass(frozen=True)
 class Bound(Ragged):
-    """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``row`` and ``arc``, earliest first."""
+    """Listed matches: per match its hit, start and ``offset .. offset + 1`` of ``id`` and ``arc``, earliest first."""
 
     hit: Ints
     start: Ints
     offset: Ints
-    row: Ints
+    id: Ints
     arc: Ints
 
 
@@ -111,16 +111,16 @@ def _latest(links: Ints, hits: Hits, best: Hits, labels: Ints) -> Iterator[Bound
         heads[: len(ways)] = ways
         depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), labels, waiting, path)
         words = path[:depth][::-1]
-        row, arc = words >> ARC_BITS, words & ARC_MASK
-        yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), row, arc)
+        bound, arc = words >> ARC_BITS, words & ARC_MASK
+        yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), bound, arc)
 
 
-def first_of_equal(errors: Ints, offset: Ints, row: Ints, label: Ints) -> Bools:
+def first_of_equal(errors: Ints, offset: Ints, ids: Ints, label: Ints) -> Bools:
     """Of matches that bind the same events to the same variables, the first of those with the fewest errors.
 
-    Match ``m`` binds ``row[offset[m] : offset[m + 1]]`` to variables by ``label``. Complexity: O(bound events).
+    Match ``m`` binds ``ids[offset[m] : offset[m + 1]]`` to variables by ``label``. Complexity: O(bound events).
     """
     keep = np.zeros(len(errors), np.bool_)
     table = np.full(1 << (2 * len(errors)).bit_length(), -1, np.int64)
-    kernel_lineage.distinct(np.argsort(errors, kind="stable"), offset, row, label, table, keep)
+    kernel_lineage.distinct(np.argsort(errors, kind="stable"), offset, ids, label, table, keep)
     return keep

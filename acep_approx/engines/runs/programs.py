@@ -8,7 +8,7 @@ from functools import reduce
 from typing import NamedTuple, get_args
 
 from acep_approx.automaton.resolve import Call, Held, Own, Parameter, Register, Resolved
-from acep_approx.automaton.transfers import ROW, Here, Running
+from acep_approx.automaton.transfers import PLACE, Here, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.errors import LimitError
@@ -65,8 +65,8 @@ class Called(NamedTuple):
 class Scalars:
     """Values that are the same for all runs: of the event at hand, and constants.
 
-    Until all programs are made their numbers say what they are: 0 the row of the event, odd numbers its columns, even
-    numbers constants, and below 0 the last rows of letters that negations ask for; from ``OWNERS`` on the tables of
+    Until all programs are made their numbers say what they are: 0 the place of the event, odd numbers its columns, even
+    numbers constants, and below 0 the last places of letters that negations ask for; from ``OWNERS`` on the tables of
     owners. ``address`` gives the final ones. ``calls`` are the functions that are called, in order of their columns.
     """
 
@@ -88,7 +88,7 @@ class Scalars:
         return 1 + self.guards + len(self.columns.expressions) + len(self.constants)
 
     def address(self, number: int) -> int:
-        """Where a scalar stands once no more are added: row, guards, columns, constants, tables of owners."""
+        """Where a scalar stands once no more are added: place, guards, columns, constants, tables of owners."""
         if number <= 0:
             return -number
         if number >= OWNERS:
@@ -164,7 +164,7 @@ class Lowering:
     def test_guard(self, guard: int) -> None:
         """Narrow the mask to the runs whose last event is not before the last one of a negation."""
         last = Operand(vm.SCALAR, -1 - guard, "int")
-        self._emit(vm.TEST_INT, Operand(vm.REGISTER, self.live[ROW], "int"), last, flags=vm.GREATER | vm.EQUAL)
+        self._emit(vm.TEST_INT, Operand(vm.REGISTER, self.live[PLACE], "int"), last, flags=vm.GREATER | vm.EQUAL)
 
     # --- values ---------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Lowering:
             case Held():
                 return self._held(node)
             case Here():
-                return Operand(vm.SCALAR, ROW_SCALAR, "int")
+                return Operand(vm.SCALAR, PLACE_SCALAR, "int")
             case Call():
                 return self._called(node)
             case Constant(value=value):
@@ -323,15 +323,15 @@ class Lowering:
         self.code.append((op, target, a.place, a.number, b.place, b.number, flags))
 
 
-ROW_SCALAR = 0
-"""The scalar that holds the row of the event at hand."""
+PLACE_SCALAR = 0
+"""The scalar that holds the place of the event at hand."""
 
 
 def register_kind(register: Register, columns: EventColumns) -> Kind:
     """What a register holds."""
     if register.kind == "computed":
         return KINDS[register.holds]
-    if register.kind in ("row", "count", "counted"):
+    if register.kind in ("place", "count", "counted"):
         return "int"
     assert register.of is not None
     return columns.kind(register.of)

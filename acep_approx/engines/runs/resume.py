@@ -13,7 +13,7 @@ from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs import saved
 
 OF_ALL_KEYS = (kp.TRIED, kp.JOINED, kp.REST, kp.TESTED)
-OF_KEY = (kp.RUNS, kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD, kp.RANK, kp.OLDEST, kp.AGE, kp.COUNTED)
+OF_KEY = (kp.RUNS, kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD, kp.LAST_PLACE, kp.OLDEST, kp.AGE, kp.COUNTED)
 """Words of a pool that say how it stands, whichever key is at hand, and with this key."""
 
 

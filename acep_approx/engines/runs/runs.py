@@ -364,7 +364,7 @@ class Runs:
         if shedding.has_tables:
             shedding.refresh(self.columns.texts.values)
         batch = records.Batch(
-            events.slot, events.tick, events.start, events.cls, events.row, events.rank, events.columns.ravel()
+            events.slot, events.tick, events.start, events.cls, events.id, events.place, events.columns.ravel()
         )  # fmt: skip
         while True:
             slice_end = int(control[layout.DONE_STEPS]) + SLICE
@@ -516,8 +516,8 @@ class Runs:
         hits = self._hits[: layout.HIT * int(self.control[layout.HITS])]
         kernel_lineage.renumber(self._number, self.pools, self.words, self.places, self.stored, hits)
 
-    def rows(self) -> Ints:
-        """Rows of the events that links point to."""
+    def ids(self) -> Ints:
+        """The events that links point to."""
         words = self.links[: layout.LINK * int(self.control[layout.LINKS]) : layout.LINK]
         return words[words >= 0] >> layout.ARC_BITS
 

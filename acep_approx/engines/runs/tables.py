@@ -12,7 +12,7 @@ from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register, Resolved
 from acep_approx.automaton.states import Step
-from acep_approx.automaton.transfers import ROW
+from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
@@ -196,7 +196,7 @@ class RunTables:
         stays = any(self.automaton.leads_to(step, errors) for step in out)
         ends = [n for n in self.automaton.finals[state] if errors + automaton.finals[n].cost <= automaton.errors]
         is_passive = self.automaton.is_passive(state)
-        is_free = is_passive and ROW not in live and state != START and stays
+        is_free = is_passive and PLACE not in live and state != START and stays
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
         front: tuple[int, ...] = ()
         if self._drops and is_passive and set(better) - {"equal"} and not keys:

@@ -1,12 +1,12 @@
 """Arc logs: everything that is needed to list the matches, kept without listing them.
 
 Each arc of the determinised automaton has a log per key. An event that is bound on the arc from ``d`` appends
-``(row, latest start of a run at d)``. Both columns only grow, so the entries that still lie in a window are one
+``(place, latest start of a run at d)``. Both columns only grow, so the entries that still lie in a window are one
 contiguous range, and walking back from a match point lists every match once, with work linear in the output.
 
 A state with guards is emptied when a letter of the guard passes: its runs move, by an arc that binds nothing, to the
-state without those guards, and the row is noted in the state's *reset log*. Entries of such a state are sorted between
-two resets, and only those since the last reset before the row at hand are visible.
+state without those guards, and the place is noted in the state's *reset log*. Entries of such a state are sorted
+between two resets, and only those since the last reset before the place at hand are visible.
 
 Source: arc logs generalise the active instance stacks of SASE (Wu et al., SIGMOD 2006, which Li and Ge, PVLDB 10(4)
 2016, section 3.1 take up as match trajectories) to any regular pattern with errors; the latest start is pruned as in
@@ -65,14 +65,14 @@ DONE, UNKNOWN, GROW, HITS_FULL = 0, 1, 2, 3
 
 
 @inline
-def _append(logs: Logs, at: int, header: Ints, row: int, value: int) -> bool:
-    """Append ``(row, value)`` to the log at ``at``; False where the arena is full. Repeating it changes nothing."""
+def _append(logs: Logs, at: int, header: Ints, place: int, value: int) -> bool:
+    """Append ``(place, value)`` to the log at ``at``; False where the arena is full. Repeating it changes nothing."""
     heads, arena = logs.heads, logs.arena
     offset = heads[ix(at + OFFSET)]
     head = heads[ix(at + FIRST)]
     tail = heads[ix(at + END)]
     room = heads[ix(at + ROOM)]
-    if tail > head and arena[ix(ENTRY_COLUMNS * (offset + tail - 1))] == row:
+    if tail > head and arena[ix(ENTRY_COLUMNS * (offset + tail - 1))] == place:
         return True
     if tail == room:
         floor = header[ix(FLOOR)]
@@ -94,7 +94,7 @@ def _append(logs: Logs, at: int, header: Ints, row: int, value: int) -> bool:
         heads[ix(at + OFFSET)] = offset
         heads[ix(at + FIRST)] = 0
         heads[ix(at + ROOM)] = room
-    arena[ix(ENTRY_COLUMNS * (offset + tail))] = row
+    arena[ix(ENTRY_COLUMNS * (offset + tail))] = place
     arena[ix(ENTRY_COLUMNS * (offset + tail) + ENTRY_START)] = value
     heads[ix(at + END)] = tail + 1
     return True
@@ -107,7 +107,7 @@ def _move(event: int, events: EventArrays, low: int, tables: Tables, latest: Int
     Returns how many runs wait to be entered, or less than 0: why it stopped (``-UNKNOWN``, ``-GROW``, ``-HITS_FULL``).
     """
     words, offsets, header = tables.words, tables.offsets, at.header
-    tick, cls, row = events.tick[ix(event)], events.cls[ix(event)], events.row[ix(event)]
+    tick, cls, place = events.tick[ix(event)], events.cls[ix(event)], events.place[ix(event)]
     base, log = events.slot[ix(event)] * offsets[ix(STATES)], events.slot[ix(event)] * offsets[ix(LOGS)]
     waiting, found = 0, header[ix(HITS)]
     for x in range(words[ix(offsets[ix(SOURCES)] + cls)], words[ix(offsets[ix(SOURCES)] + cls + 1)]):
@@ -125,7 +125,7 @@ def _move(event: int, events: EventArrays, low: int, tables: Tables, latest: Int
             a = words[ix(offsets[ix(MOVE)] + m)]
             arc = offsets[ix(ARC)] + ARC_COLUMNS * a
             if words[ix(arc + ARC_KEEPS)] == 1:
-                if not _append(logs, (log + a) * HEAD_COLUMNS, header, row, start):
+                if not _append(logs, (log + a) * HEAD_COLUMNS, header, place, start):
                     return -GROW
                 at.pending[ix(2 * waiting)], at.pending[ix(2 * waiting + 1)] = words[ix(arc + ARC_TARGET)], start
                 waiting += 1
@@ -148,7 +148,7 @@ def _pass(
     first, last = words[ix(passes)], words[ix(passes + 1)]
     if first == last:
         return waiting
-    slot, row = events.slot[ix(event)], events.row[ix(event)]
+    slot, place = events.slot[ix(event)], events.place[ix(event)]
     base, log = slot * offsets[ix(STATES)], slot * offsets[ix(LOGS)]
     for x in range(first, last):
         broken = offsets[ix(PASS)] + PASS_COLUMNS * x
@@ -157,13 +157,13 @@ def _pass(
             continue
         a = words[ix(broken + PASS_ARC)]
         if a >= 0:
-            if not _append(logs, (log + a) * HEAD_COLUMNS, at.header, row, start):
+            if not _append(logs, (log + a) * HEAD_COLUMNS, at.header, place, start):
                 return -GROW
             at.pending[ix(2 * waiting)] = words[ix(offsets[ix(ARC)] + ARC_COLUMNS * a + ARC_TARGET)]
             at.pending[ix(2 * waiting + 1)] = start
             waiting += 1
         reset = (log + words[ix(broken + PASS_RESET)]) * HEAD_COLUMNS
-        if not _append(logs, reset, at.header, row, events.tick[ix(event)]):
+        if not _append(logs, reset, at.header, place, events.tick[ix(event)]):
             return -GROW
     for x in range(first, last):
         latest[ix(base + words[ix(offsets[ix(PASS)] + PASS_COLUMNS * x + PASS_STATE)])] = NEVER

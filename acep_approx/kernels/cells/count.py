@@ -1,7 +1,7 @@
 """Count the matches that end at one event by adding up runs per state, however many matches there are.
 
-Goes once over the entries of the key's logs that lie in the window, in the order of their rows: the number of runs in a
-state grows by the number of runs at the source of each entry into it. Where Kleene closures make matches explode
+Goes once over the entries of the key's logs that lie in the window, in the order of their places: the number of runs in
+a state grows by the number of runs at the source of each entry into it. Where Kleene closures make matches explode
 (``a+`` over n events has 2**n - 1) this stays polynomial.
 
 Source: after GRETA (Poppe et al., PVLDB 11(1) 2017), which counts trends without building them; ours runs on arc logs,
@@ -38,26 +38,26 @@ LATE = 2**62
 
 
 @inline
-def _next_row(base: int, logs: Logs, place: Ints) -> int:
-    """The row of the first entry that has not been counted, ``LATE`` after the last one."""
-    row = LATE
+def _next_event(base: int, logs: Logs, place: Ints) -> int:
+    """The place of the first entry that has not been counted, ``LATE`` after the last one."""
+    event = LATE
     for a in range(place.size):
         head = (base + a) * HEAD_COLUMNS
         if place[ix(a)] < logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]:
-            row = min(row, logs.arena[ix(ENTRY_COLUMNS * place[ix(a)])])
-    return row
+            event = min(event, logs.arena[ix(ENTRY_COLUMNS * place[ix(a)])])
+    return event
 
 
 @inline
-def _count_row(row: int, base: int, low: int, tables: Tables, logs: Logs, counts: CountScratch) -> None:
-    """Add the runs that go on with a row to those of the states that they enter."""
+def _count_event(event: int, base: int, low: int, tables: Tables, logs: Logs, counts: CountScratch) -> None:
+    """Add the runs that go on with an event to those of the states that they enter."""
     words, arcs, runs = tables.words, tables.offsets[ix(ARC)], counts.runs
     for a in range(counts.place.size):
         head = (base + a) * HEAD_COLUMNS
         entry = counts.place[ix(a)]
         counts.fresh[ix(a)] = -1
         end = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]
-        if entry < end and logs.arena[ix(ENTRY_COLUMNS * entry)] == row:
+        if entry < end and logs.arena[ix(ENTRY_COLUMNS * entry)] == event:
             source = words[ix(arcs + ARC_COLUMNS * a + ARC_SOURCE)]
             counts.fresh[ix(a)] = 0
             if logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)] >= low:
@@ -76,7 +76,7 @@ def _count_row(row: int, base: int, low: int, tables: Tables, logs: Logs, counts
 
 @kernel
 def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs: Logs, counts: CountScratch) -> int:
-    """Number of runs that were in ``state`` before row ``bound`` and started at ``low`` or later.
+    """Number of runs that were in ``state`` before place ``bound`` and started at ``low`` or later.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs
     int
         At most ``MOST``.
 
-    Complexity: O(rows in the window x logs).
+    Complexity: O(events in the window x logs).
     """
     base = slot * tables.offsets[ix(LOGS)]
     for s in range(counts.runs.size):
@@ -98,7 +98,7 @@ def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs
         head = (base + a) * HEAD_COLUMNS
         counts.place[ix(a)] = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + FIRST)]
     while True:
-        row = _next_row(base, logs, counts.place)
-        if row >= bound:
+        event = _next_event(base, logs, counts.place)
+        if event >= bound:
             return int(counts.runs[ix(state)])
-        _count_row(row, base, low, tables, logs, counts)
+        _count_event(event, base, low, tables, logs, counts)

@@ -23,7 +23,7 @@ from acep_approx.kernels.cells.layout import (
     END_ENTRY,
     ENTRY,
     ENTRY_COLUMNS,
-    ENTRY_ROW,
+    ENTRY_PLACE,
     ENTRY_START,
     FIRST,
     FRAME,
@@ -87,7 +87,7 @@ def _push(walk: Walk, tables: Tables, state: int, length: int, bound: int) -> No
 
 
 @inline
-def _write(walk: Walk, found: Found, row: int, label: int, start: int, length: int) -> bool:
+def _write(walk: Walk, found: Found, place: int, label: int, start: int, length: int) -> bool:
     """Write the match that begins with an event and goes on with the path; False where there is no room."""
     header, path, events = walk.header, walk.path, found.events
     m, v = header[ix(MATCHES)], header[ix(WRITTEN)]
@@ -96,7 +96,7 @@ def _write(walk: Walk, found: Found, row: int, label: int, start: int, length: i
     found.matches[ix(MATCH_COLUMNS * m)] = header[ix(HIT)]
     found.matches[ix(MATCH_COLUMNS * m + MATCH_LENGTH)] = length + 1
     found.matches[ix(MATCH_COLUMNS * m + MATCH_START)] = start
-    events[ix(EVENT_COLUMNS * v)] = row
+    events[ix(EVENT_COLUMNS * v)] = place
     events[ix(EVENT_COLUMNS * v + BOUND_BY)] = label
     for x in range(length):
         events[ix(EVENT_COLUMNS * (v + 1 + x))] = path[ix(2 * (length - 1 - x))]
@@ -108,7 +108,7 @@ def _write(walk: Walk, found: Found, row: int, label: int, start: int, length: i
 
 @inline
 def _take_arc(walk: Walk, frame: int, base: int, low: int, tables: Tables, logs: Logs, only_count: bool) -> None:
-    """Go to the next arc into the state of a frame, and find its entries: before the row, in the window, not broken.
+    """Go to the next arc into the state of a frame, and find its entries: before the place, in the window, not broken.
 
     Where matches are only counted, those that an arc from the start begins are so many, and none is visited.
     """
@@ -118,16 +118,16 @@ def _take_arc(walk: Walk, frame: int, base: int, low: int, tables: Tables, logs:
     bound = stack[ix(frame + BOUND)]
     head = (base + a) * HEAD_COLUMNS
     first = heads[ix(head + OFFSET)] + heads[ix(head + FIRST)]
-    end = _first_with(logs.arena, first, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_ROW, bound)
+    end = _first_with(logs.arena, first, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_PLACE, bound)
     arc = offsets[ix(ARC)] + ARC_COLUMNS * a
     reset = words[ix(offsets[ix(RESET)] + words[ix(arc + ARC_TARGET)])]
     if reset >= 0 and first < end:
         head = (base + reset) * HEAD_COLUMNS
         oldest = heads[ix(head + OFFSET)] + heads[ix(head + FIRST)]
-        after = _first_with(logs.arena, oldest, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_ROW, bound)
+        after = _first_with(logs.arena, oldest, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_PLACE, bound)
         if after > oldest:
             broken = logs.arena[ix(ENTRY_COLUMNS * (after - 1))]
-            first = _first_with(logs.arena, first, end, ENTRY_ROW, broken)
+            first = _first_with(logs.arena, first, end, ENTRY_PLACE, broken)
     first = _first_with(logs.arena, first, end, ENTRY_START, low)
     if only_count and words[ix(arc + ARC_SOURCE)] == 0:
         walk.header[ix(TOTAL)] += end - first
@@ -145,9 +145,9 @@ def _take_entry(walk: Walk, frame: int, tables: Tables, logs: Logs, found: Found
     """
     words, header, stack = tables.words, walk.header, walk.stack
     arc, entry, length = stack[ix(frame + AT_ARC)], stack[ix(frame + ENTRY)], stack[ix(frame + LENGTH)]
-    row, label = logs.arena[ix(ENTRY_COLUMNS * entry)], words[ix(arc + ARC_LABEL)]
+    place, label = logs.arena[ix(ENTRY_COLUMNS * entry)], words[ix(arc + ARC_LABEL)]
     if words[ix(arc + ARC_SOURCE)] == 0:
-        if not _write(walk, found, row, label, logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)], length):
+        if not _write(walk, found, place, label, logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)], length):
             return OUT_FULL
         stack[ix(frame + ENTRY)] = entry + 1
         return DONE
@@ -158,10 +158,10 @@ def _take_entry(walk: Walk, frame: int, tables: Tables, logs: Logs, found: Found
         return PATIENCE_LOST
     stack[ix(frame + ENTRY)] = entry + 1
     if label >= 0:
-        walk.path[ix(2 * length)] = row
+        walk.path[ix(2 * length)] = place
         walk.path[ix(2 * length + 1)] = label
         length += 1
-    _push(walk, tables, words[ix(arc + ARC_SOURCE)], length, row)
+    _push(walk, tables, words[ix(arc + ARC_SOURCE)], length, place)
     return DONE
 
 
@@ -174,7 +174,7 @@ def walk(events: EventArrays, window: int, tables: Tables, logs: Logs, walk: Wal
     events, tables, logs, walk : records
         See ``layout``; the events and hits as ``update`` saw and wrote them.
     found : Found
-        Per match its hit, number of events, and start (the tick of its first event); of the events row and label.
+        Per match its hit, number of events, and start (the tick of its first event); of the events place and label.
     patience : int
         Negative: list the matches. Else only count them: ``found.matches`` gets their number per hit, ``found.events``
         nothing, and a hit that takes more than so many steps is given up.
@@ -189,16 +189,16 @@ def walk(events: EventArrays, window: int, tables: Tables, logs: Logs, walk: Wal
     while header[ix(HIT)] < hits.size // 2:
         hit = header[ix(HIT)]
         i = hits[ix(2 * hit)]
-        tick, row = events.tick[ix(i)], events.row[ix(i)]
+        tick, place = events.tick[ix(i)], events.place[ix(i)]
         if header[ix(DEPTH)] == 0:
             arc = tables.offsets[ix(ARC)] + ARC_COLUMNS * hits[ix(2 * hit + 1)]
             source, label = words[ix(arc + ARC_SOURCE)], words[ix(arc + ARC_LABEL)]
             header[ix(TOTAL)] = 1 if source == 0 else 0  # the event alone is a match
             header[ix(STEPS)] = 0
             if source != 0:
-                walk.path[ix(0)], walk.path[ix(1)] = row, label
-                _push(walk, tables, source, 1, row)
-            elif not only_count and not _write(walk, found, row, label, tick, 0):
+                walk.path[ix(0)], walk.path[ix(1)] = place, label
+                _push(walk, tables, source, 1, place)
+            elif not only_count and not _write(walk, found, place, label, tick, 0):
                 return OUT_FULL
         base = events.slot[ix(i)] * tables.offsets[ix(LOGS)]
         while header[ix(DEPTH)] > 0:

@@ -8,12 +8,12 @@ from acep_approx.arrays import Ints
 
 
 class EventArrays(NamedTuple):
-    """Events of a batch, grouped by key slot, ordered inside: key slot, tick, class and row of each."""
+    """Events of a batch, grouped by key slot, ordered inside: key slot, tick, class and place of each."""
 
     slot: Ints
     tick: Ints
     cls: Ints
-    row: Ints
+    place: Ints
 
 
 class Tables(NamedTuple):
@@ -40,7 +40,7 @@ ARC_SOURCE, ARC_TARGET, ARC_LABEL, ARC_ERR, ARC_KEEPS, ARC_COLUMNS = 0, 1, 2, 3,
 
 
 class Logs(NamedTuple):
-    """All logs: per slot and log its head, and in the arena (row, latest start of a run that the row goes on with)."""
+    """All logs: per slot and log its head, and in the arena (place, latest start of a run that goes on there)."""
 
     heads: Ints
     arena: Ints
@@ -48,7 +48,7 @@ class Logs(NamedTuple):
 
 # a head: where the log's room in the arena begins, its first entry and its end there, and its room, all in entries
 OFFSET, FIRST, END, ROOM, HEAD_COLUMNS = 0, 1, 2, 3, 4
-ENTRY_ROW, ENTRY_START, ENTRY_COLUMNS = 0, 1, 2
+ENTRY_PLACE, ENTRY_START, ENTRY_COLUMNS = 0, 1, 2
 
 
 class Update(NamedTuple):
@@ -64,7 +64,7 @@ NEXT, USED, HITS, SLOT, FLOOR, ASK, ASK_CLASS, UPDATE_HEADER = 0, 1, 2, 3, 4, 5,
 
 
 class Walk(NamedTuple):
-    """Where a walk back through the logs stands: hits, header, frames, and (row, label) of the path, latest first."""
+    """Where a walk back through the logs stands: hits, header, frames, and (place, label) of the path, latest first."""
 
     hits: Ints
     header: Ints
@@ -75,7 +75,7 @@ class Walk(NamedTuple):
 # header of a walk: hit at hand, depth of the stack, matches and events written; matches and steps of the hit at hand
 HIT, DEPTH, MATCHES, WRITTEN, TOTAL, STEPS, WALK_HEADER = 0, 1, 2, 3, 4, 5, 6
 
-# a frame: next arc into the state, end of the arcs, arc at hand, next entry, end of the entries, events so far, row
+# a frame: next arc into the state, end of the arcs, arc at hand, next entry, end of the entries, events so far, place
 NEXT_ARC, END_ARC, AT_ARC, ENTRY, END_ENTRY, LENGTH, BOUND, FRAME = 0, 1, 2, 3, 4, 5, 6, 7
 
 

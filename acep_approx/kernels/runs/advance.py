@@ -27,9 +27,9 @@ from acep_approx.kernels.runs.pools import (
     HEAD,
     IS_STALE,
     KEPT,
+    LAST_PLACE,
     OLDEST,
     POOL,
-    RANK,
     REST,
     ROOM,
     RUNS,
@@ -93,10 +93,10 @@ def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
 def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, event: Event) -> None:
     """The values of this event that programs ask for."""
     words, shape, letters = pools.words, program.shape, program.shape[at.GUARD_LETTERS]
-    words[0] = event.row
+    words[0] = event.place
     for g in range(letters):
         guard = (event.key * letters + g) * at.GUARD
-        is_of_tick = shape[at.SIMULTANEOUS] and keys.guards[ix(guard)] == event.rank
+        is_of_tick = shape[at.SIMULTANEOUS] and keys.guards[ix(guard)] == event.place
         words[ix(1 + g)] = keys.guards[ix(guard + is_of_tick)]
     for c in range(shape[at.EVENT_COLUMNS]):
         words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * batch.slot.size + event.number)]
@@ -109,9 +109,9 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
 def note_guard(keys: Keys, shape: Ints, event: Event, letter: int) -> None:
     """Note that an event of a guard letter came, and where the last one stood that came at an earlier place."""
     at_letter = (event.key * shape[at.GUARD_LETTERS] + letter) * at.GUARD
-    if keys.guards[ix(at_letter)] != event.row:
+    if keys.guards[ix(at_letter)] != event.place:
         keys.guards[ix(at_letter + 1)] = keys.guards[ix(at_letter)]
-        keys.guards[ix(at_letter)] = event.row
+        keys.guards[ix(at_letter)] = event.place
 
 
 @inline
@@ -121,7 +121,7 @@ def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Aren
     make_room(control, program, pools, shedding, event)
     pools.words[ix(program.shape[at.NOW_AT])] = event.now
     pools.words[ix(program.shape[at.NOW_AT] + 1)] = mark_of_event(program, shedding, event)
-    choose_event(shedding.words, event.row)
+    choose_event(shedding.words, event.id)
 
 
 @inline
@@ -132,7 +132,7 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
         pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * i)]
         p = pool * POOL
-        if table[ix(p + RANK)] == event.rank:
+        if table[ix(p + LAST_PLACE)] == event.place:
             continue
         made = table[ix(p + RUNS)] - table[ix(p + CHILDREN)]
         if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
@@ -149,7 +149,7 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, keep
     ``gap``: they end where events have come between; ``keeps``: they stay unless a step takes them away.
     """
     table, low = pools.table, event.low
-    if gap and table[ix(p + RANK)] != event.rank - 1:
+    if gap and table[ix(p + LAST_PLACE)] != event.place - 1:
         table[ix(p + RUNS)] = 0
         table[ix(p + HEAD)] = 0
     runs = table[ix(p + RUNS)]
@@ -203,12 +203,12 @@ def begin_event(
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
         target = shape[at.TARGETS] + at.TARGET_WORDS * i
         p = tables[ix(target)] * POOL
-        if shape[at.SIMULTANEOUS] and pools.table[ix(p + RANK)] == event.rank:
+        if shape[at.SIMULTANEOUS] and pools.table[ix(p + LAST_PLACE)] == event.place:
             pools.table[ix(p + FRESH)] = pools.table[ix(p + RUNS)]
         else:
             gap, keeps = tables[ix(target + at.TARGET_GAP)], tables[ix(target + at.TARGET_KEEPS)]
             begin_pool(control, pools, event, p, gap, keeps)
-            pools.table[ix(p + RANK)] = event.rank
+            pools.table[ix(p + LAST_PLACE)] = event.place
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]
@@ -483,7 +483,7 @@ def advance(
         now = batch.tick[ix(e)]
         low = now - program.shape[at.WINDOW]
         slot, cls = batch.slot[ix(e)], batch.cls[ix(e)]
-        event = Event(e, now, batch.start[ix(e)], slot, cls, batch.row[ix(e)], batch.rank[ix(e)], low)
+        event = Event(e, now, batch.start[ix(e)], slot, cls, batch.id[ix(e)], batch.place[ix(e)], low)
         if control[at.PHASE] == 0:
             status = begin_event(control, batch, program, pools, lineage, keys, shedding, event)
         if control[at.PHASE] == TESTING:

@@ -138,7 +138,7 @@ def run_block(
             return 1
         if tables[ix(step + at.STEP_TARGET)] < 0:
             continue
-        here = (event.row << at.ARC_BITS) | tables[ix(step + at.STEP_ARC)]
+        here = (event.id << at.ARC_BITS) | tables[ix(step + at.STEP_ARC)]
         moves, stamp = shape[at.MOVES] + 2 * tables[ix(step + at.STEP_MOVES)], control[at.STAMP] * shape[at.POOLS]
         target, fields = tables[ix(step + at.STEP_TARGET)], tables[ix(step + at.STEP_FIELDS)]
         taken = Taken(target, moves, fields, m, control[at.LINKS], here, event.key, stamp)

@@ -132,9 +132,9 @@ NOT_HIDDEN = -1
 """In the place of a hidden column that runs do not have."""
 LINK_HERE, LINK_BEFORE, LINK_OTHER, LINK_START, LINK_LATEST = range(5)
 LINK = 5
-"""Words of a link: row and arc, the link before, the next alternative, its start, the latest start from here on.
+"""Words of a link: id and arc, the link before, the next alternative, its start, the latest start from here on.
 
-A link of row and arc -1 binds nothing: the two links it names are alternatives.
+A link of id and arc -1 binds nothing: the two links it names are alternatives.
 """
 GUARD = 2
 """Words of a guard letter: the places of its last event, and of the last one before that place."""

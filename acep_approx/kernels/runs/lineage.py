@@ -50,7 +50,7 @@ def walk(
     Notes
     -----
     ``heads`` and ``lows``: link and earliest start per hit. ``out_match``: hit, number of events, start;
-    ``out_event``: row and arc of each, earliest first.
+    ``out_event``: id and arc of each, earliest first.
     """
     while header[AT] < heads.size:
         h = header[AT]
@@ -178,7 +178,7 @@ def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints,
 
 
 @block_kernel
-def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, keep: Bools) -> None:
+def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, keep: Bools) -> None:
     """Keep of equal matches the first in ``order``.
 
     ``table``, all -1, has a power of two of places, at least twice as many as there are matches.
@@ -189,7 +189,7 @@ def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, kee
         first, last = offset[ix(m)], offset[ix(m + 1)]
         h = last - first
         for j in range(first, last):
-            h = ((h ^ (row[ix(j)] & 0x7FFFFFFF)) * 1640531527) & 0x7FFFFFFF
+            h = ((h ^ (ids[ix(j)] & 0x7FFFFFFF)) * 1640531527) & 0x7FFFFFFF
             h = ((h ^ (h >> 15) ^ label[ix(j)]) * 1640531527) & 0x7FFFFFFF
         place = (h ^ (h >> 13)) & (size - 1)
         found = False
@@ -198,7 +198,7 @@ def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, kee
             begin = offset[ix(other)]
             found = offset[ix(other + 1)] - begin == last - first
             for j in range(last - first if found else 0):
-                found &= row[ix(first + j)] == row[ix(begin + j)] and label[ix(first + j)] == label[ix(begin + j)]
+                found &= ids[ix(first + j)] == ids[ix(begin + j)] and label[ix(first + j)] == label[ix(begin + j)]
             if found:
                 break
             place = (place + 1) & (size - 1)
@@ -208,12 +208,12 @@ def distinct(order: Ints, offset: Ints, row: Ints, label: Ints, table: Ints, kee
 
 
 @block_kernel
-def not_overlapping(slot: Ints, first_row: Ints, end_row: Ints, last_end: Ints, keep: Bools) -> None:
+def not_overlapping(slot: Ints, first_place: Ints, end_place: Ints, last_end: Ints, keep: Bools) -> None:
     """Keep a match if it starts after the end of the one kept before it in its partition; ``last_end`` per slot."""
     for m in range(slot.size):
         s = slot[ix(m)]
-        if first_row[ix(m)] > last_end[ix(s)]:
-            last_end[ix(s)] = end_row[ix(m)]
+        if first_place[ix(m)] > last_end[ix(s)]:
+            last_end[ix(s)] = end_place[ix(m)]
             keep[ix(m)] = True
 
 
@@ -225,7 +225,7 @@ def latest(
 
     ``low`` is the latest start that there is. However runs were merged, it is the same match. ``heads`` holds ``count``
     links, and is used up; all three arrays need room for all links. Returns its number of events; ``path`` has their
-    rows and arcs, the last event first.
+    ids and arcs, the last event first.
     """
     depth = 0
     while True:

@@ -65,12 +65,12 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
 
 
 @block_kernel
-def spell(links: Ints, chosen: Ints, offset: Ints, row: Ints, arc: Ints) -> None:
+def spell(links: Ints, chosen: Ints, offset: Ints, ids: Ints, arc: Ints) -> None:
     """Write the events of the links ``chosen``, earliest first, to places ``offset[i] .. offset[i + 1] - 1``."""
     for i in range(chosen.size):
         link = chosen[ix(i)]
         for place in range(offset[ix(i + 1)] - 1, offset[ix(i)] - 1, -1):
             word = links[ix(link * LINK + LINK_HERE)]
-            row[ix(place)] = word >> ARC_BITS
+            ids[ix(place)] = word >> ARC_BITS
             arc[ix(place)] = word & ARC_MASK
             link = links[ix(link * LINK + LINK_BEFORE)]

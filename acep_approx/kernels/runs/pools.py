@@ -30,7 +30,7 @@ NEVER = -(2**62)
     CHILDREN,
     KEPT,
     HEAD,
-    RANK,
+    LAST_PLACE,
     OLDEST,
     AGE,
     COUNTED,

@@ -10,6 +10,7 @@ from acep_approx.arrays import Floats, Ints
 class Batch(NamedTuple):
     """Events of a batch, grouped by key: parallel columns; ``columns`` has one after the other.
 
+    ``id`` is the name of each, ``place`` a number that grows within its key.
     ``start``: the tick at which runs that begin with an event start; that of the event, unless a column says otherwise.
     """
 
@@ -17,8 +18,8 @@ class Batch(NamedTuple):
     tick: Ints
     start: Ints
     cls: Ints
-    row: Ints
-    rank: Ints
+    id: Ints
+    place: Ints
     columns: Ints
 
 
@@ -60,7 +61,7 @@ class Lineage(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The runs of the keys that are not at hand, where each has them, and the last rows of its guard letters."""
+    """The runs of the keys that are not at hand, where each has them, and the last places of its guard letters."""
 
     stored: Ints
     places: Ints
@@ -92,8 +93,8 @@ class Event(NamedTuple):
     start: int
     key: int
     kind: int
-    row: int
-    rank: int
+    id: int
+    place: int
     low: int
 
 
@@ -121,7 +122,7 @@ class RunBlock(NamedTuple):
 class Taken(NamedTuple):
     """A step that ``m`` runs of a block take.
 
-    ``moves``: where the ``fields`` registers of a child come from; ``link``: its first link; ``here``: row and arc.
+    ``moves``: where the ``fields`` registers of a child come from; ``link``: its first link; ``here``: id and arc.
     ``stamp``: the lowest of this event.
     """
 

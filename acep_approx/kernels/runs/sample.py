@@ -1,6 +1,6 @@
 """A sample of tests: at some events, chosen by a coin, tests of runs are written down with what came of them.
 
-The coin knows the event's row and nothing of runs, so that each test has the same chance to be seen, and a run that is
+The coin knows the event's id and nothing of runs, so that each test has the same chance to be seen, and a run that is
 shed is simply not tested any more. Passed tests are rare and tell more: those that bring a run to a pool are written
 down at more events, by the same coin. Where a pool has many runs only some are looked at, at equal distances. What a
 learner makes of a sample: ``rl.records.Tests``.
@@ -56,10 +56,10 @@ AT_ONCE = 16
 
 
 @inline
-def choose_event(shed: Ints, row: int) -> None:
+def choose_event(shed: Ints, name: int) -> None:
     """Toss the coin of an event."""
     if shed[SAMPLE] > 0:
-        shed[SAMPLE_COIN] = hash_word(shed[SEED] + 2, row)
+        shed[SAMPLE_COIN] = hash_word(shed[SEED] + 2, name)
         shed[SAMPLE_NOW] = shed[SAMPLE_COIN] < shed[SAMPLE]
 
 
@@ -123,7 +123,7 @@ def note_tests(
     is_scratch = block.starts - block.offset == program.shape[SCRATCH]
     distance = max((block.n if is_scratch else table[ix(pool * POOL + RUNS)]) // AT_ONCE, 1)
     own = max(table[ix(pool * POOL + ALIKE)] - 1, 0)
-    phase = (hash_word(event.row, number) - block.offset) % distance
+    phase = (hash_word(event.id, number) - block.offset) % distance
     apart = distance if step.m > 2 * AT_ONCE else 1  # of passed tests
     cover = cover_of(shed, step.target, 0)
     for j in range(block.n):
@@ -153,7 +153,7 @@ def note_left_out(program: Program, pools: Pools, shedding: Arena, event: Event,
     base, room, runs = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], pools.table[ix(p + RUNS)]
     distance = max(runs // AT_ONCE, 1)
     registers, own = base + COLUMNS * room, pools.table[ix(p + ALIKE)] - 1
-    for j in range(hash_word(event.row, step) % distance, runs, distance):
+    for j in range(hash_word(event.id, step) % distance, runs, distance):
         start = words[ix(base + j)]
         if start < event.low:
             continue

@@ -12,10 +12,10 @@ from acep_approx.kernels.runs.pools import (
     FIELDS,
     INDEX,
     INDEX_SIZE,
+    LAST_PLACE,
     NEVER,
     OLDEST,
     POOL,
-    RANK,
     ROOM,
     RUNS,
     index_runs,
@@ -25,7 +25,7 @@ from acep_approx.kernels.runs.records import Keys, Pools
 
 SAVED = 4
 """Words before the columns of a saved pool: pool and, from bit ``PENDING`` on, how many of its runs are children of a
-tick that may not be over; runs, rank, oldest start."""
+tick that may not be over; runs, place of the last event, oldest start."""
 PENDING = 32
 POOL_MASK = (1 << PENDING) - 1
 PLACE = 3
@@ -56,7 +56,7 @@ def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
             continue
         stored[ix(at)] = pool | (runs - table[ix(p + CHILDREN)]) << PENDING
         stored[ix(at + 1)] = runs
-        stored[ix(at + 2)] = table[ix(p + RANK)]
+        stored[ix(at + 2)] = table[ix(p + LAST_PLACE)]
         stored[ix(at + 3)] = table[ix(p + OLDEST)]
         at += SAVED
         for run in range(runs):
@@ -99,7 +99,7 @@ def load_runs(pools: Pools, keys: Keys, key: int) -> int:
         table[ix(p + RUNS)] = runs
         table[ix(p + CHILDREN)] = runs - (stored[ix(at)] >> PENDING)
         table[ix(p + COUNTED)] = runs
-        table[ix(p + RANK)] = stored[ix(at + 2)]
+        table[ix(p + LAST_PLACE)] = stored[ix(at + 2)]
         table[ix(p + OLDEST)] = stored[ix(at + 3)]
         at += SAVED
         for f in range(COLUMNS + table[ix(p + FIELDS)]):

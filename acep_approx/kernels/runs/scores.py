@@ -127,7 +127,7 @@ ADAPT = 1.0 / 1024
 (
     LOG_REASON,
     LOG_POOL,
-    LOG_ROW,
+    LOG_ID,
     LOG_TICK,
     LOG_SLOT,
     LOG_START,
@@ -140,7 +140,7 @@ ADAPT = 1.0 / 1024
     LOG_PACE,
 ) = range(13)
 LOG = 13
-"""Words of a log entry before the registers (``ENTRY``: in all): reason, pool, row, tick, slot, start, tick of the last
+"""Words of a log entry before the registers (``ENTRY``: in all): reason, pool, id, tick, slot, start, tick of the last
 event, link, mark, score and price (floating point), start of the run that covers it, pace of the key (floating point);
 then the registers, and behind the most registers of any pool the columns of the event."""
 
@@ -254,7 +254,7 @@ def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, 
     mark = mark_at(table, p, run)
     log[ix(at + LOG_REASON)] = reason
     log[ix(at + LOG_POOL)] = pool
-    log[ix(at + LOG_ROW)] = event.row
+    log[ix(at + LOG_ID)] = event.id
     log[ix(at + LOG_TICK)] = event.now
     log[ix(at + LOG_SLOT)] = event.key
     log[ix(at + LOG_START)] = words[ix(base + run)]

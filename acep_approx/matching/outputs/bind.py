@@ -107,7 +107,7 @@ class BoundEvents:
         def take(name: str, rows: Ints, _: Bools) -> pa.Array:
             if not len(rows):
                 return self._empty.column(name).combine_chunks()
-            values = batch.data.column(name).take(pa.array(rows - batch.first_row))
+            values = batch.data.column(name).take(pa.array(batch.at(rows)))
             return values.cast(self._empty.schema.field(name).type)  # batches have texts as codes
 
         return take

@@ -17,6 +17,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Bound, Hits, chosen, first_of_equal, listed
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs import lineage as kernel_lineage
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
 from acep_approx.matching.outputs.negations import LOGGED, GuardLog
 from acep_approx.matching.outputs.verify import Bindings, Verifier
 
@@ -29,7 +30,7 @@ FAR = 2**62
 
 @dataclass(frozen=True)
 class CompletedMatches(Ragged):
-    """Matches as columns; match ``m`` binds ``row[offset[m] : offset[m + 1]]`` by the arcs ``arc``, earliest first.
+    """Matches as columns; match ``m`` binds ``id[offset[m] : offset[m + 1]]`` by the arcs ``arc``, earliest first.
 
     ``end`` is the row that completes it, ``tick`` that row's tick, ``start`` the tick of its first event (both are
     numbers within the partition in count windows).
@@ -42,7 +43,7 @@ class CompletedMatches(Ragged):
     errors: Ints
     final: Ints
     offset: Ints
-    row: Ints
+    id: Ints
     arc: Ints
 
 
@@ -61,6 +62,7 @@ class Finder:
         self.automaton = automaton
         self.engine = engine
         self.verifier = verifier
+        self.recent = verifier.recent
         self.window = engine.window
         self.non_overlap = automaton.query.non_overlap
         self.by_event = False  # whether the matches of one event must come together
@@ -147,7 +149,7 @@ class Finder:
         if is_late.all() or not self.automaton.is_ambiguous:
             return ~is_late
         # of equal matches the first is the one with the fewest errors, and with as many one that need not wait
-        return ~is_late & first_of_equal(2 * found.errors + is_late, found.offset, found.row, self.labels[found.arc])
+        return ~is_late & first_of_equal(2 * found.errors + is_late, found.offset, found.id, self.labels[found.arc])
 
     def forget(self, floor: Ints | int) -> None:
         """Let go of events before ``floor`` (per slot, or for all)."""
@@ -157,8 +159,8 @@ class Finder:
 
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         if self.finds_one:
-            best, bound = chosen(self.engine.links, hits, self.labels)
-            yield CompletedMatches.joined([_found(events, best, one) for one in bound])
+            best, bound = chosen(self.links(), hits, self.labels)
+            yield CompletedMatches.joined([self._found(events, best, one) for one in bound])
             return
         if self._simple and not self.non_overlap and not self.by_event:
             yield from self._lists(events, hits, CHUNK)
@@ -169,14 +171,38 @@ class Finder:
 
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[CompletedMatches]:
         lows = events.tick[hits.event] - self.window
-        for bound in listed(self.engine.links, hits, lows, self.labels, chunk):
-            yield _found(events, hits, bound)
+        for bound in listed(self.links(), hits, lows, self.labels, chunk):
+            yield self._found(events, hits, bound)
+
+    def links(self) -> Ints:
+        """The links of the engine with rows in the places of ids: these do not say which event came first."""
+        links = self.engine.links
+        if not len(self.recent.rows):
+            return links
+        links = links.copy()
+        here = links[LINK_HERE : LINK * int(self.engine.control[LINKS]) : LINK]
+        here[here >= 0] = (self.recent.rows_of(here[here >= 0] >> ARC_BITS) << ARC_BITS) | (here[here >= 0] & ARC_MASK)
+        return links
+
+    def _found(self, events: Grouped, hits: Hits, bound: Bound) -> CompletedMatches:
+        event = hits.event[bound.hit]
+        return CompletedMatches(
+            slot=events.slot[event],
+            end=events.row[event],
+            tick=events.tick[event],
+            start=bound.start,
+            errors=hits.errors[bound.hit],
+            final=hits.final[bound.hit],
+            offset=bound.offset,
+            id=self.recent.ids_of(bound.id),
+            arc=bound.arc,
+        )
 
     def _once(self, found: CompletedMatches) -> CompletedMatches:
         """Each match once, with its least number of errors."""
         if not self.automaton.is_ambiguous or not len(found):
             return found
-        keep = first_of_equal(found.errors, found.offset, found.row, self.labels[found.arc])
+        keep = first_of_equal(found.errors, found.offset, found.id, self.labels[found.arc])
         kept = found.take(np.flatnonzero(keep))
         return kept.take(np.lexsort((kept.errors, kept.end)))
 
@@ -185,14 +211,14 @@ class Finder:
         if len(found) and self.last_end.size <= found.slot.max():
             self.last_end = extended(self.last_end, 2 * int(found.slot.max()) + 2, -1)
         keep = np.zeros(len(found), np.bool_)
-        first_row = found.row[found.offset[:-1]]
+        first_row = self.recent.rows_of(found.id[found.offset[:-1]])
         kernel_lineage.not_overlapping(found.slot, first_row, found.end, self.last_end, keep)
         return np.flatnonzero(keep)
 
     # --- testing --------------------------------------------------------------------------------------------
 
     def _bindings(self, found: CompletedMatches) -> Bindings:
-        return Bindings(self.automaton.automaton.variables, found.offset, found.row, self.labels[found.arc])
+        return Bindings(self.automaton.automaton.variables, found.offset, found.id, self.labels[found.arc])
 
     def _verified(self, found: CompletedMatches) -> CompletedMatches:
         """Without the matches that a condition or a negation before their last event excludes."""
@@ -213,9 +239,10 @@ class Finder:
         place = np.flatnonzero(guarded)
         match = np.repeat(np.arange(len(found)), np.diff(found.offset))[place]
         is_first = place == found.offset[match]
-        low = np.where(is_first, -1, found.row[place - 1])
+        row = self.recent.rows_of(found.id)
+        low = np.where(is_first, -1, row[place - 1])
         since = np.where(is_first, found.tick[match] - self.window, -FAR)
-        return match, low, found.row[place], since
+        return match, low, row[place], since
 
     def _ends_badly(self, found: CompletedMatches) -> Bools:
         """Whether an event that a negation at the end excludes came before the window closed."""
@@ -249,8 +276,8 @@ class Finder:
         conditions = self.log.conditions[letter]
         if conditions:
             variable = str(self.automaton.automaton.letters[letter].negated)
-            rows = self.log.row[event]
-            gap = gap[self.verifier.qualifies(conditions, bindings, match[gap], variable, rows)]
+            ids = self.recent.ids_of(self.log.row[event])
+            gap = gap[self.verifier.qualifies(conditions, bindings, match[gap], variable, ids)]
         return match[gap]
 
     # --- state ----------------------------------------------------------------------------------------------
@@ -268,21 +295,6 @@ class Finder:
             setattr(self.log, name, arrays[f"log_{name}"])
         self.last_end = arrays["last_end"]
 
-
-
-def _found(events: Grouped, hits: Hits, bound: Bound) -> CompletedMatches:
-    event = hits.event[bound.hit]
-    return CompletedMatches(
-        slot=events.slot[event],
-        end=events.row[event],
-        tick=events.tick[event],
-        start=bound.start,
-        errors=hits.errors[bound.hit],
-        final=hits.final[bound.hit],
-        offset=bound.offset,
-        row=bound.row,
-        arc=bound.arc,
-    )
 
 
 def _whole_events(event: Ints, size: int) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ class CellPoints:
         points = self.engine.detect(events.slot, events.tick, events.cls)
         points = points[np.argsort(events.row[points[:, 0]], kind="stable")]
         at, errors, start = points[:, 0], points[:, 1], points[:, 2]
-        row = events.row[at]
+        ids = events.id[at]
         if self.stamps.preparer.is_count:
             extent = {"span": pa.array(events.tick[at] - start), "position": pa.array(events.tick[at])}
         else:
@@ -45,10 +46,10 @@ class CellPoints:
             **self.stamps.keys(events.slot[at]),
             "errors": pa.array(errors),
             **extent,
-            "end": self.stamps.time(batch.ticks[row - batch.first_row]),
+            "end": self.stamps.time(batch.ticks[events.row[at] - batch.first_row]),
         }
         named = self.stamps.events
-        yield pa.table({**columns, **named.column(row, named.of_batch(batch), list(columns))})
+        yield pa.table({**columns, **named.column(ids, named.of_batch(batch), list(columns))})
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
@@ -76,7 +77,7 @@ class CellCounts:
             "end": self.stamps.time(batch.ticks[row - batch.first_row]),
         }
         named = self.stamps.events
-        event = named.column(row, named.of_batch(batch), [*columns, "matches"])
+        event = named.column(events.id[at], named.of_batch(batch), [*columns, "matches"])
         yield pa.table({**columns, **event, "matches": pa.array(matches)})
 
     def nothing(self) -> pa.Table:
@@ -109,15 +110,15 @@ class CellListing:
 
     @property
     def _needs_recent(self) -> bool:
-        return bool(self.recent.columns) or self.stamps.preparer.is_count
+        return bool(self.recent.columns) or self.stamps.preparer.is_count or bool(len(self.recent.rows))
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
         """Tables: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
-        if self._needs_recent:
-            self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
+        if self._needs_recent or batch.ids is not None:
+            self.recent.add(events, batch)
         hits = self.engine.update(events, floors)
         for listed in self.engine.listed(hits, events, CHUNK):
-            yield self._table(hits, listed, events, batch)
+            yield self._table(hits, replace(listed, id=self.recent.ids_of(listed.id)), events, batch)
         if self._needs_recent:
             self._forget(batch, floors)
 
@@ -130,7 +131,7 @@ class CellListing:
         at = hits[2 * listed.hit]
         start = listed.start
         if self.stamps.preparer.is_count:
-            start = self.recent.ticks[self.recent.find(listed.row[listed.offset[:-1]])]
+            start = self.recent.ticks[self.recent.find(listed.id[listed.offset[:-1]])]
         errors = self.engine.err(hits)[listed.hit]
         return pa.table(
             {
@@ -145,7 +146,7 @@ class CellListing:
     def _forget(self, batch: EventBatch, floors: Ints) -> None:
         """Let go of events that no live run can point to any more."""
         if self.stamps.preparer.is_count:
-            if len(self.recent.rows) > 4 * len(batch.ticks) + CHUNK:
-                self.recent.keep_rows(self.engine.live_rows(floors))
+            if len(self.recent.ids) > 4 * len(batch.ticks) + CHUNK:
+                self.recent.keep_only(self.recent.ids_of(self.engine.live_places(floors)))
         elif len(batch.ticks):
             self.recent.drop_before(int(batch.ticks[-1]) - self.engine.window)

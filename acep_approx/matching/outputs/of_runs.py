@@ -62,8 +62,8 @@ class RunOutput:
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events and give their results, in order of the rows that complete them."""
-        if self._keeps_recent:
-            self.recent.add(np.sort(events.row), batch.ticks, batch.data, batch.first_row)
+        if self._keeps_recent or batch.ids is not None:
+            self.recent.add(events, batch)
         self.finder.log.classes = self.stamps.preparer.classes
         if self._needs_neighbours:
             self._neighbours = Neighbours.of(batch, self.stamps)
@@ -94,9 +94,10 @@ class RunOutput:
     def _advanced(self, events: Grouped, batch: EventBatch, floors: Ints) -> Hits:
         self.engine.begin()
         columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
-        place = events.row if self.is_strict else events.place
         words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
-        run_events = RunEvents(events.slot, events.tick, events.tick, events.cls, events.row, place, words)
+        run_events = RunEvents(
+            events.slot, events.tick, events.tick, events.cls, events.row, events.id, events.place, words
+        )
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
@@ -138,8 +139,11 @@ class RunOutput:
 
     @property
     def _keeps_recent(self) -> bool:
-        """Whether results or late conditions ask for columns, or, where windows count events, for times."""
-        return bool(self.recent.columns) or self._is_count
+        """Whether results or late conditions ask for columns, or, where windows count events, for times.
+
+        Where ids do not say in which order events came they do so, too.
+        """
+        return bool(self.recent.columns) or self._is_count or bool(len(self.recent.rows))
 
     @property
     def _needs_neighbours(self) -> bool:
@@ -154,9 +158,9 @@ class RunOutput:
     def _forget(self, batch: EventBatch) -> None:
         if self._is_count:
             self.finder.forget(self.stamps.preparer.counters - 1 - self.engine.window)
-            if self._keeps_recent and len(self.recent.rows) > 2 * self._kept + MANY_ROWS:
-                self.recent.keep_rows(self._reachable())
-                self._kept = len(self.recent.rows)
+            if self._keeps_recent and len(self.recent.ids) > 2 * self._kept + MANY_ROWS:
+                self.recent.keep_only(self._reachable())
+                self._kept = len(self.recent.ids)
         elif len(batch.ticks):
             floor = int(batch.ticks[-1]) - self.engine.window
             self.finder.forget(floor)
@@ -164,12 +168,12 @@ class RunOutput:
                 self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
 
     def _reachable(self) -> Ints:
-        """Rows of all events that something still points to."""
-        return np.concatenate((self.engine.rows(), self.finder.log.row, self.finder.waiting.row))
+        """All events that something still points to."""
+        return np.concatenate((self.engine.ids(), self.recent.ids_of(self.finder.log.row), self.finder.waiting.id))
 
-    def _ticks(self, rows: Ints, known: Ints) -> pa.Array:
-        """Times of rows: the ticks ``known``, unless these are numbers of events."""
-        return self.stamps.time(self.recent.ticks[self.recent.find(rows)] if self._is_count else known)
+    def _ticks(self, ids: Ints, known: Ints) -> pa.Array:
+        """Times of events: the ticks ``known``, unless these are numbers of events."""
+        return self.stamps.time(self.recent.ticks[self.recent.find(ids)] if self._is_count else known)
 
 
 class RunListing(RunOutput):
@@ -183,14 +187,14 @@ class RunListing(RunOutput):
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         listed = Listed(
-            hit=found.end, start=found.start, offset=found.offset, row=found.row, label=self.finder.labels[found.arc]
+            hit=found.end, start=found.start, offset=found.offset, id=found.id, label=self.finder.labels[found.arc]
         )
         return pa.table(
             {
                 **self.stamps.keys(found.slot),
                 "errors": pa.array(found.errors),
-                "start": self._ticks(found.row[found.offset[:-1]], found.start),
-                "end": self._ticks(found.end, found.tick),
+                "start": self._ticks(found.id[found.offset[:-1]], found.start),
+                "end": self._ticks(self.recent.ids_of(found.end), found.tick),
                 **self.bindings.described(listed, found.errors, self.recent),
             }
         )
@@ -217,7 +221,7 @@ class RunPoints(RunOutput):
                 errors=hits.errors,
                 final=hits.final,
                 offset=none,
-                row=none,
+                id=none,
                 arc=none,
             )
             yield self._table(found, end)
@@ -225,7 +229,7 @@ class RunPoints(RunOutput):
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((-found.start, found.errors, found.end, known))
         best = order[_firsts(known[order], found.end[order])]
-        tick, start = found.tick[best], found.start[best]
+        ids, tick, start = self.recent.ids_of(found.end[best]), found.tick[best], found.start[best]
         extent = (
             {"span": pa.array(tick - start), "position": pa.array(tick)}
             if self._is_count
@@ -235,9 +239,9 @@ class RunPoints(RunOutput):
             **self.stamps.keys(found.slot[best]),
             "errors": pa.array(found.errors[best]),
             **extent,
-            "end": self._ticks(found.end[best], tick),
+            "end": self._ticks(ids, tick),
         }
-        return pa.table({**columns, **self.stamps.events.column(found.end[best], self.recent.take, list(columns))})
+        return pa.table({**columns, **self.stamps.events.column(ids, self.recent.take, list(columns))})
 
 
 class RunCounts(RunOutput):
@@ -250,12 +254,13 @@ class RunCounts(RunOutput):
         row, errors = found.end[order], found.errors[order]
         first = _firsts(known[order], row, errors)
         at = order[first]
+        ids = self.recent.ids_of(found.end[at])
         columns = {
             **self.stamps.keys(found.slot[at]),
             "errors": pa.array(found.errors[at]),
-            "end": self._ticks(found.end[at], found.tick[at]),
+            "end": self._ticks(ids, found.tick[at]),
         }
-        event = self.stamps.events.column(found.end[at], self.recent.take, [*columns, "matches"])
+        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
         return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})
 
 

@@ -26,7 +26,7 @@ class Output(Protocol):
         """An empty table with the columns of the results."""
 
 
-NO_EVENTS = Grouped(*(np.zeros(0, np.int64) for _ in range(4)))
+NO_EVENTS = Grouped.none()
 NO_BATCH = EventBatch(0, np.zeros(0, np.int64), pa.RecordBatch.from_pylist([], schema=pa.schema([])))
 
 

@@ -9,38 +9,51 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.engines.batches import Grouped
+from acep_approx.events.stream import EventBatch
 
 
 class Recent:
-    """Keeps the relevant events of the window, as columns, in order of their rows.
+    """Keeps the relevant events of the window, as columns, in order of their ids.
 
     Parameters
     ----------
     schema : pyarrow.Schema
         Of the events.
     columns : sequence of str
-        Columns to keep beside row and tick.
+        Columns to keep beside id and tick.
+
+    Attributes
+    ----------
+    rows : numpy.ndarray of int64
+        In which order events came, where their ids do not say so; else none.
 
     Notes
     -----
     Memory is bounded by the relevant events that runs can still reach: by time where the window is time, else by the
-    rows that ``keep_rows`` is told.
+    events that ``keep_only`` is told.
     """
 
     def __init__(self, schema: pa.Schema, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
+        self.ids: Ints = np.zeros(0, np.int64)
         self.rows: Ints = np.zeros(0, np.int64)
         self.ticks: Ints = np.zeros(0, np.int64)
         self.data: pa.Table = pa.schema([schema.field(name) for name in columns if name in schema.names]).empty_table()
 
-    def add(self, rows: Ints, ticks: Ints, data: pa.RecordBatch, first_row: int) -> None:
-        """Take in events by their (sorted) row numbers from a batch that starts at ``first_row``."""
-        self.rows = np.concatenate((self.rows, rows))
-        self.ticks = np.concatenate((self.ticks, ticks[rows - first_row]))
+    def add(self, events: Grouped, batch: EventBatch) -> None:
+        """Take in the events of a batch that a letter holds on."""
+        rows = np.sort(events.row)
+        places = rows - batch.first_row
+        self.ids = np.concatenate((self.ids, rows if batch.ids is None else batch.ids[places]))
+        self.ticks = np.concatenate((self.ticks, batch.ticks[places]))
         if self.columns:
-            added = data.select(list(self.columns)).take(pa.array(rows - first_row))
+            added = batch.data.select(list(self.columns)).take(pa.array(places))
             plain = pa.Table.from_batches([added]).cast(self.data.schema)
             self.data = pa.concat_tables([self.data, plain])
+        if batch.ids is not None:
+            self.rows = np.concatenate((self.rows, rows))
+            self._take(np.argsort(self.ids))
 
     def widened(self, schema: pa.Schema) -> pa.Table:
         """``data`` with the types of a wider schema.
@@ -56,24 +69,42 @@ class Recent:
         """Forget events older than ``tick``."""
         self._keep(self.ticks >= tick)
 
-    def keep_rows(self, rows: Ints) -> None:
-        """Forget all events but ``rows``."""
-        self._keep(np.isin(self.rows, rows))
+    def keep_only(self, ids: Ints) -> None:
+        """Forget all other events."""
+        self._keep(np.isin(self.ids, ids))
 
     def _keep(self, wanted: npt.NDArray[np.bool_]) -> None:
         if wanted.all():
             return
-        self.rows, self.ticks = self.rows[wanted], self.ticks[wanted]
+        self._take(np.flatnonzero(wanted))
+
+    def _take(self, places: Ints) -> None:
+        self.ids, self.ticks = self.ids[places], self.ticks[places]
+        self.rows = self.rows[places] if len(self.rows) else self.rows
         if self.columns:
-            self.data = self.data.filter(pa.array(wanted)).combine_chunks()
+            self.data = self.data.take(pa.array(places)).combine_chunks()
 
-    def find(self, rows: Ints) -> Ints:
-        """Places of ``rows`` in the columns; each must have been added."""
-        return np.searchsorted(self.rows, rows)
+    def find(self, ids: Ints) -> Ints:
+        """Where the events of these ids stand in the columns; each must have been added."""
+        return np.searchsorted(self.ids, ids)
 
-    def take(self, column: str, rows: Ints, missing: npt.NDArray[np.bool_]) -> pa.Array:
-        """Values of ``column`` at ``rows``; null where ``missing``."""
+    def rows_of(self, ids: Ints) -> Ints:
+        """The rows of some events: in which order they came; -1 for those that have been forgotten."""
         if not len(self.rows):
-            return pa.nulls(len(rows), self.data.schema.field(column).type)
-        places = pa.array(self.find(np.where(missing, self.rows[0], rows)), mask=missing)
+            return ids
+        places = self.find(ids).clip(max=len(self.rows) - 1)
+        return np.where(self.ids[places] == ids, self.rows[places], -1)
+
+    def ids_of(self, rows: Ints) -> Ints:
+        """The events of some rows; each must have been added."""
+        if not len(self.rows):
+            return rows
+        order = np.argsort(self.rows)
+        return self.ids[order[np.searchsorted(self.rows, rows, sorter=order)]]
+
+    def take(self, column: str, ids: Ints, missing: npt.NDArray[np.bool_]) -> pa.Array:
+        """Values of ``column`` of some events; null where ``missing``."""
+        if not len(self.ids):
+            return pa.nulls(len(ids), self.data.schema.field(column).type)
+        places = pa.array(self.find(np.where(missing, self.ids[0], ids)), mask=missing)
         return self.data.column(column).take(places).combine_chunks()

@@ -62,7 +62,7 @@ class BindingColumns:
     def columns(self, listed: Listed) -> dict[str, pa.Array]:
         """Row numbers of the bound events, per variable: int64, null where nothing is bound; lists where Kleene."""
         if self.is_regex:
-            return {"events": pa.ListArray.from_arrays(pa.array(listed.offset, pa.int32()), pa.array(listed.row))}
+            return {"events": pa.ListArray.from_arrays(pa.array(listed.offset, pa.int32()), pa.array(listed.id))}
         matches = len(listed.hit)
         single = self._spread(listed)
         match = np.repeat(np.arange(matches), np.diff(listed.offset)) if self.kleene else listed.hit
@@ -74,7 +74,7 @@ class BindingColumns:
             mine = listed.label == label
             lengths = np.bincount(match[mine], minlength=matches)
             offsets = np.concatenate(([0], np.cumsum(lengths)))
-            result[variable] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(listed.row[mine]))
+            result[variable] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(listed.id[mine]))
         return result
 
     def _spread(self, listed: Listed) -> dict[str, pa.Array]:
@@ -83,7 +83,7 @@ class BindingColumns:
         place = np.array([names.index(v) if v in names else -1 for v in self.automaton.variables], np.int64)
         matches = len(listed.hit)
         rows, bound = np.full(len(names) * matches, -1), np.zeros(len(names), np.int64)
-        spread(listed.offset, listed.row, listed.label, place, rows, bound)
+        spread(listed.offset, listed.id, listed.label, place, rows, bound)
         columns = zip(names, rows.reshape(len(names), matches), bound.tolist(), strict=True)
         return {name: pa.array(each, mask=each < 0 if count < matches else None) for name, each, count in columns}
 

@@ -28,18 +28,18 @@ class Bindings:
     ----------
     variables : sequence of str
         What the labels stand for.
-    offset, row, label : numpy.ndarray of int64
-        Match ``m`` binds ``row[offset[m] : offset[m + 1]]``, earliest first, to the variables of these labels.
+    offset, ids, label : numpy.ndarray of int64
+        Match ``m`` binds ``ids[offset[m] : offset[m + 1]]``, earliest first, to the variables of these labels.
     """
 
-    def __init__(self, variables: tuple[str, ...], offset: Ints, row: Ints, label: Ints) -> None:
+    def __init__(self, variables: tuple[str, ...], offset: Ints, ids: Ints, label: Ints) -> None:
         self.matches = len(offset) - 1
         self._rows: dict[str, tuple[Ints, Ints]] = {}
         match = np.repeat(np.arange(self.matches), np.diff(offset))
         for number, variable in enumerate(variables):
             mine = label == number
             ends = np.concatenate(([0], np.cumsum(np.bincount(match[mine], minlength=self.matches))))
-            self._rows[variable] = ends, row[mine]
+            self._rows[variable] = ends, ids[mine]
 
     def events(self, variable: str) -> tuple[Ints, Ints]:
         """``(ends, rows)``: match ``m`` binds ``rows[ends[m] : ends[m + 1]]``."""
@@ -58,7 +58,7 @@ class Verifier:
 
     def __init__(self, roles: Roles, recent: Recent) -> None:
         self._roles = roles
-        self._recent = recent
+        self.recent = recent
 
     def holds(self, condition: Condition, bindings: Bindings) -> Bools:
         """Per match whether ``condition`` holds; it is void where a variable has no event.
@@ -72,9 +72,9 @@ class Verifier:
         return result
 
     def qualifies(
-        self, conditions: tuple[Condition, ...], bindings: Bindings, match: Ints, variable: str, row: Ints
+        self, conditions: tuple[Condition, ...], bindings: Bindings, match: Ints, variable: str, ids: Ints
     ) -> Bools:
-        """Per pair of a match and an event ``row`` whether the event, as ``variable``, satisfies all conditions.
+        """Per pair of a match and an event whether the event, as ``variable``, satisfies all conditions.
 
         A condition that names a variable without event is not known to hold.
         """
@@ -82,7 +82,7 @@ class Verifier:
         for condition in conditions:
             known = result & _all_bound(condition.names - {variable}, bindings, match)
             result[~known] = False
-            result[known] = self._tested(condition, bindings, match[known], {variable: row[known]})
+            result[known] = self._tested(condition, bindings, match[known], {variable: ids[known]})
         return result
 
     def _tested(
@@ -102,7 +102,7 @@ class Verifier:
             unit = unit[spread]
         result = np.ones(len(match), np.bool_)
         if len(unit):
-            leaves = _CombinationLeaves(self._roles, self._recent, bindings, match[unit], chosen)
+            leaves = _CombinationLeaves(self._roles, self.recent, bindings, match[unit], chosen)
             leaves.extra = {name: rows[unit] for name, rows in extra.items()}
             np.logical_and.at(result, unit, _is_true(evaluate(condition.expression, leaves.column), len(unit)))
         return result

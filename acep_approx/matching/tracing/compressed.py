@@ -43,9 +43,9 @@ FAR = 1 << 62
 
 @dataclass(frozen=True)
 class Links:
-    """Links as columns, in order of their numbers; -1 where there is no row, no label, none before, no other."""
+    """Links as columns, in order of their numbers; -1 where there is no event, no label, none before, no other."""
 
-    row: Ints
+    id: Ints
     label: Ints
     before: Ints
     other: Ints
@@ -54,7 +54,7 @@ class Links:
 
     def words(self) -> Ints:
         """As ``kernels.runs.lineage`` reads them, with labels in the place of arcs."""
-        first = np.where(self.row < 0, NONE, (self.row << ARC_BITS) | (self.label & ARC_MASK))
+        first = np.where(self.id < 0, NONE, (self.id << ARC_BITS) | (self.label & ARC_MASK))
         return np.stack([first, self.before, self.other, self.start, self.latest], axis=1).ravel()
 
 
@@ -115,9 +115,9 @@ class Compressed:
         if self._spelling is None:
             return self
         old, known = self._spelling.links, copy(self._spelling.known)
-        known.rows = original(known.rows)
+        known.ids = original(known.ids)
         spelling = replace(
-            self._spelling, known=known, links=replace(old, row=np.where(old.row < 0, NONE, original(old.row)))
+            self._spelling, known=known, links=replace(old, id=np.where(old.id < 0, NONE, original(old.id)))
         )
         hits, links = (renumbered(table, ["row"], original) for table in (self.hits, self.links))
         return Compressed(hits, links, spelling)
@@ -196,12 +196,12 @@ class Compressed:
         spelling = self._spelling
         assert spelling is not None, "without it there are no hits"
         known = spelling.known
-        events = Listed(hit=spelled.hit, start=spelled.hit, offset=spelled.offset, row=spelled.row, label=spelled.arc)
+        events = Listed(hit=spelled.hit, start=spelled.hit, offset=spelled.offset, id=spelled.id, label=spelled.arc)
         errors = self._errors[spelled.hit]
         own = self.hits.select(list(spelling.stamps.preparer.key_columns))
         columns = dict(zip(own.column_names, own.take(spelled.hit).columns, strict=True))
         columns["errors"] = pa.array(errors)
-        columns["start"] = spelling.stamps.time(known.ticks[known.find(spelled.row[spelled.offset[:-1]])])
+        columns["start"] = spelling.stamps.time(known.ticks[known.find(spelled.id[spelled.offset[:-1]])])
         columns["end"] = self.hits.column("end").take(spelled.hit)
         return pa.table({**columns, **spelling.bindings.described(events, errors, known)})
 
@@ -211,7 +211,7 @@ class Compressed:
         for first in range(0, len(rows), ROWS_AT_ONCE):
             alike = np.flatnonzero(np.isin(self._row, rows[first : first + ROWS_AT_ONCE]))
             found = Bound.joined(list(self._spelled(alike)))
-            keep = first_of_equal(self._errors[found.hit], found.offset, found.row, found.arc)
+            keep = first_of_equal(self._errors[found.hit], found.offset, found.id, found.arc)
             yield found.take(np.flatnonzero(keep & np.isin(found.hit, hits)))
 
     def _spelled(self, hits: Ints) -> Iterator[Bound]:

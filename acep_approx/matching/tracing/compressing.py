@@ -85,7 +85,7 @@ class SharedRuns(Runs):
         is_event = here >= 0
         number = np.append(self.shared, NONE)  # links that lead nowhere any more have no number
         return Links(
-            row=np.where(is_event, here >> layout.ARC_BITS, NONE),
+            id=np.where(is_event, here >> layout.ARC_BITS, NONE),
             label=np.where(is_event, self.labels[np.where(is_event, here & layout.ARC_MASK, 0)], NONE),
             before=number[words[:, layout.LINK_BEFORE].clip(NONE)],
             other=number[words[:, layout.LINK_OTHER].clip(NONE)],
@@ -137,19 +137,19 @@ class RunShared(RunOutput):
         tick = events.tick[hits.event]
         links = self._shared.share(hits.link, tick - self.engine.window)
         self._links.append(links)
-        places = np.flatnonzero(np.isin(self.recent.rows, np.unique(links.row)))
+        places = np.flatnonzero(np.isin(self.recent.ids, np.unique(links.id)))
         data = self.recent.data.take(places) if self.recent.columns else self.recent.data
-        self._events.append((self.recent.rows[places], self.recent.ticks[places], data))
+        self._events.append((self.recent.ids[places], self.recent.ticks[places], data))
         numbers = self._shared.shared[hits.link]
-        yield self._hits(events.slot[hits.event], hits.errors, events.row[hits.event], tick, hits.start, numbers)
+        yield self._hits(events.slot[hits.event], hits.errors, events.id[hits.event], tick, hits.start, numbers)
 
-    def _hits(self, slot: Ints, errors: Ints, row: Ints, tick: Ints, start: Ints, link: Ints) -> pa.Table:
+    def _hits(self, slot: Ints, errors: Ints, ids: Ints, tick: Ints, start: Ints, link: Ints) -> pa.Table:
         return pa.table(
             {
                 **self.stamps.keys(slot),
                 "errors": errors,
-                "end": self._ticks(row, tick),
-                "row": row,
+                "end": self._ticks(ids, tick),
+                "row": ids,
                 "since": self._stamp(tick - self.engine.window),
                 "start": self._stamp(start),
                 "link": link,
@@ -165,8 +165,8 @@ class RunShared(RunOutput):
         links = Links(*(_joined([getattr(part, f.name) for part in self._links]) for f in fields(Links)))
         names = pa.array(self._bindings.automaton.variables, pa.string())
         columns = {
-            "link": np.arange(len(links.row)),
-            "row": _optional(links.row),
+            "link": np.arange(len(links.id)),
+            "row": _optional(links.id),
             "variable": pa.DictionaryArray.from_arrays(_optional(links.label).cast(pa.int32()), names),
             "before": _optional(links.before),
             "other": _optional(links.other),
@@ -185,7 +185,7 @@ class RunShared(RunOutput):
     def _known(self) -> Recent:
         """The events that links bind, each once."""
         known = Recent(self.recent.data.schema, self.recent.columns)
-        known.rows, first = np.unique(_joined([rows for rows, _, _ in self._events]), return_index=True)
+        known.ids, first = np.unique(_joined([ids for ids, _, _ in self._events]), return_index=True)
         known.ticks = _joined([ticks for _, ticks, _ in self._events])[first]
         if self._events and self.recent.columns:
             parts = [data.cast(known.data.schema) for _, _, data in self._events]

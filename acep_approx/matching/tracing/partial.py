@@ -81,8 +81,8 @@ class TracedRuns(Runs):
         self.root, self.depth, self.errors, self.furthest, self.open = (np.zeros(0, np.int64) for _ in range(5))
         self._costs = np.array([arc.cost for arc in self.automaton.automaton.arcs] or [0], np.int64)
 
-    def trace(self, events: Grouped, batch: EventBatch) -> int:
-        """Take in the links made by a batch; returns the first of them."""
+    def trace(self, links: Ints, events: Grouped, batch: EventBatch) -> int:
+        """Take in the links made by a batch, which name events by their rows; returns the first of them."""
         first, used = self.traced, int(self.control[LINKS])
         if used > self.root.size:
             for name in TRACED:
@@ -90,7 +90,7 @@ class TracedRuns(Runs):
         low = np.zeros(len(batch), np.int64)
         low[events.row - batch.first_row] = events.tick - self.window
         traced = kernel_partial.Roots(self.root, self.depth, self.errors, self.furthest)
-        kernel_partial.trace(self.links, first, used, batch.first_row, low, self._costs, traced)
+        kernel_partial.trace(links, first, used, batch.first_row, low, self._costs, traced)
         self.traced = used
         return first
 
@@ -104,10 +104,10 @@ class TracedRuns(Runs):
         self.traced = len(kept)
         self.open = number[self.open]
 
-    def row_of(self, link: Ints) -> Ints:
-        """The row of the event that each link binds."""
-        rows: Ints = self.links[link * LINK] >> ARC_BITS
-        return rows
+    def event_of(self, link: Ints) -> Ints:
+        """The event that each link binds."""
+        ids: Ints = self.links[link * LINK] >> ARC_BITS
+        return ids
 
     def start_of(self, link: Ints) -> Ints:
         """The tick (or number) of the event that each link began with."""
@@ -163,33 +163,33 @@ class RunPartial(RunOutput):
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         """Note what began, how far all came, and what has begun a match; no results yet."""
         engine = self.engine
-        first = engine.trace(events, self._batch)
+        first = engine.trace(self.finder.links(), events, self._batch)
         new = np.arange(first, engine.traced)
         new = new[engine.root[new] == new]
-        order = np.argsort(events.row)
-        place = order[np.searchsorted(events.row, engine.row_of(new), sorter=order)]
+        order = np.argsort(events.id)
+        place = order[np.searchsorted(events.id, engine.event_of(new), sorter=order)]
         engine.open = np.concatenate((engine.open, new))
         self.slot = np.concatenate((self.slot, events.slot[place]))
         self.next = np.concatenate((self.next, np.full(len(new), UNKNOWN)))
         if self.finder.automaton.needs_filter:
             for found in self.finder.found(events, hits):
-                self._matched(found.row[found.offset[:-1]])
+                self._matched(found.id[found.offset[:-1]])
         else:
             self._keep(~np.isin(engine.open, engine.root[hits.link]))
         if self.is_contiguous:
             self._find_next()
         yield from ()
 
-    def _matched(self, rows: Ints) -> None:
+    def _matched(self, ids: Ints) -> None:
         """Matches that begin with these events were found."""
-        self._keep(~np.isin(self.engine.row_of(self.engine.open), rows))
+        self._keep(~np.isin(self.engine.event_of(self.engine.open), ids))
 
     def _keep(self, which: npt.NDArray[np.bool_]) -> None:
         self.engine.open, self.slot, self.next = self.engine.open[which], self.slot[which], self.next[which]
 
     def _find_next(self) -> None:
         """Learn when the neighbour of each last event came."""
-        last = self.engine.row_of(self.engine.furthest[self.engine.open])
+        last = self.recent.rows_of(self.engine.event_of(self.engine.furthest[self.engine.open]))
         self.next[last >= self._neighbours.first_row] = UNKNOWN  # it came further
         asked = np.flatnonzero(self.next == UNKNOWN)
         find = self._neighbours.in_stream if self.is_strict else self._neighbours.in_partition
@@ -198,11 +198,11 @@ class RunPartial(RunOutput):
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
             found, _ = self.finder.closed(limit)
-            self._matched(found.row[found.offset[:-1]])
+            self._matched(found.id[found.offset[:-1]])
         end = self.engine.start_of(self.engine.open) + self.engine.window
         over = end < (limit[self.slot] if isinstance(limit, np.ndarray) else limit)
         ready = np.flatnonzero(over)
-        rows = self.engine.row_of(self.engine.open[ready])
+        rows = self.recent.rows_of(self.engine.event_of(self.engine.open[ready]))
         # where windows count events, they close with the events of their partition
         closing = self._neighbours.row_of(self.slot[ready], end[ready]) if isinstance(limit, np.ndarray) else rows
         ready = ready[np.lexsort((rows, closing))]
@@ -220,21 +220,21 @@ class RunPartial(RunOutput):
         first = engine.open[ready]
         link = engine.furthest[first]
         errors, depth = engine.errors[link], engine.depth[link]
-        start, last = engine.start_of(first), engine.row_of(link)
+        start, last = engine.start_of(first), engine.event_of(link)
         reasons = np.full(len(link), why)
         reasons[self.next[ready] <= start + engine.window] = BROKEN
         awaited, accepts = self.states.after(engine.links[link * LINK] & ARC_MASK, errors)
         reasons[accepts] = REFUSED
         offset = np.concatenate(([0], np.cumsum(depth)))
-        row, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
-        kernel_partial.spell(engine.links, link, offset, row, arc)
-        listed = Listed(hit=last, start=start, offset=offset, row=row, label=self.finder.labels[arc])
+        ids, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
+        kernel_partial.spell(engine.links, link, offset, ids, arc)
+        listed = Listed(hit=last, start=start, offset=offset, id=ids, label=self.finder.labels[arc])
         ticks = self.recent.ticks
         return pa.table(
             {
                 **self.stamps.keys(self.slot[ready]),
                 "errors": pa.array(errors),
-                "start": self.stamps.time(ticks[self.recent.find(engine.row_of(first))]),
+                "start": self.stamps.time(ticks[self.recent.find(engine.event_of(first))]),
                 "end": self.stamps.time(ticks[self.recent.find(last)]),
                 "bound": pa.array(depth),
                 "awaited": awaited,

@@ -88,16 +88,16 @@ class Traced(Runs):
     ----------
     births : numpy.ndarray of int64
         See ``Hindsight``; their links stay right when links are numbered anew, and their codes when texts are.
-    rows_of_links : numpy.ndarray of int64
-        Row of the event that made each link.
+    events_of_links : numpy.ndarray of int64
+        The event that made each link.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         options["shedding"] = FixedLoad(Shedding(None, Allowance(), logs_births=True))
         super().__init__(*args, **options)
         self.births = np.zeros((0, REGISTERS + self.shedding.entry - kernel_scores.LOG), np.int64)
-        self.rows_of_links = np.zeros(0, np.int64)
-        self.noted = 0  # links so far whose rows are known
+        self.events_of_links = np.zeros(0, np.int64)
+        self.noted = 0  # links so far whose events are known
 
     @property
     def used(self) -> int:
@@ -106,14 +106,14 @@ class Traced(Runs):
 
     def note(self) -> None:
         """Take in the links and births of a batch."""
-        if self.used > self.rows_of_links.size:
-            self.rows_of_links = extended(self.rows_of_links, 2 * self.used)
+        if self.used > self.events_of_links.size:
+            self.events_of_links = extended(self.events_of_links, 2 * self.used)
         new = self.links[layout.LINK * self.noted : layout.LINK * self.used].reshape(-1, layout.LINK)
-        rows = self.rows_of_links[self.noted : self.used]
-        rows[:] = new[:, layout.LINK_HERE] >> layout.ARC_BITS
+        made = self.events_of_links[self.noted : self.used]
+        made[:] = new[:, layout.LINK_HERE] >> layout.ARC_BITS
         unions = np.flatnonzero(new[:, layout.LINK_HERE] < 0)
         joined = self.links[new[unions, layout.LINK_BEFORE] * layout.LINK + layout.LINK_HERE]  # has just been born
-        rows[unions] = joined >> layout.ARC_BITS
+        made[unions] = joined >> layout.ARC_BITS
         self.noted = self.used
         log = self.logged()
         self.births = np.concatenate((self.births, log[:, [*LOGGED, *range(kernel_scores.LOG, log.shape[1])]]))
@@ -124,7 +124,7 @@ class Traced(Runs):
     def let_go(self, floors: Ints) -> None:
         """Drop the links, and births, that started before ``floors`` (per slot, or for all)."""
         super()._compact(floors)
-        self.rows_of_links = self.rows_of_links[: self.noted][self._number[: self.noted] >= 0]
+        self.events_of_links = self.events_of_links[: self.noted][self._number[: self.noted] >= 0]
         self.noted = self.used
         number = self._number[self.births[:, LINK]]
         self.births = self.births[number >= 0]
@@ -161,9 +161,9 @@ class RunTrace(RunOutput):
         super().__init__(engine, finder, stamps, recent)
         self.chunk = CHUNK
         self._done: list[Hindsight] = []
-        self._events: list[Ints] = []  # slot, row, tick and class of relevant events
-        self._hits: list[Ints] = []  # link, row, slot
-        self._found: list[Ints] = []  # rows of match points, where hits alone do not tell
+        self._events: list[Ints] = []  # slot, row, tick, class and id of relevant events
+        self._hits: list[Ints] = []  # link, event, slot
+        self._found: list[Ints] = []  # match points, where hits alone do not tell
         self._held, self._seen = 0, 0
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
@@ -189,17 +189,17 @@ class RunTrace(RunOutput):
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         self.engine.note()
-        self._events.append(np.stack((events.slot, events.row, events.tick, events.cls), axis=1))
-        self._hits.append(np.stack((hits.link, events.row[hits.event], events.slot[hits.event]), axis=1))
+        self._events.append(np.stack((events.slot, events.row, events.tick, events.cls, events.id), axis=1))
+        self._hits.append(np.stack((hits.link, events.id[hits.event], events.slot[hits.event]), axis=1))
         self._seen += len(events.row)
         if self.finder.automaton.needs_filter:
-            self._found += [found.end for found in self.finder.found(events, hits)]
+            self._found += [self.recent.ids_of(found.end) for found in self.finder.found(events, hits)]
         yield from ()
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
             found, _ = self.finder.closed(limit)
-            self._found.append(found.end)
+            self._found.append(self.recent.ids_of(found.end))
         yield from ()
 
     def _look_back(self, now: Ints | int) -> None:
@@ -225,7 +225,7 @@ class RunTrace(RunOutput):
         self._events = [events[live]]
         hits[:, 0] = engine.number_now(hits[:, 0])
         self._hits = [hits[hits[:, 0] >= 0]]
-        self._found = [found[np.isin(found, events[live, 1])]]
+        self._found = [found[np.isin(found, events[live, 4])]]
         self._seen = int(live.sum())
         self._held = max(engine.used, self._seen)
 
@@ -248,17 +248,17 @@ class TracedLinks:
     Parameters
     ----------
     engine : Traced
-    events : numpy.ndarray of int64, shape (events, 4)
-        Slot, row, tick and class.
+    events : numpy.ndarray of int64, shape (events, 5)
+        Slot, row, tick, class and id.
     hits : numpy.ndarray of int64, shape (hits, 3)
-        Link, row and slot.
+        Link, event and slot.
     """
 
     def __init__(self, engine: Traced, events: Ints, hits: Ints) -> None:
         self.engine = engine
         self.events = events[np.lexsort((events[:, 1], events[:, 0]))]
-        self._by_row = np.argsort(self.events[:, 1])
-        self._rows = self.events[self._by_row, 1]
+        self._by_id = np.argsort(self.events[:, 4])
+        self._ids = self.events[self._by_id, 4]
         is_point = np.zeros(len(events) + 1, np.bool_)
         is_point[self._place(hits[:, 1])] = True
         self.point_places = np.flatnonzero(is_point)
@@ -266,9 +266,9 @@ class TracedLinks:
         self.is_hit = np.zeros(engine.used, np.bool_)
         self.is_hit[hits[:, 0]] = True
 
-    def _place(self, rows: Ints) -> Ints:
-        """Where events of some rows stand."""
-        return self._by_row[np.searchsorted(self._rows, rows)]
+    def _place(self, ids: Ints) -> Ints:
+        """Where some events stand."""
+        return self._by_id[np.searchsorted(self._ids, ids)]
 
     def points(self) -> Ints:
         """Row, tick and slot of the match points."""
@@ -285,7 +285,7 @@ class TracedLinks:
         ticks, slot = np.ascontiguousarray(self.events[:, 2]), np.ascontiguousarray(self.events[:, 0])
         slot_end = np.searchsorted(slot, slot, side="right")
         phases = np.zeros((used, kernel_trace.PHASE), np.int64)
-        phases[:, kernel_trace.AT] = self._place(engine.rows_of_links[:used])
+        phases[:, kernel_trace.AT] = self._place(engine.events_of_links[:used])
         phases[:, [kernel_trace.BIRTH, kernel_trace.CHILD]] = -1
         phases[births[:, LINK], kernel_trace.BIRTH] = np.arange(len(births))
         flat = phases.ravel()
