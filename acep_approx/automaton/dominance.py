@@ -66,7 +66,7 @@ def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
         changed = False
         for step in reversed(automaton.steps):  # mostly one round
             before = dict(wishes[step.source])
-            for register, better in wishes[step.target].items() if step.target is not None else ():
+            for register, better in list(wishes[step.target].items()) if step.target is not None else ():
                 _value(step.after(register), better, step.after, wishes[step.source])
             changed |= before != wishes[step.source]
     return [tuple(mine.get(r, "equal") for r in live) for mine, live in zip(wishes, automaton.live, strict=True)]
