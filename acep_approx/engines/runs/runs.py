@@ -435,6 +435,11 @@ class Runs:
         order = np.lexsort((table[:, layout.HIT_ERRORS], events.row[table[:, layout.HIT_EVENT]]))
         return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(layout.HIT)))
 
+    def lows(self, tick: Ints, hits: Hits) -> Ints:
+        """Per hit, completed at ``tick``, the earliest start inside the window: that of its owner, where there are."""
+        owners = self.options.owners
+        return tick - (self.window if owners is None else owners.windows[hits.owner])
+
     def _forget_texts(self) -> None:
         """Let go of the texts that no run holds, and give the others new codes."""
         self.put_away()

@@ -325,6 +325,10 @@ def try_source(
     """Take the steps of a source with the runs of its pool, block by block, from ``control[OFFSET]`` on."""
     tables, table, p = program.tables, pools.table, program.tables[ix(source + at.SOURCE_POOL)] * POOL
     runs, is_charged = table[ix(p + CHILDREN)], tables[ix(source + at.SOURCE_CHARGED)]
+    if shedding is not None and p == 0 and is_charged:  # births get what the runs have left
+        allowed = control[at.OFFSET] + int(left(shedding.floats))
+        shedding.words[UNTESTED] += max(runs - allowed, 0) if control[at.OFFSET] == 0 else 0
+        runs = min(runs, allowed)
     if tables[ix(source + at.SOURCE_REMOVES)] and control[at.OFFSET] == 0:
         table[ix(p + KEPT)] = 0
     if tables[ix(source + at.SOURCE_PROBE)] < 0:

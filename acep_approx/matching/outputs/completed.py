@@ -170,7 +170,7 @@ class Finder:
             yield CompletedMatches.joined(list(self._lists(events, some, CHUNK >> 4)))
 
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[CompletedMatches]:
-        lows = events.tick[hits.event] - self.window
+        lows = self.engine.lows(events.tick[hits.event], hits)
         for bound in listed(self.links(), hits, lows, self.labels, chunk):
             yield self._found(events, hits, bound)
 

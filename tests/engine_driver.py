@@ -1,0 +1,122 @@
+"""The runs engine without what stands around it: events go in, matches as tuples come out; runs can be copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx import Query
+from acep_approx.arrays import Ints
+from acep_approx.automaton.letters import LetterReader
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.lineage import listed
+from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.events.roles import infer_roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.prepare import Preparer
+from acep_approx.planning.planner import MERGING
+
+Found = tuple[Any, ...]
+"""A match: slot, owner, errors, then the ids of its events with the numbers of their variables."""
+
+
+class Driver:
+    """Runs the events of a table through engines of one query.
+
+    Parameters
+    ----------
+    query : Query
+        For the runs engine.
+    table : pyarrow.Table
+        In order of time; columns ``ts`` and ``type``.
+    registers : RegisterAutomaton, optional
+        What is run; default: that of the query.
+    options : RunOptions, optional
+    lists : bool, default True
+        Whether matches are listed; else hits are given, with the latest start.
+    shedding : LoadShedder, optional
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        table: pa.Table,
+        registers: RegisterAutomaton | None = None,
+        options: RunOptions = NO_OPTIONS,
+        *,
+        lists: bool = True,
+        shedding: LoadShedder | None = None,
+    ) -> None:
+        self.plan, self.options, self.lists, self.shedding = query.plan, options, lists, shedding
+        self.registers = registers or query.plan.registers
+        self.table, self.roles = table, infer_roles(table.schema)
+        assert self.registers is not None
+        self.preparer = Preparer(query.plan, self.roles)
+        self.preparer.letters = LetterReader(self.registers.letters)
+        self.window = query.plan.window_ticks(None)
+        data = table.combine_chunks().to_batches()[0]
+        ticks = np.array(table.column("ts").to_pylist(), np.int64)
+        batch = EventBatch(first_row=0, ticks=ticks, data=data)
+        self.grouped = self.preparer.prepare(batch)
+        self._column_of = self.preparer.column_of(batch)
+        self.engine = self.another()
+
+    def another(self) -> Runs:
+        """One more engine for the same query; afterwards the one that is driven."""
+        self.engine = Runs(
+            self.registers,
+            EventColumns(self.table.schema, self.roles.column),
+            self.window,
+            frozenset(MERGING),
+            keeps_lineage=self.lists,
+            is_count=self.preparer.is_count,
+            shedding=self.shedding,
+            options=self.options,
+        )
+        self.engine.set_classes(self.preparer.classes)
+        self.engine.reserve(max(self.preparer.slots, 1))
+        self._words = self.engine.columns.words(len(self.table), self._column_of)
+        return self.engine
+
+    def of_slot(self, slot: int) -> Ints:
+        """The numbers of the grouped events of a key."""
+        return np.flatnonzero(self.grouped.slot == slot)
+
+    def events(self, which: Sequence[int] | Ints) -> RunEvents:
+        """Some of the grouped events."""
+        some = np.asarray(which, np.int64)
+        slot, tick, cls, row, id_, place = (
+            getattr(self.grouped, name)[some] for name in ("slot", "tick", "cls", "row", "id", "place")
+        )
+        return RunEvents(slot, tick, tick, cls, row, id_, place, np.ascontiguousarray(self._words[:, row]))
+
+    def run(self, which: Sequence[int] | Ints) -> list[Found]:
+        """Run some of the grouped events; what they complete, sorted."""
+        return sorted(self._run(self.events(which)))
+
+    def _run(self, events: RunEvents) -> Iterator[Found]:
+        engine = self.engine
+        engine.begin()
+        floors = np.full(engine.slots if engine.is_count else 1, -(2**61), np.int64)
+        if not engine.is_count and len(events.tick):
+            floors[0] = int(events.tick.min()) - self.window
+        assert engine.advance(events, floors)
+        hits = engine.hits(events)
+        if not self.lists:
+            columns = events.slot[hits.event], hits.owner, hits.errors, events.id[hits.event], hits.start, hits.times
+            yield from zip(*(column.tolist() for column in columns), strict=True)
+            return
+        labels = np.array([arc.label for arc in engine.automaton.automaton.arcs], np.int64)
+        for bound in listed(engine.links, hits, engine.lows(events.tick[hits.event], hits), labels, 1 << 16):
+            for m, hit in enumerate(bound.hit.tolist()):
+                part = slice(bound.offset[m], bound.offset[m + 1])
+                ids, names = bound.id[part].tolist(), labels[bound.arc[part]].tolist()
+                head = int(events.slot[hits.event[hit]]), int(hits.owner[hit]), int(hits.errors[hit])
+                yield (*head, *zip(ids, names, strict=True))
