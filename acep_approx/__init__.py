@@ -18,7 +18,8 @@ check_siblings()  # before anything of theirs is used
 from history.lazy import lazy  # noqa: E402
 
 if TYPE_CHECKING:
-    from acep_approx.api import Query, compile_query
+    from acep_approx.api.matcher import Matcher
+    from acep_approx.api.query import Query, compile_query
     from acep_approx.budget.budget import Budget
     from acep_approx.errors import (
         AcepError,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
-    from acep_approx.matching.matcher import Matcher
     from acep_approx.query.builder import absent, either, event, seq
     from acep_approx.results.matches import Match, Matches
     from acep_approx.training.history_graph import HistoryGraph
@@ -37,11 +37,11 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "acep_approx.api": "Query compile_query",
+            "acep_approx.api.query": "Query compile_query",
             "acep_approx.budget.budget": "Budget",
             "acep_approx.errors": "AcepError DataError LimitError QueryError UnseenTypeWarning "
             "UnsupportedError UsageError",
-            "acep_approx.matching.matcher": "Matcher",
+            "acep_approx.api.matcher": "Matcher",
             "acep_approx.query.builder": "absent either event seq",
             "acep_approx.results.matches": "Match Matches",
             "acep_approx.training.history_graph": "HistoryGraph",

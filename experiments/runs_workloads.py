@@ -134,7 +134,7 @@ class Prepared:
         assert isinstance(pipeline.engine, Runs)
         pipeline.engine.advance = partial(self._record, pipeline.engine.advance)  # type: ignore[method-assign]
         matcher.push(workload.events)
-        self._classes, self._slots = pipeline.preparer.classes, pipeline.preparer.slots
+        self._classes, self._slots = pipeline.preparer.classes, pipeline.key_slots.slots
 
     def _record(self, advance: Callable[[RunEvents, Ints], bool], events: RunEvents, floors: Ints) -> bool:
         self._calls.append((events, floors))

@@ -119,8 +119,10 @@ def _letters(pipeline: Pipeline, events: pa.Table) -> tuple[Ints, Ints, npt.NDAr
     """Rows on which a letter holds, their partitions, and which letters."""
     found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))]
     preparer = pipeline.preparer
-    for batch in read_events(open_source(events), pipeline.roles, columns=pipeline.columns):
-        grouped = preparer.prepare(batch)
+    for events_of_batch in read_events(open_source(events), pipeline.roles, columns=pipeline.columns):
+        batch = pipeline.stream.batch(events_of_batch)
+        preparer.read(batch)
+        grouped = preparer.grouped(batch)
         found.append((grouped.row, grouped.slot, grouped.cls))
     row, slot, cls = (np.concatenate(column) for column in zip(*found, strict=True))
     return row, slot, np.array(preparer.classes, np.uint64)[cls]

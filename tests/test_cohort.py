@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
@@ -21,7 +22,6 @@ from acep_approx.engines.runs.worth import Allowance
 from acep_approx.learning import exact_sample
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.matching import pipeline
-from acep_approx.matching.matcher import Matcher
 from acep_approx.training.trace import trace_past
 from history.counting import vertices_of
 from history.trace import Trace

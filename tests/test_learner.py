@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Budget, Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.learning import learner, sample_size
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests
-from acep_approx.matching.matcher import Matcher
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.load_shedder import OutOfOrderError
-from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 

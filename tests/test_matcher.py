@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, LimitError, QueryError, UsageError, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.automaton import determinize
-from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.outputs import of_cells
 from tests.naive import Event, all_matches
 

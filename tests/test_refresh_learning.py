@@ -14,11 +14,11 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.api import Query
+from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.splitting import shard_budget
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
-from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding import allowance, refresher
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import MOST_TESTS, Observer

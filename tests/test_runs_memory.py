@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import LINKS
-from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.outputs import of_runs
 
 EVENTS = 300_000
@@ -48,8 +48,8 @@ def sizes(matcher: Matcher) -> dict[str, int]:
         "links": int(engine.control[LINKS]),
         "room for links": engine.links.size,
         "keys": matcher.progress.keys,
-        "stored": engine.stored.size,
-        "pools": engine.words.size,
+        "stored": engine.store.stored.size,
+        "pools": engine.arena.words.size,
         "texts": len(engine.columns.texts),
         "recent events": len(matcher.pipeline.recent.ids),
     }

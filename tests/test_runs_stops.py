@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs import runs as runs_module
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import DONE_STEPS
-from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.state import unpack
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
@@ -88,7 +88,7 @@ def all_of(
         if save:
             matcher = query.from_state(matcher.state_bytes())
             stops.append(*stopping(matcher, stop))
-    _, _, arrays = unpack(query.plan, matcher.state_bytes())
+    arrays = unpack([query.plan], matcher.state_bytes()).arrays
     state = {name: len(array) for name, array in arrays.items() if name != "header"}
     tables.append(matcher.finish())
     rows = sorted(map(repr, pa.concat_tables(tables).to_pylist()))

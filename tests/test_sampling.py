@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
@@ -19,7 +20,6 @@ from acep_approx.kernels.runs.sample import AT_ONCE, LEFT_OUT
 from acep_approx.learning.features import bare_scheme, select_features
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests
-from acep_approx.matching.matcher import Matcher
 from tests.cases import examples
 from tests.rich_worlds import rich_worlds
 from tests.runs_engine import compiled

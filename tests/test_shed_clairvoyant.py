@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
-from acep_approx.matching.matcher import Matcher
+from acep_approx.api.matcher import Matcher
 from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes, clairvoyant, forest_densities, prefixes
 from experiments.shed_future import meets, states
 from experiments.shed_metrics import Answer, exact, points

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.matching.matcher import Matcher
+from acep_approx.api.matcher import Matcher
 from acep_approx.query.parser import parse
 from experiments.shed_comparators import LEAST_COST, POLICIES, SLOTS, chain, parts, vertices
 from experiments.shed_metrics import Answer, bundles, exact, precision, recalls

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
-from acep_approx.matching.matcher import Matcher
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph

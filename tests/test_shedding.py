@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.kernels.runs import scores as kernel_scores
-from acep_approx.matching.matcher import Matcher
 from acep_approx.planning.planner import MERGING
 from tests.cases import examples
 from tests.match_tables import bindings

@@ -51,7 +51,7 @@ def test_the_zip_holds_the_packages_and_is_always_the_same(tmp_path):
     assert hashlib.sha256(one.read_bytes()).digest() == hashlib.sha256(two.read_bytes()).digest()
     with zipfile.ZipFile(one) as archive:
         names = archive.namelist()
-        assert archive.read("acep_approx/api.py") == (ROOT / "acep_approx/api.py").read_bytes()
+        assert archive.read("acep_approx/api/query.py") == (ROOT / "acep_approx/api/query.py").read_bytes()
     assert len(names) == number
     assert {name.split("/")[0] for name in names} == {"acep_approx", "history", "rl"}
     assert {"acep_approx/query/grammar.lark", "history/__init__.py", "rl/py.typed"} <= set(names)

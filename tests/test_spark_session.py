@@ -228,7 +228,7 @@ def test_workers_find_this_tree_and_have_the_matcher_loaded(spark):
 
         import pyarrow as pa
 
-        loaded = "acep_approx.matching.matcher" in sys.modules
+        loaded = "acep_approx.matching.execution" in sys.modules
         import acep_approx
 
         yield pa.record_batch({"file": [acep_approx.__file__], "loaded": [loaded]})

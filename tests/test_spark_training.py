@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from acep_approx import Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.errors import AcepError
 from acep_approx.events.source import BATCH_ROWS
-from acep_approx.matching.matcher import Matcher
 from acep_approx.spark.past.training import PORTION_OF, TICK, portions_of
 from acep_approx.spark.worker.order import in_order
 from acep_approx.training.history_graph import HistoryGraph

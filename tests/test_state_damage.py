@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, HistoryGraph, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
-from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.sealed import DIGEST, MAGIC, UNSEALED, sealed, unsealed
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
@@ -152,5 +152,5 @@ def test_state_without_a_digest_is_of_another_format() -> None:
             read(old)
         assert error.value.code == code
     header, arrays = blob.split(QUERY.matcher().state_bytes())
-    with pytest.raises(DataError, match="ACEP-D041: the state has format 99, this version reads format 5"):
+    with pytest.raises(DataError, match="ACEP-D041: the state has format 99, this version reads format 6"):
         QUERY.from_state(blob.joined({**header, "format": 99}, arrays))

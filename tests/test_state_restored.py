@@ -34,8 +34,8 @@ def test_a_state_holds_no_count_of_what_it_does_not_hold() -> None:
     matcher.push([{"ts": t, "type": "A", "x": 5} for t in (9, 10, 11)] + [{"ts": 13, "type": "C", "x": 5}])
     for _ in range(3):
         state = matcher.state_bytes()
-        _, _, arrays = unpack(query.plan, state)
-        assert [int(arrays["engine_control"][word]) for word in OF_BATCH] == [0] * len(OF_BATCH)
+        arrays = unpack([query.plan], state).arrays
+        assert [int(arrays["0_engine_control"][word]) for word in OF_BATCH] == [0] * len(OF_BATCH)
         matcher = query.from_state(state)
     assert matcher.state_bytes() == matcher.state_bytes() == state
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import Query, compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.errors import DataError
 from acep_approx.matching.blob import joined, split
-from acep_approx.matching.matcher import Matcher
 
 REGISTER_FREE = "PATTERN SEQ(A a, B b, C c) WHERE [tail] WITHIN {window} ERRORS 1"
 WITH_REGISTERS = "PATTERN SEQ(A a, B b, C c) WHERE [tail] AND b.x > a.x AND c.x > b.x WITHIN {window}"

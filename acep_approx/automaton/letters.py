@@ -1,9 +1,13 @@
-"""Which letters hold on which events: each distinct condition is evaluated once per batch, over whole columns."""
+"""Which letters hold on which events: each distinct condition is evaluated once per batch, over whole columns.
+
+What was found of a batch is kept with it (``Truths``), so that no other query need evaluate the same condition again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Expression
@@ -31,6 +36,35 @@ def unbound(condition: Expression) -> Expression:
             rebuilt = replace(rebuilt, **{part.name: unbound(value)})  # type: ignore[arg-type]
     result: Expression = rebuilt
     return result
+
+
+class Truths:
+    """What letters ask of the events of a batch: each thing is found once.
+
+    Parameters
+    ----------
+    rows : int
+        Number of events.
+    column : callable
+        Gives the column of an attribute name (``"type"`` is the event type).
+    """
+
+    def __init__(self, rows: int, column: Callable[[str], pa.Array]) -> None:
+        self.rows = rows
+        self._column = column
+        self._holds: dict[Expression, Bools] = {}
+
+    @cached_property
+    def types(self) -> tuple[list[object], Ints]:
+        """Distinct types, and per event the place of its own; behind the last where it has none."""
+        return _encoded(self._column("type"))
+
+    def holds(self, condition: Expression) -> Bools:
+        """Per event whether a condition without variables holds; NULL does not."""
+        if condition not in self._holds:
+            found = evaluate(condition, lambda leaf: self._column(str(leaf.name)))
+            self._holds[condition] = _as_bool(found, self.rows)
+        return self._holds[condition]
 
 
 class LetterReader:
@@ -67,15 +101,13 @@ class LetterReader:
         self.seen: set[str] = set()
         self.needs_type = bool(self.types)
 
-    def masks(self, rows: int, column: Callable[[str], pa.Array]) -> Masks:
+    def masks(self, truths: Truths) -> Masks:
         """Letter masks of a batch.
 
         Parameters
         ----------
-        rows : int
-            Number of events.
-        column : callable
-            Gives the column of an attribute name (``"type"`` is the event type).
+        truths : Truths
+            Of its events.
 
         Returns
         -------
@@ -83,17 +115,18 @@ class LetterReader:
 
         Complexity: O(rows x distinct conditions), vectorised.
         """
-        masks = self._by_type(column("type")) if self.needs_type else np.full(rows, self._mask_of(None), np.uint64)
+        if self.needs_type:
+            masks = self._by_type(*truths.types)
+        else:
+            masks = np.full(truths.rows, self._mask_of(None), np.uint64)
         for condition, needing in zip(self.conditions, self._needing, strict=True):
-            holds = evaluate(condition, lambda leaf: column(str(leaf.name)))
-            masks &= np.where(_as_bool(holds, rows), np.uint64(2**64 - 1), ~needing)
+            masks &= np.where(truths.holds(condition), np.uint64(2**64 - 1), ~needing)
         return masks
 
     def _mask_of(self, type_: str | None) -> np.uint64:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
-    def _by_type(self, types: pa.Array) -> Masks:
-        names, codes = _encoded(types)
+    def _by_type(self, names: list[object], codes: Ints) -> Masks:
         per_name = [self._mask_of(None if name is None else str(name)) for name in names]
         table: Masks = np.array([*per_name, self._mask_of(None)], dtype=np.uint64)
         if not self.types <= self.seen:
@@ -105,14 +138,14 @@ class LetterReader:
         names, codes = _encoded(types)
         self._notice(names, codes)
 
-    def _notice(self, names: list[object], codes: npt.NDArray[np.int64]) -> None:
+    def _notice(self, names: list[object], codes: Ints) -> None:
         """Note which types occur; a dictionary may hold others."""
         occurs = np.bincount(codes, minlength=len(names))[: len(names)] > 0
         found = {str(names[i]) for i in np.flatnonzero(occurs) if names[i] is not None}
         self.seen |= found if len(self.seen) < MOST_SEEN else found & self.types
 
 
-def _encoded(types: pa.Array) -> tuple[list[object], npt.NDArray[np.int64]]:
+def _encoded(types: pa.Array) -> tuple[list[object], Ints]:
     """Distinct values, and per event the place of its own; behind the last where it has none."""
     if not pa.types.is_dictionary(types.type):
         types = pc.dictionary_encode(types)
@@ -120,12 +153,12 @@ def _encoded(types: pa.Array) -> tuple[list[object], npt.NDArray[np.int64]]:
     return names, pc.fill_null(types.indices, len(names)).to_numpy(zero_copy_only=False)
 
 
-def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> npt.NDArray[np.bool_]:
+def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> Bools:
     """Three-valued to two-valued: NULL does not hold."""
     if isinstance(holds, pa.Scalar):
         return np.full(rows, bool(holds.as_py()), np.bool_)
     filled = pc.fill_null(holds, False)
     bits = np.frombuffer(filled.buffers()[1], np.uint8)
     unpacked = np.unpackbits(bits, bitorder="little", count=filled.offset + len(filled))
-    result: npt.NDArray[np.bool_] = unpacked[filled.offset :].view(np.bool_)
+    result: Bools = unpacked[filled.offset :].view(np.bool_)
     return result

@@ -7,6 +7,7 @@ import numpy as np
 from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.output import NO_BATCH, Stamps
+from acep_approx.matching.stream_batch import StreamBatch
 
 UNKNOWN = 2**62
 """When something comes that has not come yet."""
@@ -38,12 +39,11 @@ class Neighbours:
         return cls(NO_BATCH, empty, empty)
 
     @classmethod
-    def of(cls, batch: EventBatch, stamps: Stamps) -> Neighbours:
+    def of(cls, batch: StreamBatch, stamps: Stamps) -> Neighbours:
         """The events of a batch that ``preparer`` has just seen."""
         preparer = stamps.preparer
-        columns = [batch.data.column(name) for name in preparer.key_columns]
-        slot = preparer.keys.encode(columns) if columns else np.zeros(len(batch.ticks), np.int64)
-        return cls(batch, slot, preparer.counters if preparer.is_count else np.zeros(0, np.int64))
+        counters = preparer.counters if preparer.is_count else np.zeros(0, np.int64)
+        return cls(batch, batch.slots(preparer.key_columns), counters)
 
     def in_stream(self, slot: Ints, last: Ints) -> Ints:
         """When the event after row ``last`` came: its tick, or how many of ``slot`` came before it."""

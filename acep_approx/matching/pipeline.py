@@ -1,4 +1,7 @@
-"""One query on events of one schema: the way of a batch, from columns through the engine to tables of results."""
+"""The query side: what one query does with the batches of a stream, from letters through its engine to results.
+
+What queries share, and what is done once per batch, is the stream side (``StreamSide``).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.conditions import leaves
+from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
@@ -20,10 +24,9 @@ from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
-from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
-from acep_approx.matching.fitting import Fitting, check_columns, columns_as_text, with_text
+from acep_approx.matching.fitting import check_columns, columns_as_text, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
@@ -34,6 +37,8 @@ from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.outputs.verify import Verifier
 from acep_approx.matching.prepare import Preparer
+from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, compressed_plan
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
@@ -49,22 +54,16 @@ PIECE, LEAST_PIECE = 1 << 14, 64
 LINKS_AT_ONCE = 1 << 20
 """Links that so many events should make: the lineage of a piece must fit into memory."""
 
-SWEEP = 4096
-"""Keys beyond which silent ones are looked for."""
-
-
 
 class Pipeline:
-    """Runs batches of events through the engine that a plan and an output ask for.
+    """Runs batches of a stream through the engine that a plan and an output ask for.
 
     Parameters
     ----------
+    stream : StreamSide
+        What it takes its batches from; it takes part in all that come from now on.
     plan : Plan
     output : {"matches", "points", "counts", "partial", "compressed", "trace"}
-    schema : pyarrow.Schema
-        Of the events.
-    roles : Roles
-        Which columns are time, key and type.
     state_cap : int
         Most determinised states for listing and counting.
     merging : frozenset of str
@@ -76,12 +75,14 @@ class Pipeline:
 
     Attributes
     ----------
-    columns : tuple of str
-        Columns of the events that must be in each batch.
+    reads : tuple of str
+        Columns that must be in each batch.
+    schema : pyarrow.Schema
+        Of the events, with the types that they have for this query.
     window : int
         In ticks, or in events for a count window.
-    is_within : bool
-        Whether it stands in the middle of a batch: an error stopped it there, or not all results were taken.
+    progress : RunProgress
+        Numbers of events seen so far.
 
     Raises
     ------
@@ -91,11 +92,10 @@ class Pipeline:
 
     def __init__(
         self,
+        stream: StreamSide,
         plan: Plan,
         output: OutputKind,
-        schema: pa.Schema,
-        roles: Roles,
-        state_cap: int,
+        state_cap: int = MAX_DETERMINISED,
         merging: frozenset[str] = frozenset(MERGING),
         shedding: LoadShedder | None = None,
         bind: tuple[str, ...] = (),
@@ -106,23 +106,29 @@ class Pipeline:
             plan = compressed_plan(plan)
         elif output == "trace":
             plan = traced_plan(plan)
+        self.stream = stream
         self.plan = plan
         self.output = output
-        self.roles = roles
+        self.roles = stream.roles
+        self.as_text = columns_as_text(plan.query, stream.roles)
+        self.key_slots = stream.slots_of(tuple(stream.roles.column(e.name) for e in plan.query.equivalences))
+        self.progress = RunProgress()
         self._state_cap = state_cap
         self._merging = merging
         self._shedding = shedding
         self._bind = bind
-        self._set_up(with_text(schema, columns_as_text(plan.query, roles)))
+        self.set_up()
+        stream.add(self)
 
-    def _set_up(self, schema: pa.Schema) -> None:
-        """Make an engine and what stands around it for events of these columns."""
+    def set_up(self) -> None:
+        """Make an engine and what stands around it for events of the columns that the stream has now."""
         plan, output = self.plan, self.output
+        schema = with_text(self.stream.schema, self.as_text)
         check_columns(plan.query, schema, self.roles)
         self.schema = schema
         is_time = self._has_times()
         self.window = plan.window_ticks("us" if is_time else None)
-        self.preparer = Preparer(plan, self.roles)
+        self.preparer = Preparer(plan, self.key_slots)
         self.recent = Recent(schema, ())
         self.engine: Cells | ArcLogs | Runs
         self._output: Output
@@ -139,13 +145,9 @@ class Pipeline:
         else:
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
             self._output = self._listing(self.engine)
-        self.columns = self._columns()
-        keys = self.preparer.key_columns
-        self._fitting = Fitting(schema, self.columns, keys, columns_as_text(plan.query, self.roles))
+        self.reads = self._columns()
         self.engine.set_classes(self.preparer.classes)
-        self.engine.reserve(max(self.preparer.slots, 1))
-        self.is_within = False
-        self._swept = 0
+        self.engine.reserve(max(self.key_slots.slots, 1))
         self._piece = LEAST_PIECE
 
     def _has_times(self) -> bool:
@@ -155,33 +157,28 @@ class Pipeline:
             return self.plan.query.window.unit != "ticks"
         return tick_unit(type_, unit) is not None
 
-    def _widen(self, schema: pa.Schema) -> None:
-        """Go on with wider types of columns: programs are made anew, and what is held is converted."""
-        if pa.types.is_null(self.schema.field(self.roles.time).type):  # every event has a time: none has come yet
-            self._set_up(schema)
-            return
+    def widen(self, schema: pa.Schema) -> None:
+        """Go on with wider types of columns: programs are made anew, and what is held is converted.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            What is held cannot be held exactly; then all is as it was.
+        """
+        schema = with_text(schema, self.as_text)
         check_columns(self.plan.query, schema, self.roles)
-        try:
-            keys = self.preparer.keys.widened([schema.field(name).type for name in self.preparer.key_columns])
-            recent = self.recent.widened(schema)
-            if isinstance(self.engine, Runs):
-                self.engine.widen(EventColumns(schema, self.roles.column))
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"columns change their types, and what is remembered of them cannot be held exactly: {error}",
-                code="ACEP-D024",
-                hint="give each column one type in all batches of a stream",
-            ) from error
-        self.preparer.keys, self.recent.data = keys, recent
+        recent = self.recent.widened(schema)
+        if isinstance(self.engine, Runs):
+            self.engine.widen(EventColumns(schema, self.roles.column, self.stream.texts))
+        self.recent.data = recent
         self._events.know(schema)
         self._stamps.know(schema)
-        self._fitting.know(schema)
         self.schema = schema
 
     def _runs(self, registers: RegisterAutomaton) -> tuple[Runs, RunOutput]:
         """The runs engine with its way of putting results out."""
         output, shedding, merging, stamps = self.output, self._shedding, self._merging, self._stamps
-        columns = EventColumns(self.schema, self.roles.column)
+        columns = EventColumns(self.schema, self.roles.column, self.stream.texts)
         lists = output != "points" or registers.needs_filter
         is_count = self.preparer.is_count
         if output == "partial":
@@ -265,49 +262,51 @@ class Pipeline:
         assert isinstance(self._output, RunTrace), "another output was asked for"
         return self._output.take()
 
-    def counters(self) -> dict[str, int]:
-        """What ``restore_counters`` needs: when silent keys were looked for, and how many events are run at a time."""
-        return {"swept": self._swept, "piece": self._piece}
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the events that must be read; those that are derived are not among them."""
+        return tuple(name for name in self.reads if name not in self.stream.derived)
 
-    def restore_counters(self, counters: dict[str, int]) -> None:
-        """Take over what ``counters`` gave."""
-        self._swept, self._piece = counters["swept"], counters["piece"]
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays: its numbers, and how many events are run at a time."""
+        return {"progress": vars(self.progress), "piece": self._piece}
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
         return self._output.arrays() if isinstance(self._output, RunOutput) else {}
 
-    def restore(self, arrays: dict[str, Any]) -> None:
-        """Take over what ``arrays`` gave."""
+    def restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Take over what ``header`` and ``arrays`` gave."""
+        self.progress, self._piece = RunProgress(**header["progress"]), header["piece"]
         if isinstance(self._output, RunOutput):
             self._output.restore(arrays)
 
-    def fit(self, batch: EventBatch) -> EventBatch:
-        """The batch in the types of ``schema``, which becomes wider where it must.
+    def prepare(self, batch: StreamBatch) -> None:
+        """Take from a batch what this query asks of it: key slots, letters, words."""
+        begun, known = time.perf_counter(), len(self.preparer.classes)
+        self.preparer.read(batch)
+        if len(self.preparer.classes) > known:
+            self.engine.set_classes(self.preparer.classes)
+        self.engine.reserve(self.key_slots.slots)
+        if isinstance(self.engine, Runs):
+            for expression in self.engine.columns.expressions:
+                batch.words(expression)
+        self._seconds_before = (time.perf_counter() - begun) / max(len(batch), 1)
 
-        Raises
-        ------
-        DataError
-            ``ACEP-D002``, ``ACEP-D024``, ``ACEP-D025``, ``ACEP-D031``: its columns do not fit those before.
-        """
-        if (wider := self._fitting.wider(batch)) is not None:
-            self._widen(wider)
-        return self._fitting.fitted(batch)
-
-    def run(self, batch: EventBatch, progress: RunProgress) -> Iterator[pa.Table]:
-        """Run a batch; results come as they are made, and must all be taken before the next batch."""
-        batch = self.fit(batch)
+    def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
+        """Run a batch that was prepared; results come as they are made, and must all be taken before the next batch."""
         if not isinstance(self.engine, Runs):
-            yield from self._run(batch, progress)
+            yield from self._run(batch)
             return
-        first = 0
+        first, progress = 0, self.progress
         self.engine.load_shedder.begin_batch(len(batch))
         while first < len(batch):
             most = min(self._piece, self.engine.load_shedder.most_events)
-            piece, made, begun = batch.slice(first, most), progress.made, time.perf_counter()
-            yield from self._run(piece, progress)
+            piece, made, begun = batch.piece(first, most), progress.made, time.perf_counter()
+            yield from self._run(piece)
             first += len(piece)
-            self.engine.load_shedder.end_piece(piece, progress, time.perf_counter() - begun)
+            seconds = time.perf_counter() - begun + len(piece) * self._seconds_before
+            self.engine.load_shedder.end_piece(piece, progress, seconds)
             per_event = max((progress.made - made) / len(piece), 1.0)
             self._piece = int(min(PIECE, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
 
@@ -315,7 +314,6 @@ class Pipeline:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""
         if isinstance(self._output, RunOutput):
             yield from self._output.pass_time(tick)
-        self._sweep(tick)
 
     @property
     def waits_until(self) -> int | None:
@@ -327,22 +325,18 @@ class Pipeline:
         if isinstance(self._output, RunOutput):
             yield from self._output.finish()
 
-    def _run(self, batch: EventBatch, progress: RunProgress) -> Iterator[pa.Table]:
-        known = len(self.preparer.classes)
-        events = self.preparer.prepare(batch)
-        if len(self.preparer.classes) > known:
-            self.engine.set_classes(self.preparer.classes)
-        self.engine.reserve(self.preparer.slots)
-        progress.events += len(batch)
-        progress.relevant += len(events.row)
-        progress.without_key = self.preparer.without_key
-        self.is_within = True
+    def _run(self, batch: StreamBatch) -> Iterator[pa.Table]:
+        events = self.preparer.grouped(batch)
+        self.progress.events += len(batch)
+        self.progress.relevant += len(events.row)
         yield from self._output.run(events, batch, self._floors(batch))
         if isinstance(self.engine, Runs):
-            progress.take(self.engine.work())
-        self._sweep(int(batch.ticks[-1]))
-        progress.keys = max(len(self.preparer.keys), 1)
-        self.is_within = False
+            self.progress.take(self.engine.work())
+
+    def done(self) -> None:
+        """All queries on the stream are done with the batch."""
+        self.progress.without_key = self.key_slots.without_key
+        self.progress.keys = max(len(self.key_slots.keys), 1)
 
     def _floors(self, batch: EventBatch) -> Ints:
         """Starts from which on entries may still be asked for while this batch is listed; per slot or for all."""
@@ -362,15 +356,26 @@ class Pipeline:
         floors[:known] = self.preparer.counters[:known] - 1 - self.window
         return floors
 
-    def _sweep(self, now: int) -> None:
-        """Free the slots of keys that have been silent for longer than the window."""
-        keys = self.preparer.keys
-        if self.preparer.is_count or len(keys) < 2 * self._swept + SWEEP:
-            return
-        used = keys.used()
-        silent = used[self.engine.newest()[used] < now - self.window]
+    # --- what the stream side asks --------------------------------------------------------------------------
+
+    def is_silent(self, slots: Ints, now: int) -> Bools:
+        """Per key slot whether its last event has left the window at ``now``, and no result of it is to come."""
+        if self.preparer.is_count:
+            return np.zeros(len(slots), np.bool_)
+        silent = self.engine.newest()[slots] < now - self.window
         if isinstance(self._output, RunOutput):
-            silent = np.setdiff1d(silent, self._output.slots())
-        keys.release(silent)
-        self.engine.clear(silent)
-        self._swept = len(keys)
+            silent &= ~np.isin(slots, self._output.slots())
+        return silent
+
+    def clear(self, slots: Ints) -> None:
+        """Forget some key slots, whose keys are forgotten."""
+        self.engine.clear(slots)
+
+    def texts_held(self) -> Ints:
+        """Codes of the texts that its runs hold."""
+        return self.engine.texts_held() if isinstance(self.engine, Runs) else np.zeros(0, np.int64)
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Texts have got new codes, per code so far."""
+        if isinstance(self.engine, Runs):
+            self.engine.recode_texts(codes)

@@ -1,16 +1,13 @@
-"""From a batch of events to grouped kernel input: letters, event classes, key slots, ticks or counters."""
+"""From a batch of the stream to grouped kernel input of one query: letters, event classes, counters."""
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from acep_approx.arrays import Ints, extended
-from acep_approx.automaton.letters import LetterReader
+from acep_approx.automaton.letters import LetterReader, Masks
 from acep_approx.engines.batches import Grouped
 from acep_approx.events.keys import KeyCodes
-from acep_approx.events.roles import Roles
-from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.group import (
     COUNTED,
     FOLD_HIGH,
@@ -24,54 +21,62 @@ from acep_approx.kernels.group import (
     classify,
     group,
 )
+from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.matching.stream_side import KeySlots
 from acep_approx.planning.planner import Plan
 
 
 class Preparer:
-    """Reads batches for one query; remembers event classes, keys and, in count windows, how many events each key had.
+    """Reads batches for one query; remembers event classes and, in count windows, how many events each key had.
 
     Parameters
     ----------
     plan : Plan
-    roles : Roles
-        Which columns are time, key and type.
+    key_slots : KeySlots
+        Those of its equivalence attributes.
 
     Attributes
     ----------
     classes : list of int
         Letter masks in order of discovery; class 0 is "no letter holds".
-    keys : KeyCodes
-        Values of the equivalence attributes per slot.
-    slots : int
-        SlotTable in use so far; 1 without equivalences.
-    without_key : int
-        Events left out because an equivalence attribute was NULL (NULL equals nothing).
     """
 
-    def __init__(self, plan: Plan, roles: Roles) -> None:
-        self.roles = roles
+    def __init__(self, plan: Plan, key_slots: KeySlots) -> None:
+        self.key_slots = key_slots
         self.letters = LetterReader(plan.letters)
-        self.key_columns = tuple(roles.column(e.name) for e in plan.query.equivalences)
         self.is_count = plan.is_count_window
         self._counts = _counting(plan)
         self.counts_events = self._counts > UNCOUNTED
         self.classes: list[int] = [0]
-        self.keys = KeyCodes()
-        self.slots = 0 if self.key_columns else 1
-        self.without_key = 0
         self.counters: Ints = np.zeros(1, np.int64)
         self._count: Ints = np.zeros(1, np.int64)
         self._known_mask = np.zeros(1024, np.uint64)
         self._known_class: Ints = np.full(1024, -1, np.int64)
         self._remember(0, 0)
 
-    def prepare(self, batch: EventBatch) -> Grouped:
-        """Group the events of a batch that a letter holds on by key slot."""
-        rows = len(batch.ticks)
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns of the equivalence attributes."""
+        return self.key_slots.columns
+
+    @property
+    def keys(self) -> KeyCodes:
+        """Values of the equivalence attributes per slot."""
+        return self.key_slots.keys
+
+    def read(self, batch: StreamBatch) -> None:
+        """Learn the key slots and the classes of a whole batch."""
+        batch.slots(self.key_columns)
+        if self.key_slots.slots > self._count.size:
+            self.set_counters(self.counters, room=2 * self.key_slots.slots)
+        self._cls = self._classes(self.letters.masks(batch.computed.truths))
+
+    def grouped(self, batch: StreamBatch) -> Grouped:
+        """Group the events of a batch that was read, or of a piece of it, that a letter holds on by key slot."""
+        rows = len(batch)
         if rows == 0:
             return Grouped.none()
-        slot = self._slots(batch, rows)
-        cls = self._classes(batch, rows)
+        slot, cls = batch.slots(self.key_columns), batch.here(self._cls)
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
         slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
@@ -80,26 +85,15 @@ class Preparer:
         ids = out.row if batch.ids is None else batch.ids[out.row - batch.first_row]
         return Grouped(out.slot, out.tick, out.cls, out.row, ids, out.place)
 
-    def _slots(self, batch: EventBatch, rows: int) -> Ints:
-        if not self.key_columns:
-            return np.zeros(rows, np.int64)
-        slot = self.keys.encode([batch.data.column(name) for name in self.key_columns])
-        self.without_key += int((slot < 0).sum())
-        self.slots = max(self.slots, int(slot.max()) + 1)
-        if self.slots > self._count.size:
-            self.set_counters(self.counters, room=2 * self.slots)
-        return slot
-
     def set_counters(self, counters: Ints, room: int = 0) -> None:
         """Take over the number of events per slot, with room for more slots."""
         self.counters = extended(counters, max(room, counters.size), 0)
         self._count = np.zeros(self.counters.size, np.int64)
 
-    def _classes(self, batch: EventBatch, rows: int) -> Ints:
-        masks = self.letters.masks(rows, self.column_of(batch))
-        cls = np.empty(rows, np.int64)
+    def _classes(self, masks: Masks) -> Ints:
+        cls = np.empty(len(masks), np.int64)
         at = 0
-        while (at := classify(masks, at, self._known_mask, self._known_class, cls)) < rows:
+        while (at := classify(masks, at, self._known_mask, self._known_class, cls)) < len(masks):
             self.add_class(int(masks[at]))
         return cls
 
@@ -124,10 +118,6 @@ class Preparer:
         self._known_mask[place] = mask
         self._known_class[place] = number
 
-    def column_of(self, batch: EventBatch) -> ColumnOf:
-        """Attribute name -> column of ``batch``."""
-        return ColumnOf(batch.data, self.roles)
-
 
 def _counting(plan: Plan) -> int:
     """Which events a query must have counted: its places are those in the stream, or within a key."""
@@ -137,15 +127,3 @@ def _counting(plan: Plan) -> int:
     has_guards = plan.registers is not None and any(step.guard for step in plan.registers.steps)
     is_counted = plan.counted == "partition" or (has_guards and not is_strict)
     return COUNTED if is_counted else UNCOUNTED
-
-
-class ColumnOf:
-    """Looks up the column of an attribute name in a batch."""
-
-    def __init__(self, data: pa.RecordBatch, roles: Roles) -> None:
-        self._data = data
-        self._roles = roles
-
-    def __call__(self, name: str) -> pa.Array:
-        """The column; ``ts``, ``key`` and ``type`` mean the columns of these roles."""
-        return self._data.column(self._roles.column(name))

@@ -1,4 +1,6 @@
-"""The state of a pipeline as bytes: a JSON header and plain arrays, never pickle.
+"""The state of the queries on a stream as bytes: a JSON header and plain arrays, never pickle.
+
+The stream side is packed once, and each query's side beside it; the state of one query is the case of one.
 
 Layout: see ``blob``, which refuses bytes that have changed; int64 arrays, and the schema, the keys and the recent
 events as Arrow IPC streams. ``FORMAT`` changes when the layout does.
@@ -6,7 +8,8 @@ events as Arrow IPC streams. ``FORMAT`` changes when the layout does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,50 +22,58 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching.blob import joined, split
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.sealed import OlderBytesError
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 
-FORMAT = 5
+FORMAT = 6
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 
 
-def pack(plan: Plan, header: Header, pipeline: Pipeline | None, last_tick: int) -> bytes:
-    """Everything that is needed to go on in another process.
+def pack(queries: Sequence[tuple[Plan, Header]], stream: StreamSide | None) -> bytes:
+    """Everything that is needed to go on in another process: the stream side once, and each query's side beside it.
 
     Parameters
     ----------
-    plan : Plan
-        Its fingerprint and window are kept, to refuse the state of another query.
-    header : dict
-        What the caller wants to keep, as JSON.
-    pipeline : Pipeline or None
-        None where no events have been seen.
-    last_tick : int
-        Of the last event: what has left its window is not kept.
-
-    Complexity: O(state).
-    """
-    arrays: Arrays = {}
-    saved = {"format": FORMAT, "query": meaning(plan), "caller": header, "bound": pipeline is not None}
-    if pipeline is not None:
-        _save(pipeline, saved, arrays, last_tick)
-    return joined(saved, arrays)
-
-
-def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
-    """What ``pack`` put together: the caller's header, and what ``restore`` wants.
+    queries : sequence of (Plan, dict)
+        In the order of the stream. Of the plan its fingerprint and window are kept, to refuse the state of another
+        query; the dict is what the caller wants to keep of it, as JSON.
+    stream : StreamSide or None
+        None where no columns have been seen.
 
     Raises
     ------
     DataError
-        Not a state (ACEP-D040), a state of another format (ACEP-D041), or of another query (ACEP-D042).
+        ``ACEP-D045``: an error stopped it in the middle of a batch.
+
+    Complexity: O(state).
+    """
+    arrays: Arrays = {}
+    of_queries: list[Header] = [{"query": meaning(plan), "caller": caller} for plan, caller in queries]
+    saved: Header = {"format": FORMAT, "queries": of_queries, "stream": None}
+    if stream is not None:
+        stream.check_whole()
+        saved["stream"] = _save_stream(stream, arrays)
+        for number, pipeline in enumerate(stream.queries):
+            assert isinstance(pipeline, Pipeline)
+            of_queries[number] |= _save(pipeline, f"{number}_", arrays)
+    return joined(saved, arrays)
+
+
+def unpack(plans: Sequence[Plan], state: bytes) -> Saved:
+    """What ``pack`` put together, of the same queries in the same order.
+
+    Raises
+    ------
+    DataError
+        Not a state (ACEP-D040), a state of another format (ACEP-D041), or of other queries (ACEP-D042).
     """
     try:
         saved, arrays = split(state)
-        format_, theirs = saved["format"], saved["query"]
+        format_, theirs = saved["format"], saved["queries"] if "queries" in saved else [saved["query"]]
     except OlderBytesError as error:
-        raise _other_format(f"less than {FORMAT}") from error
+        raise _other_format(f"less than {FORMAT}", is_older=True) from error
     except (ValueError, KeyError) as error:
         raise DataError(
             "these bytes are not the state of a matcher, or not all as they were written",
@@ -70,77 +81,119 @@ def unpack(plan: Plan, state: bytes) -> tuple[Header, Header, Arrays]:
             hint="take a copy that is whole, or start from the beginning",
         ) from error
     if format_ != FORMAT:
-        raise _other_format(format_)
-    ours = meaning(plan)
-    if theirs != ours:
-        other = [name for name in ours if theirs[name] != ours[name]]
-        had, have = ("; ".join(f"{name} {one[name] or '(none)'}" for name in other) for one in (theirs, ours))
-        raise DataError(
-            f"the state is of another query: {had}; this one has {have}",
-            code="ACEP-D042",
-            hint="restore a state with the query it was made with",
-        )
-    return saved["caller"], saved, arrays
+        raise _other_format(format_, is_older=isinstance(format_, int) and format_ < FORMAT)
+    if len(theirs) != len(plans):
+        raise _other_query(f"{len(theirs)} queries", f"there are {len(plans)}")
+    for plan, saved_query in zip(plans, theirs, strict=True):
+        ours, their = meaning(plan), saved_query["query"]
+        if their != ours:
+            other = [name for name in ours if their[name] != ours[name]]
+            had, have = ("; ".join(f"{name} {one[name] or '(none)'}" for name in other) for one in (their, ours))
+            raise _other_query(f"another query: {had}", f"this one has {have}")
+    return Saved(saved, arrays)
 
 
-def restore(new: Callable[[pa.Schema, Roles], Pipeline], saved: Header, arrays: Arrays) -> Pipeline | None:
-    """The pipeline that was packed, ready for the next batch; None where there was none.
+@dataclass(frozen=True)
+class Saved:
+    """A state that was unpacked: the header, and the arrays by name."""
 
-    Parameters
-    ----------
-    new : callable
-        Makes a pipeline for events of a schema.
-    saved, arrays
-        As ``unpack`` gives them.
+    header: Header
+    arrays: Arrays
 
-    Raises
-    ------
-    DataError
-        ``ACEP-D044``: one of the two is inside a load budget, the other is not.
-    """
-    if not saved["bound"]:
-        return None
-    schema = from_ipc(arrays["schema"]).schema
-    pipeline = new(schema, Roles(**saved["roles"]))
+    @property
+    def callers(self) -> list[Header]:
+        """What the callers wanted to keep, by query."""
+        return [query["caller"] for query in self.header["queries"]]
+
+    def stream(self) -> StreamSide | None:
+        """The stream side, for the queries to be added to in their order; None where no columns had been seen."""
+        saved = self.header["stream"]
+        if saved is None:
+            return None
+        schema = from_ipc(self.arrays["schema"]).schema
+        derived = {name: schema.field(name).type for name in saved["derived"]}
+        of_events = pa.schema([field for field in schema if field.name not in derived])
+        stream = StreamSide(of_events, Roles(**saved["roles"]), derived)
+        stream.last_tick = saved["last_tick"]
+        stream.texts.restore(saved["texts"])
+        for number, (columns, slots, without_key, swept) in enumerate(saved["keys"]):
+            one = stream.slots_of(tuple(columns))
+            one.keys = KeyCodes.from_state(_batch(self.arrays[f"keys_{number}"]))
+            one.slots, one.without_key, one.swept = slots, without_key, swept
+        return stream
+
+    def restore(self, pipelines: Sequence[Pipeline]) -> None:
+        """Give each query its side; they are fresh ones on ``stream()``.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D044``: one of the two is inside a load budget, the other is not.
+        """
+        for number, (header, pipeline) in enumerate(zip(self.header["queries"], pipelines, strict=True)):
+            begin = f"{number}_"
+            mine = {name.removeprefix(begin): a for name, a in self.arrays.items() if name.startswith(begin)}
+            _restore(pipeline, header, mine)
+
+
+def _save_stream(stream: StreamSide, arrays: Arrays) -> Header:
+    keys = []
+    for number, one in enumerate(stream.key_slots.values()):
+        keys.append([one.columns, one.slots, one.without_key, one.swept])
+        arrays[f"keys_{number}"] = _raw(pa.Table.from_batches([one.keys.to_state()]))
+    arrays["schema"] = _raw(stream.schema.empty_table())
+    return {
+        "roles": vars(stream.roles),
+        "derived": stream.derived,
+        "last_tick": stream.last_tick,
+        "texts": stream.texts.values,
+        "keys": keys,
+    }
+
+
+def _save(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
+    """The side of one query; names of its arrays begin with ``begin``."""
+    preparer, recent = pipeline.preparer, pipeline.recent
+    mine: Arrays = {
+        "counters": preparer.counters[: pipeline.key_slots.slots * preparer.counts_events],
+        "recent_ids": recent.ids,
+        "recent_ticks": recent.ticks,
+        "recent_rows": recent.rows,
+        "recent_data": _raw(recent.data),
+    }
+    floors = pipeline.floors_after(pipeline.stream.last_tick or 0)
+    mine |= {f"engine_{name}": array for name, array in pipeline.engine.arrays(floors).items()}
+    mine |= {f"output_{name}": array for name, array in pipeline.arrays().items()}
+    arrays |= {begin + name: array for name, array in mine.items()}
+    return {"classes": preparer.classes, "pipeline": pipeline.header(), "engine": pipeline.engine.header()}
+
+
+def _restore(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
     preparer, recent = pipeline.preparer, pipeline.recent
     for mask in saved["classes"][1:]:
         preparer.add_class(mask)
-    preparer.slots = saved["slots"]
-    preparer.without_key = saved["without_key"]
-    preparer.set_counters(arrays["counters"], room=max(preparer.slots, 1))
-    preparer.keys = KeyCodes.from_state(_batch(arrays["keys"]))
+    preparer.set_counters(arrays["counters"], room=max(pipeline.key_slots.slots, 1))
     recent.ids, recent.ticks, recent.rows = (arrays[f"recent_{name}"] for name in ("ids", "ticks", "rows"))
     recent.data = from_ipc(arrays["recent_data"])
-    pipeline.restore_counters(saved["pipeline"])
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
     pipeline.engine.restore(saved["engine"], engine, preparer.classes)
-    pipeline.restore({name.removeprefix("output_"): a for name, a in arrays.items() if name.startswith("output_")})
-    return pipeline
+    output = {name.removeprefix("output_"): array for name, array in arrays.items() if name.startswith("output_")}
+    pipeline.restore(saved["pipeline"], output)
 
 
-def _save(pipeline: Pipeline, saved: Header, arrays: Arrays, last_tick: int) -> None:
-    preparer, recent = pipeline.preparer, pipeline.recent
-    saved["roles"] = vars(pipeline.roles)
-    saved["classes"] = preparer.classes
-    saved["slots"] = preparer.slots
-    saved["without_key"] = preparer.without_key
-    saved["pipeline"] = pipeline.counters()
-    saved["engine"] = pipeline.engine.header()
-    floors = pipeline.floors_after(last_tick)
-    arrays["schema"] = _raw(pipeline.schema.empty_table())
-    arrays["counters"] = preparer.counters[: preparer.slots * preparer.counts_events]
-    arrays["keys"] = _raw(pa.Table.from_batches([preparer.keys.to_state()]))
-    arrays["recent_ids"], arrays["recent_ticks"], arrays["recent_rows"] = recent.ids, recent.ticks, recent.rows
-    arrays["recent_data"] = _raw(recent.data)
-    arrays.update({f"engine_{name}": array for name, array in pipeline.engine.arrays(floors).items()})
-    arrays.update({f"output_{name}": array for name, array in pipeline.arrays().items()})
-
-
-def _other_format(theirs: object) -> DataError:
+def _other_format(theirs: object, *, is_older: bool) -> DataError:
     return DataError(
-        f"the state has format {theirs}, this version reads format {FORMAT}",
+        f"the state has {'the older format' if is_older else 'format'} {theirs}, this version reads format {FORMAT}",
         code="ACEP-D041",
         hint="go on with the version that wrote it, or start from the beginning",
+    )
+
+
+def _other_query(theirs: str, ours: str) -> DataError:
+    return DataError(
+        f"the state is of {theirs}; {ours}",
+        code="ACEP-D042",
+        hint="restore a state with the query it was made with",
     )
 
 

@@ -92,10 +92,16 @@ Index = OneOf["first", "current", "previous", "last"]
 
 @dataclass(frozen=True)
 class Constant:
-    """A number, a string, TRUE, FALSE or NULL."""
+    """A number, a string, TRUE, FALSE or NULL; ``1``, ``1.0`` and ``TRUE`` are three, as they are computed with."""
 
     value: int | float | str | bool | None
     span: Span = _span()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and (type(self.value), self.value) == (type(other.value), other.value)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
 
 @dataclass(frozen=True)

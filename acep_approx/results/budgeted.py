@@ -20,7 +20,7 @@ from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.learning.refresh import refresh
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.planning.planner import Plan
@@ -79,7 +79,7 @@ class BudgetedMatches(Matches):
         more = {"sort": exact._sort, "limit": exact.limit, "on_progress": exact._on_progress}
         return cls(exact.plan, exact.source, exact._options, load, **more)
 
-    def _matcher(self, plan: Plan, kind: OutputKind) -> Matcher:
+    def _matcher(self, plan: Plan, kind: OutputKind) -> Execution:
         if kind in ("partial", "compressed"):
             raise UsageError(
                 f"the output {kind!r} is about all partial matches, and a budget sheds some",
@@ -87,9 +87,9 @@ class BudgetedMatches(Matches):
                 hint="leave the budget out, or ask for matches, points or counts",
             )
         self.shedder, self._asked = shedder(plan, self.load), kind
-        return Matcher(plan, output=kind, shedding=self.shedder, **self._options)
+        return Execution(plan, output=kind, shedding=self.shedder, **self._options)
 
-    def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+    def _through(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
         self._pipeline, self._logged = pipeline, []
         begun = time.perf_counter()
         for table in super()._through(matcher, pipeline):
@@ -205,7 +205,7 @@ class BudgetedMatches(Matches):
         if self.shedder is None or self._pipeline is None:  # no columns, no events
             return pa.table({})
         ticks = self.shedder.metrics.points.joined("tick")
-        matcher = Matcher(self.plan, **self._options)
+        matcher = Execution(self.plan, **self._options)
         pipeline = matcher.bind(self.source.schema)
         batches = read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
         return expanded(matcher, batches, ticks, pipeline.window, self.source.late.original)

@@ -15,20 +15,20 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.renumber import renumbered, row_columns
 from history.coverage.proxy import regions
 
 
 def expanded(
-    matcher: Matcher, batches: Iterable[EventBatch], ticks: Ints, window: int, original: Callable[[Ints], Ints]
+    matcher: Execution, batches: Iterable[EventBatch], ticks: Ints, window: int, original: Callable[[Ints], Ints]
 ) -> pa.Table:
     """Every match that ends at one of some times.
 
     Parameters
     ----------
-    matcher : Matcher
+    matcher : Execution
         Exact, with the output "matches", bound to the columns of the events and used for nothing else.
     batches : iterable of EventBatch
         The events, once more.

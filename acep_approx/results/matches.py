@@ -17,7 +17,7 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed
@@ -71,7 +71,7 @@ class Matches:
     plan : Plan
     source : Source
     options : dict
-        Which columns are time, key and type, and the unit: as for ``Matcher``.
+        Which columns are time, key and type, and the unit: as for ``Execution``.
     sort : bool
         Sort the input by time first (needs memory for all of it).
     limit : int, optional
@@ -117,23 +117,23 @@ class Matches:
         if pipeline is not None:
             yield from self._through(matcher, pipeline)
 
-    def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Matcher, Pipeline | None]:
+    def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Execution, Pipeline | None]:
         """A fresh matcher with its pipeline; without columns there are no events, and there is none."""
         matcher = self._matcher(self.plan, kind)
         return matcher, matcher.bind(schema) if len(schema) else None
 
-    def _matcher(self, plan: Plan, kind: OutputKind) -> Matcher:
+    def _matcher(self, plan: Plan, kind: OutputKind) -> Execution:
         """A fresh matcher for one pass over the events."""
-        return Matcher(plan, output=kind, **self._options)
+        return Execution(plan, output=kind, **self._options)
 
-    def _through(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+    def _through(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
         late, columns = self.source.late, () if matcher.bind_by else row_columns(self.plan, matcher.output)
         for table in self._found(matcher, pipeline):
             # of compressed output the links must change their numbers with the hits
             is_changed = late.count and table.num_rows and matcher.output != "compressed"
             yield renumbered(table, columns, late.original) if is_changed else table
 
-    def _found(self, matcher: Matcher, pipeline: Pipeline) -> Iterator[pa.Table]:
+    def _found(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
         """The results, with rows numbered as if there were no late events."""
         self.progress = matcher.progress
         yield pipeline.nothing()
@@ -305,7 +305,7 @@ class Matches:
         if self._options.get("bind") is not None:  # bundles are chained by rows, whatever stands for them
             last = points.num_columns - 1
             points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
-        pipeline = Matcher(self.plan, output="points", **self._options).bind(self.source.schema)
+        pipeline = Execution(self.plan, output="points", **self._options).bind(self.source.schema)
         return bundles(points, pipeline.preparer.key_columns, pipeline.window)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.query.printer import to_text
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.results.matches import Matches
@@ -241,7 +241,7 @@ def tried(query: CompiledQuery, past: PastTable, how: HowTried) -> Trial:
     heaviest = _load(query.plan, past.first.slice(0, max(int(PREFIX * all_rows), PIECE)), past, how)
     if heaviest > how.most_steps:
         return replace(asked, steps=heaviest, skipped=f"{heaviest:,.0f} run-steps per event")
-    exact = Matcher(query.plan, output=how.output, **past.named)
+    exact = Execution(query.plan, output=how.output, **past.named)
     points = matches = 0
     for table in _run(exact, past.last):
         points += _points(table)
@@ -267,7 +267,7 @@ def _points(table: pa.Table) -> int:
     return len(pc.unique(table.column("row"))) if table.num_rows else 0
 
 
-def _run(matcher: Matcher, events: pa.Table) -> Iterable[pa.Table]:
+def _run(matcher: Execution, events: pa.Table) -> Iterable[pa.Table]:
     """The tables of results; piece by piece, so that one can stop between."""
     pipeline = matcher.bind(events.schema)
     source = open_source(events)
@@ -279,7 +279,7 @@ def _run(matcher: Matcher, events: pa.Table) -> Iterable[pa.Table]:
 
 def _load(plan: Plan, events: pa.Table, past: PastTable, how: HowTried) -> float:
     """Run-steps per event of the heaviest piece; stops at one that is too heavy."""
-    matcher = Matcher(plan, output=how.output, **past.named)
+    matcher = Execution(plan, output=how.output, **past.named)
     heaviest, steps, seen = 0.0, 0, 0
     for _ in _run(matcher, events):
         if matcher.progress.events > seen:

@@ -18,7 +18,7 @@ from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.refresh import refresh
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import MOST_TESTS
 from acep_approx.shedding.shedder import Shedder
@@ -89,7 +89,7 @@ class Refresher:
         self.shares: Shares | None = None
         self._made = MadeAt()
         shedder = Shedder(query.plan, replace(load, learns=True, audit=0.0))
-        Matcher(query.plan, output="points", shedding=shedder).bind(schema, roles)
+        Execution(query.plan, output="points", shedding=shedder).bind(schema, roles)
         self.learner = shedder.online.learner if shedder.online is not None else None
 
     @property

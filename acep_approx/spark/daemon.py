@@ -17,14 +17,19 @@ QUERIES = (
 
 def preload() -> None:
     """Load the matcher and its kernels, from disk where they have been compiled before."""
-    from acep_approx.matching.matcher import Matcher
+    from acep_approx.events.source import open_source
+    from acep_approx.events.stream import read_events
+    from acep_approx.matching.execution import Execution
     from acep_approx.planning.planner import plan
     from acep_approx.query.parser import parse
 
     for query in QUERIES:
-        matcher = Matcher(plan(parse(query)))
-        matcher.push(EVENTS)
-        matcher.finish()
+        execution, source = Execution(plan(parse(query))), open_source(EVENTS)
+        pipeline = execution.bind(source.schema)
+        for batch in read_events(source, pipeline.roles, columns=pipeline.columns):
+            for _ in execution.run(batch):
+                pass
+        execution.finish()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
 from acep_approx.training.policies import MEASURED
 from acep_approx.training.policies import history as by_history
@@ -54,7 +54,7 @@ def choose(
     plan: Plan,
     graphs: Mapping[str, Graph],
     held_out: Sequence[EventBatch],
-    bind: Callable[[Matcher], None],
+    bind: Callable[[Execution], None],
     on_progress: Callable[[float], None] | None = None,
 ) -> Reading:
     """The reading that finds most of the match points of ``held_out``, over several budgets.

@@ -14,7 +14,7 @@ from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, open_source
 from acep_approx.events.stream import EventBatch, read_events
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
 from acep_approx.training.portions import portion_of
 
@@ -56,7 +56,7 @@ class Past:
         named = {name: roles.pop(name) for name in ("time", "key", "type", "unit") if name in roles}
         sort = roles.pop("sort", False)
         source = open_source(events, **roles)
-        pipeline = Matcher(plan, output="points", **named).bind(source.schema)
+        pipeline = Execution(plan, output="points", **named).bind(source.schema)
         self.roles: Roles = pipeline.roles
         self.window = pipeline.window
         self.key_columns = tuple(self.roles.column(e.name) for e in plan.query.equivalences)
@@ -71,7 +71,7 @@ class Past:
     def __len__(self) -> int:
         return len(self.ticks)
 
-    def bind(self, matcher: Matcher) -> None:
+    def bind(self, matcher: Execution) -> None:
         """Bind a matcher to the columns of these events."""
         matcher.bind(self.schema, self.roles)
 

@@ -18,7 +18,7 @@ from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
 
 MERGE = "equal,chain"
@@ -104,7 +104,7 @@ def learn_prices(
     plan: Plan,
     worth: Worth,
     past: Sequence[EventBatch],
-    bind: Callable[[Matcher], None],
+    bind: Callable[[Execution], None],
     *,
     known: Sequence[PricePoint] = (),
     most: int = 14,
@@ -130,7 +130,7 @@ def learn_prices(
 
     def run(price: float) -> PricePoint:
         counting = _Counting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
-        matcher = Matcher(plan, output="points", merge=MERGE, shedding=counting)
+        matcher = Execution(plan, output="points", merge=MERGE, shedding=counting)
         bind(matcher)
         for batch in past:
             for _ in matcher.run(batch):

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight
 from acep_approx.planning.planner import MERGING, Plan, merging
 from acep_approx.training.remembered import Remembered
@@ -44,19 +44,21 @@ class Tracer:
         What the numbers of places and columns in the traces mean.
     pipeline : Pipeline
         It knows the window, and the columns that the batches must have.
-    progress : RunProgress
-        Events and run-steps so far: the full work of the query on this past.
     """
 
     def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, merge: str = ",".join(MERGING)) -> None:
-        self.pipeline = Pipeline(plan, "trace", schema, roles, MAX_DETERMINISED, merging(merge))
-        self.progress = RunProgress()
+        self.pipeline = Pipeline(StreamSide(schema, roles), plan, "trace", merging=merging(merge))
         assert isinstance(self.pipeline.engine, Runs)
         self.remembered = Remembered.by(self.pipeline.engine.tables)
 
+    @property
+    def progress(self) -> RunProgress:
+        """Events and run-steps so far: the full work of the query on this past."""
+        return self.pipeline.progress
+
     def push(self, batch: EventBatch) -> Iterator[Trace]:
         """Run a batch; gives the runs whose windows have closed, now and then."""
-        for _ in self.pipeline.run(batch, self.progress):
+        for _ in self.pipeline.stream.run(batch):
             pass
         yield from map(self._trace, self.pipeline.hindsight())
 

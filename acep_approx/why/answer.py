@@ -16,7 +16,7 @@ import pyarrow as pa
 from acep_approx.errors import AcepError
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
@@ -49,7 +49,7 @@ def explain(
         The values of the equivalence attributes: the value of the only one, ``"attr=value"``, several of these, or a
         dict.
     options : mapping
-        ``time``, ``key``, ``type``, ``unit``, as for ``Matcher``.
+        ``time``, ``key``, ``type``, ``unit``, as for ``Execution``.
     sort : bool
         Sort the events by time first.
 
@@ -313,7 +313,7 @@ class _Diagnosis:
             return
         roles = self.place.roles
         try:
-            matcher = Matcher(plan(query), output=output)
+            matcher = Execution(plan(query), output=output)
             pipeline = matcher.bind(self.place.table.schema, roles)
             pipeline.give_up_after(STEPS)
             for batch in read_events(open_source(self.place.table), roles, columns=pipeline.columns):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
-from acep_approx.automaton.letters import LetterReader
+from acep_approx.automaton.letters import LetterReader, Truths
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import plain_type
 from acep_approx.events.plain import plain_text
@@ -23,8 +23,8 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
-from acep_approx.matching.matcher import Matcher
-from acep_approx.matching.prepare import ColumnOf
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.planning.planner import Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute
@@ -64,7 +64,7 @@ class StreamPlace:
         if not len(self.rows):
             return np.zeros(0, np.uint64)
         batch = self.table.combine_chunks().to_batches()[0]
-        return LetterReader(self.plan.automaton.letters).masks(len(self.rows), ColumnOf(batch, self.roles))
+        return LetterReader(self.plan.automaton.letters).masks(Truths(len(self.rows), ColumnOf(batch, self.roles)))
 
     def types(self) -> list[str | None]:
         """The type of each event, where there are types."""
@@ -107,7 +107,7 @@ def find_place(
     key : any
         As for ``explain``.
     options : mapping
-        ``time``, ``key``, ``type`` and ``unit``, as for ``Matcher``.
+        ``time``, ``key``, ``type`` and ``unit``, as for ``Execution``.
     sort : bool
         Sort the events by time first.
 
@@ -122,7 +122,7 @@ def find_place(
     Complexity: reads until two windows after the time; memory for the events kept.
     """
     source.late.check(sort=sort)
-    pipeline = Matcher(plan, **options).bind(source.schema)
+    pipeline = Execution(plan, **options).bind(source.schema)
     roles = pipeline.roles
     time_type = source.schema.field(roles.time).type
     at = _tick(around, time_type, roles.unit)
@@ -131,7 +131,7 @@ def find_place(
     played = [column for column in (roles.key, roles.type) if column is not None]
     columns = tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(plan)), *played]))
     for given in read_events(source, roles, columns=columns, sort=sort):
-        known, batch = pipeline.schema, pipeline.fit(given)
+        known, batch = pipeline.schema, pipeline.stream.fit(given)
         if pipeline.schema is not known:
             wanted = _key(plan, key, pipeline.schema, roles)
             reader.ask_for(wanted)

@@ -25,12 +25,10 @@ ColumnOf = Callable[[str], pa.Array]
 
 
 class Texts:
-    """Codes of texts, the same in all columns.
+    """Codes of texts, the same in all columns, and for all queries on a stream.
 
     Attributes
     ----------
-    is_ordered : bool
-        Whether some condition asks for their order.
     ranks : numpy.ndarray of int64
         Per code the text's place in the order of code points, where it is asked for.
     """
@@ -38,20 +36,24 @@ class Texts:
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
         self.ranks: Ints = np.zeros(1, np.int64)
-        self.is_ordered = False
+        self._is_ordered = False
         self._constants = 0
         self._kept = 0
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether some condition asks for their order."""
+        return self._is_ordered
+
+    @is_ordered.setter
+    def is_ordered(self, wanted: bool) -> None:
+        self._is_ordered = wanted
+        self._rank()
 
     def restore(self, known: list[str]) -> None:
         """Give ``known`` texts the codes 0, 1, 2, ..."""
         self._codes = {text: code for code, text in enumerate(known)}
         self._rank()
-
-    def take_over(self, others: Texts) -> Ints:
-        """Take in the texts of ``others`` behind the own ones: per code there the code here."""
-        codes = [self._codes.setdefault(text, len(self._codes)) for text in others.values]
-        self._rank()
-        return np.array(codes, np.int64)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -67,7 +69,7 @@ class Texts:
         return len(self._codes) > max(MANY_TEXTS, 2 * self._kept)
 
     def keep(self, held: Ints) -> Ints:
-        """Forget all texts but the constants of the query and those with the codes ``held``.
+        """Forget all texts but the constants of queries and those with the codes ``held``.
 
         Returns
         -------
@@ -84,9 +86,9 @@ class Texts:
         return np.cumsum(wanted) - 1
 
     def code(self, text: str) -> int:
-        """The code of a constant; it stays the same, so all constants come before the texts of events."""
+        """The code of a constant; it stays the same, so whatever comes before it is never forgotten."""
         code = self._codes.setdefault(text, len(self._codes))
-        self._constants = len(self._codes)
+        self._constants = max(self._constants, code + 1)
         self._rank()
         return code
 
@@ -120,10 +122,12 @@ class EventColumns:
     schema : pyarrow.Schema
     column_of : callable
         Gives the column name of an attribute.
+    texts : Texts, optional
+        Those of the stream. Default: of this query alone.
     """
 
-    def __init__(self, schema: pa.Schema, column_of: Callable[[str], str]) -> None:
-        self.texts = Texts()
+    def __init__(self, schema: pa.Schema, column_of: Callable[[str], str], texts: Texts | None = None) -> None:
+        self.texts = Texts() if texts is None else texts
         self._empty = schema.empty_table().combine_chunks()
         self._column_of = column_of
         self._places: dict[Expression, int] = {}
@@ -158,18 +162,17 @@ class EventColumns:
             return self.texts.code(value.value)
         return float_word(float(value.value)) if like == "float" else int(value.value)
 
-    def words(self, rows: int, column: ColumnOf) -> Ints:
-        """The columns of a batch: int64, shape (columns, rows); floats by their bits.
+    def words(self, expression: Expression, rows: int, column: ColumnOf) -> Ints:
+        """The values of an expression on the events of a batch: one word each; floats by their bits.
+
+        They depend on the stream alone, its texts and its finest unit of time, and are the same for all queries.
 
         Raises
         ------
         DataError
             ACEP-D201: a whole number passed 64 bits, or is the lowest one, which stands for NULL.
         """
-        result = np.empty((len(self._places), rows), np.int64)
-        for place, expression in enumerate(self._places):
-            result[place] = self._words(self._evaluate(expression, column, rows))
-        return result
+        return self._words(self._evaluate(expression, column, rows))
 
     def _evaluate(self, expression: Expression, column: ColumnOf, rows: int) -> pa.Array:
         if isinstance(expression, Attribute) and kind_of(column(expression.name).type) == "text":

@@ -19,11 +19,10 @@ class Rewording:
     Parameters
     ----------
     before, after : EventColumns
-        ``after`` knows the constants of the query already.
+        Of one stream: the codes of texts stay what they are.
     """
 
     def __init__(self, before: EventColumns, after: EventColumns) -> None:
-        self._texts = after.texts.take_over(before.texts)
         self._finer = _PER_UNIT[after.unit] // _PER_UNIT[before.unit]
 
     def words(self, words: Ints, before: Kind, after: Kind) -> Ints:
@@ -34,15 +33,13 @@ class Rewording:
         pyarrow.ArrowInvalid
             A whole number cannot be held exactly as a float, or a time in the finer unit.
         """
-        if before == after and before not in ("text", "time"):
+        if before == after != "time":
             return words
         is_null = words == NULL
         known = np.where(is_null, 0, words)
         if after == "float":
             floats = to_numpy(to_arrow(known).cast(pa.float64()))
             return np.where(is_null, np.nan, floats).view(np.int64)
-        if before == after == "text":
-            known = self._texts[known] if len(self._texts) else known
-        elif before == after == "time" and self._finer > 1:
+        if before == after and self._finer > 1:
             known = to_numpy(to_arrow(known).cast(pa.timestamp("us")).cast(pa.timestamp("ns")).cast(pa.int64()))
         return np.where(is_null, NULL, known)

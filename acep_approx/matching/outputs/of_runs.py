@@ -17,6 +17,7 @@ from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.stream_batch import StreamBatch
 
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
@@ -60,7 +61,7 @@ class RunOutput:
     def _is_count(self) -> bool:
         return self.stamps.preparer.is_count
 
-    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
+    def run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events and give their results, in order of the rows that complete them."""
         if self._keeps_recent or batch.ids is not None:
             self.recent.add(events, batch)
@@ -91,10 +92,12 @@ class RunOutput:
         """An empty table with the columns of the results."""
         return self._table(NO_MATCH, NO_MATCH.end)
 
-    def _advanced(self, events: Grouped, batch: EventBatch, floors: Ints) -> Hits:
+    def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
         self.engine.begin()
-        columns = self.engine.columns.words(len(batch.ticks), self.stamps.preparer.column_of(batch))
-        words = np.ascontiguousarray(columns[:, events.row - batch.first_row])
+        expressions, at = self.engine.columns.expressions, events.row - batch.first_row
+        words = np.empty((len(expressions), len(at)), np.int64)
+        for number, expression in enumerate(expressions):
+            np.take(batch.words(expression), at, out=words[number])
         run_events = RunEvents(
             events.slot, events.tick, events.tick, events.cls, events.row, events.id, events.place, words
         )

@@ -14,12 +14,13 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.prepare import Preparer
+from acep_approx.matching.stream_batch import StreamBatch
 
 
 class Output(Protocol):
     """An engine with its way of putting results into columns."""
 
-    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
+    def run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events and give their results, in order of the rows that complete them."""
 
     def nothing(self) -> pa.Table:

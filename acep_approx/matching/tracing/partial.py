@@ -33,6 +33,7 @@ from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.output import NO_BATCH, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.syntax import QuerySyntax
@@ -153,7 +154,7 @@ class RunPartial(RunOutput):
     def _needs_neighbours(self) -> bool:
         return self._is_count or self.is_contiguous
 
-    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
+    def run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events; gives the beginnings whose window has closed."""
         if not self._is_count:  # links that have left the window may go while this batch is run
             yield from self._closed(int(batch.ticks[0]))

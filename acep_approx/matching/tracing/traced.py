@@ -22,7 +22,6 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance
-from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.kernels.runs import trace as kernel_trace
@@ -31,6 +30,7 @@ from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 
 END = 2**62
@@ -134,16 +134,24 @@ class Traced(Runs):
         """The numbers of links since ``let_go`` was last called; -1: gone."""
         return self._number[link]
 
-    def _forget_texts(self) -> None:
-        known = np.array([*self.columns.texts.values, None], np.object_)
-        super()._forget_texts()
+    def texts_held(self) -> Ints:
+        """Also those of runs that have been born, whether they live or not."""
+        born = [self.births[mine, column] for mine, column in self._born_with_texts()]
+        return np.concatenate((super().texts_held(), *born))
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Also those of runs that have been born."""
+        super().recode_texts(codes)
+        for mine, column in self._born_with_texts():
+            self.births[mine, column] = codes[self.births[mine, column]]
+
+    def _born_with_texts(self) -> Iterator[tuple[Ints, int]]:
+        """The births that hold a text in a column, and the column."""
         for pool, number in enumerate(self.tables.pools):
             mine = np.flatnonzero(self.births[:, POOL] == pool)
-            for column, register in enumerate(self.automaton.live[number.state]):
+            for column, register in enumerate(self.automaton.live[number.state], REGISTERS):
                 if len(mine) and register_kind(register, self.columns) == "text":
-                    codes = self.births[mine, REGISTERS + column]
-                    texts = known[np.where(codes == NULL, -1, codes)]
-                    self.births[mine, REGISTERS + column] = self.columns.texts.encode(pa.array(texts, pa.string()))
+                    yield mine[self.births[mine, column] != NULL], column
 
 
 class RunTrace(RunOutput):
@@ -166,7 +174,7 @@ class RunTrace(RunOutput):
         self._found: list[Ints] = []  # match points, where hits alone do not tell
         self._held, self._seen = 0, 0
 
-    def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
+    def run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events; there are no tables."""
         yield from super().run(events, batch, floors)
         if max(self.engine.used, self._seen) >= max(self.chunk, 2 * self._held):

@@ -39,7 +39,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import BATCH_ROWS
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import LIMIT, ticks
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles, column, places, rising
 from acep_approx.spark.setup.failures import clear_errors
@@ -90,7 +90,7 @@ def train_history(
         As for ``Query.match``.
     id : str, optional
         Column that orders events of the same time. Default, and where ids are the same: the columns that the query asks
-        for, in the order of ``Matcher.bind(schema).columns``; nulls last.
+        for, in the order of ``Execution.bind(schema).columns``; nulls last.
     gap, most_bundles
         As for ``HistoryGraph``.
     shards : int, optional
@@ -158,7 +158,7 @@ class _Training:
         schema = arrow_schema(events.schema)
         if id_ is not None and id_ not in schema.names:
             raise missing_column(id_, schema.names)
-        columns = Matcher(plan, output="points").bind(schema, roles).columns
+        columns = Execution(plan, output="points").bind(schema, roles).columns
         roles = carried_roles(roles, columns)
         order = tuple(dict.fromkeys([*((id_,) if id_ else ()), *(name for name in columns if name != roles.time)]))
         carried = [column(name) for name in dict.fromkeys([*columns, *order])]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.roles import infer_roles
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.flow import Flow
@@ -111,7 +111,7 @@ class SparkMatcher:
         roles = infer_roles(schema, **self.roles)
         _check_time(schema, roles.time, is_stream=is_stream)
         bind = self._bind(schema, roles)
-        reads = Matcher(plan, output=self.output, bind=bind).bind(schema, roles).columns
+        reads = Execution(plan, output=self.output, bind=bind).bind(schema, roles).columns
         carried = tuple(dict.fromkeys([*reads, roles.time, *((self.id,) if self.id else ())]))
         keys = tuple(roles.column(e.name) for e in plan.query.equivalences)
         if keys and plan.counted == "stream":
@@ -136,7 +136,7 @@ class SparkMatcher:
                 raise missing_column(name, schema.names)
         if self.bind or self.query.syntax.outputs:
             return self.bind
-        return self.id or Matcher(self.query.plan, output=self.output).bind(schema, roles).columns
+        return self.id or Execution(self.query.plan, output=self.output).bind(schema, roles).columns
 
     def _shards(self, events: DataFrame) -> int:
         """0: as many as Spark finds good."""

@@ -13,7 +13,7 @@ from acep_approx.budget.splitting import Split, shard_budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
 from acep_approx.learning.sample_size import Shares
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import Observer
@@ -77,7 +77,7 @@ class Job:
     order : tuple of str
         Columns that order events, the time first.
     bind : str or tuple of str or None
-        What stands for a bound event; see ``Matcher``.
+        What stands for a bound event; see ``Execution``.
     output : {"matches", "points", "counts"}
     shards : int
     spending : Spending, optional
@@ -118,12 +118,12 @@ class Job:
         shares = Shares.load(spending.control) if spending.control else None
         return Shedder(plan, load, Observer(shares, shards))
 
-    def matcher(self, shard: int = 0, weight: float = 1.0, state: bytes | None = None) -> Matcher:
+    def matcher(self, shard: int = 0, weight: float = 1.0, state: bytes | None = None) -> Execution:
         """The matcher of a shard, ready for its next events."""
         plan, shedding = self.query.plan, self.shedder(shard, weight)
         if state is not None:
-            return Matcher.from_state(plan, state, shedding=shedding)
-        made = Matcher(plan, output=self.output, bind=self.bind, shedding=shedding)
+            return Execution.from_state(plan, state, shedding=shedding)
+        made = Execution(plan, output=self.output, bind=self.bind, shedding=shedding)
         made.bind(self.plain, self.roles)
         return made
 
@@ -141,7 +141,7 @@ class Job:
         DataError, QueryError
             A column is missing or has the wrong type.
         """
-        matcher = Matcher(self.query.plan, output=self.output, bind=self.bind)
+        matcher = Execution(self.query.plan, output=self.output, bind=self.bind)
         return plain_schema(matcher.bind(self.plain, self.roles).nothing().schema, "the matches")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.worth import REASONS
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.shedding.shedder import Shedder
 
 Numbers = dict[str, Any]
@@ -67,7 +67,7 @@ class Counters:
     version: int = 0
 
     @classmethod
-    def of(cls, matcher: Matcher) -> Self:
+    def of(cls, matcher: Execution) -> Self:
         """How they stand now."""
         progress, shedder = RunProgress(**vars(matcher.progress)), matcher.shedding
         if not isinstance(shedder, Shedder):

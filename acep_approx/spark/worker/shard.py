@@ -20,7 +20,7 @@ from acep_approx.events.columns import missing_column
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
-from acep_approx.matching.matcher import Matcher
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
@@ -70,7 +70,7 @@ class Shard:
     waiting: pa.Table = field(init=False)
     watermark: int | None = field(init=False, default=None)
     weight: float = field(init=False, default=1.0)
-    _matcher: Matcher | None = field(init=False, default=None)
+    _matcher: Execution | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.waiting = self.job.schema.empty_table()
@@ -143,7 +143,7 @@ class Shard:
         return join(header, self.matcher.state_bytes(), self.waiting)
 
     @property
-    def matcher(self) -> Matcher:
+    def matcher(self) -> Execution:
         """The matcher as it is now."""
         assert self._matcher is not None, "process events first"
         return self._matcher
@@ -206,7 +206,7 @@ class Shard:
         return in_order(ready, tick[is_ready], self.job.order)[0]
 
     @staticmethod
-    def _run(matcher: Matcher, ready: pa.Table) -> Iterator[pa.Table]:
+    def _run(matcher: Execution, ready: pa.Table) -> Iterator[pa.Table]:
         """Run a micro-batch as one batch: a budget of time is granted for each."""
         pipeline = matcher.pipeline
         assert pipeline is not None

@@ -16,7 +16,7 @@ from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.matching import blob
 from acep_approx.matching.sealed import OlderBytesError
 
-FORMAT = 2
+FORMAT = 3
 """Changes when the layout, or the meaning of a part, does."""
 
 
@@ -36,7 +36,7 @@ def split(state: bytes) -> tuple[dict[str, Any], bytes, pa.Table]:
     """
     header, parts = _parts(state)
     if header["shard"] != FORMAT:
-        raise _other_format(header["shard"])
+        raise _other_format(header["shard"], is_older=header["shard"] < FORMAT)
     return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"])
 
 
@@ -63,7 +63,7 @@ def _parts(state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         header, parts = blob.split(state)
         _ = header["shard"], parts["matcher"], parts["waiting"]
     except OlderBytesError as error:
-        raise _other_format(f"less than {FORMAT}") from error
+        raise _other_format(f"less than {FORMAT}", is_older=True) from error
     except (ValueError, KeyError) as error:
         raise DataError(
             "these bytes are not the state of a shard, or not all as they were written",
@@ -73,9 +73,10 @@ def _parts(state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, parts
 
 
-def _other_format(theirs: object) -> DataError:
+def _other_format(theirs: object, *, is_older: bool) -> DataError:
+    named = "the older format" if is_older else "format"
     return DataError(
-        f"the checkpoint holds state of format {theirs}, and this version reads format {FORMAT}",
+        f"the checkpoint holds state of {named} {theirs}, and this version reads format {FORMAT}",
         code="ACEP-S011",
         hint="go on with the version that wrote it, or start the query with a new checkpoint directory",
     )

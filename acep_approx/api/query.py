@@ -9,9 +9,9 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from acep_approx.api.matcher import Matcher
 from acep_approx.errors import expect
 from acep_approx.events.source import open_source
-from acep_approx.matching.matcher import Matcher
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery

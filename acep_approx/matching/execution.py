@@ -1,33 +1,34 @@
-"""The push interface: batches of events in, tables of results out; the state can be saved and restored between any two.
+"""One plan that is carried out: batches of events in, tables of results out; the state can be saved between any two.
 
 The state is plain arrays and a JSON header, never pickle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Self
 
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.load_shedder import LoadShedder
-from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.errors import UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
-from acep_approx.events.source import Source, open_source
-from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.events.source import Source
+from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import OutputKind, Pipeline
-from acep_approx.matching.state import pack, restore, unpack
+from acep_approx.matching.state import pack, unpack
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import MERGING, Plan, merging
 
 
-class Matcher:
-    """Runs one query over a stream of batches.
+class Execution:
+    """Carries out one plan over a stream of batches, without the verbs that ``Matcher`` adds.
 
     Parameters
     ----------
@@ -51,8 +52,6 @@ class Matcher:
 
     Attributes
     ----------
-    progress : RunProgress
-        Numbers of events seen so far.
     pipeline : Pipeline or None
         None until the columns of the events are known.
 
@@ -88,18 +87,31 @@ class Matcher:
         self.merge = merge
         self._merging = merging(merge)
         self.shedding = shedding
-        self.progress = RunProgress()
-        self.last_tick: int | None = None
+        self._none_seen = RunProgress()
         self.pipeline: Pipeline | None = None
 
-    def bind(self, schema: pa.Schema, roles: Roles | None = None) -> Pipeline:
+    @property
+    def progress(self) -> RunProgress:
+        """Numbers of events seen so far."""
+        return self.pipeline.progress if self.pipeline is not None else self._none_seen
+
+    @property
+    def last_tick(self) -> int | None:
+        """Of the last event; None before the first one."""
+        return self.pipeline.stream.last_tick if self.pipeline is not None else None
+
+    def bind(
+        self, schema: pa.Schema, roles: Roles | None = None, derived: Mapping[str, pa.DataType] | None = None
+    ) -> Pipeline:
         """Check the query against the columns of the events and set the engine up.
 
         Parameters
         ----------
         schema : pyarrow.Schema
         roles : Roles, optional
-            Default: inferred, with the names given to the matcher.
+            Default: inferred, with the names given before.
+        derived : mapping of str to pyarrow.DataType, optional
+            Columns that no file has; see ``StreamSide``.
 
         Raises
         ------
@@ -107,59 +119,25 @@ class Matcher:
             A column is missing or has the wrong type.
         """
         roles = roles or infer_roles(schema, **self.wanted)
-        self.pipeline = self._pipeline(schema, roles)
+        self.pipeline = self._pipeline(StreamSide(schema, roles, derived))
         return self.pipeline
 
-    def _pipeline(self, schema: pa.Schema, roles: Roles) -> Pipeline:
+    def _pipeline(self, stream: StreamSide) -> Pipeline:
         return Pipeline(
-            self.plan, self.output, schema, roles, self.state_cap, self._merging, self.shedding, self.bind_by
+            stream, self.plan, self.output, self.state_cap, self._merging, self.shedding, self.bind_by
         )
 
-    def push(self, events: Any) -> pa.Table:
-        """Run more events and return the results that they complete.
-
-        Parameters
-        ----------
-        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
-            The next events of the stream.
-
-        Returns
-        -------
-        pyarrow.Table
-            As documented for the output; in order of the events that complete the matches.
+    def run(self, batch: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> Iterator[pa.Table]:
+        """Run one batch; results come as they are made, and must all be taken before the next batch.
 
         Raises
         ------
         DataError
-            A missing column, a wrong type, or time that runs backwards;
-            ``ACEP-D045``: an error stopped it in the middle of a batch before.
+            See ``StreamSide.run``.
         """
-        source = open_source(events)
-        if not len(source.schema):  # no columns, no events: an empty list
-            return self.pipeline.nothing() if self.pipeline else pa.table({})
-        if self.pipeline:
-            source.expect(self.pipeline.columns)
-        pipeline = self.pipeline or self.bind(source.schema)
-        tables: list[pa.Table] = []
-        first = self.progress.events
-        for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
-            tables += self.run(batch)
-        return joined(tables, pipeline.nothing().schema)
-
-    def run(self, batch: EventBatch) -> Iterator[pa.Table]:
-        """Run one batch; results come as they are made, and must all be taken before the next batch."""
         assert self.pipeline is not None, "bind first"
-        self._check_whole()
-        first = int(batch.ticks[0])
-        if self.last_tick is not None and first < self.last_tick:
-            raise DataError(
-                f"row {batch.first_row}: time runs backwards from batch to batch, {first} after {self.last_tick}",
-                code="ACEP-D007",
-                row=batch.first_row,
-                hint="push events in order of time",
-            )
-        yield from self.pipeline.run(batch, self.progress)
-        self.last_tick = int(batch.ticks[-1])
+        for _, table in self.pipeline.stream.run(batch, derived):
+            yield table
 
     def pass_time(self, tick: int) -> pa.Table:
         """No event before ``tick`` will come any more: the matches whose window has closed by then.
@@ -178,8 +156,9 @@ class Matcher:
         expect("tick", tick, Integral, "a whole number")
         if self.pipeline is None:
             return pa.table({})
-        self._check_whole()
-        return joined(list(self.pipeline.pass_time(tick)), self.pipeline.nothing().schema)
+        stream = self.pipeline.stream
+        stream.check_whole()
+        return joined([table for _, table in stream.pass_time(tick)], self.pipeline.nothing().schema)
 
     @property
     def waits_until(self) -> int | None:
@@ -197,7 +176,7 @@ class Matcher:
         """
         if self.pipeline is None:
             return pa.table({})
-        self._check_whole()
+        self.pipeline.stream.check_whole()
         return joined(list(self.pipeline.finish()), self.pipeline.nothing().schema)
 
     @property
@@ -231,41 +210,28 @@ class Matcher:
         DataError
             ``ACEP-D045``: an error stopped it in the middle of a batch.
         """
-        self._check_whole()
-        header = {
-            "options": {
-                "output": self.output,
-                "state_cap": self.state_cap,
-                "merge": self.merge,
-                "bind": self.bind_by or None,
-                **self.wanted,
-            },
-            "progress": vars(self.progress),
-            "last_tick": self.last_tick,
+        options = {
+            "output": self.output,
+            "state_cap": self.state_cap,
+            "merge": self.merge,
+            "bind": self.bind_by or None,
+            **self.wanted,
         }
-        return pack(self.plan, header, self.pipeline, 0 if self.last_tick is None else self.last_tick)
-
-    def _check_whole(self) -> None:
-        """Refuse to go on from the middle of a batch: its events are half in, and links of its runs lead nowhere."""
-        if self.pipeline is not None and self.pipeline.is_within:
-            raise DataError(
-                "this matcher stopped in the middle of a batch, and cannot go on from there",
-                code="ACEP-D045",
-                hint="go on from a state that was saved before that batch, or begin anew",
-            )
+        return pack([(self.plan, options)], self.pipeline.stream if self.pipeline is not None else None)
 
     @classmethod
-    def from_state(cls, plan: Plan, state: bytes, shedding: LoadShedder | None = None) -> Matcher:
-        """The matcher whose state this is, ready for the next batch; with a load budget ``shedding`` as it was given.
+    def from_state(cls, plan: Plan, state: bytes, shedding: LoadShedder | None = None) -> Self:
+        """What ``state_bytes`` was called on, ready for the next batch; with ``shedding`` as it was given.
 
         Raises
         ------
         DataError
             Not a state, a state of another query, or of another format.
         """
-        header, saved, arrays = unpack(plan, state)
-        matcher = cls(plan, **header["options"], shedding=shedding)
-        matcher.progress = RunProgress(**header["progress"])
-        matcher.last_tick = header["last_tick"]
-        matcher.pipeline = restore(matcher._pipeline, saved, arrays)
-        return matcher
+        saved = unpack([plan], state)
+        made = cls(plan, **saved.callers[0], shedding=shedding)
+        stream = saved.stream()
+        if stream is not None:
+            made.pipeline = made._pipeline(stream)
+            saved.restore([made.pipeline])
+        return made

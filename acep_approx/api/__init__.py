@@ -1,0 +1,21 @@
+"""The faces: what one can do with a query, and with a stream of batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from history.lazy import lazy
+
+if TYPE_CHECKING:
+    from acep_approx.api.matcher import Matcher
+    from acep_approx.api.query import Query, compile_query
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "acep_approx.api.matcher": "Matcher",
+            "acep_approx.api.query": "Query compile_query",
+        },
+    )
+
+__all__ = ["Matcher", "Query", "compile_query"]

@@ -1,0 +1,51 @@
+"""The push interface: batches of events in, tables of results out; the state can be saved between any two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import read_events
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.tables import joined
+
+
+class Matcher(Execution):
+    """Runs one query over a stream of batches; made by ``Query.matcher``, or from a plan.
+
+    See ``Execution`` for the parameters. ``push`` takes batches, ``pass_time`` and ``finish`` give what waited, and
+    ``state_bytes`` is what ``from_state`` goes on from.
+    """
+
+    def push(self, events: Any) -> pa.Table:
+        """Run more events and return the results that they complete.
+
+        Parameters
+        ----------
+        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
+            The next events of the stream.
+
+        Returns
+        -------
+        pyarrow.Table
+            As documented for the output; in order of the events that complete the matches.
+
+        Raises
+        ------
+        DataError
+            A missing column, a wrong type, or time that runs backwards;
+            ``ACEP-D045``: an error stopped it in the middle of a batch before.
+        """
+        source = open_source(events)
+        if not len(source.schema):  # no columns, no events: an empty list
+            return self.pipeline.nothing() if self.pipeline else pa.table({})
+        if self.pipeline:
+            source.expect(self.pipeline.columns)
+        pipeline = self.pipeline or self.bind(source.schema)
+        tables: list[pa.Table] = []
+        first = self.progress.events
+        for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
+            tables += self.run(batch)
+        return joined(tables, pipeline.nothing().schema)

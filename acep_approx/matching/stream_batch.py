@@ -1,0 +1,103 @@
+"""A batch of a stream with what queries ask of it: each thing is computed once, for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.automaton.letters import Truths
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.query.syntax import Expression
+
+
+class ColumnOf:
+    """Looks up the column of an attribute name in a batch."""
+
+    def __init__(self, data: pa.RecordBatch, roles: Roles) -> None:
+        self._data = data
+        self._roles = roles
+
+    def __call__(self, name: str) -> pa.Array:
+        """The column; ``ts``, ``key`` and ``type`` mean the columns of these roles."""
+        return self._data.column(self._roles.column(name))
+
+
+class Computed:
+    """What was computed of the events of a batch so far.
+
+    Parameters
+    ----------
+    events : EventBatch
+        In the types of the stream.
+    column : ColumnOf
+        Their columns.
+    words : EventColumns
+        Of the stream: makes the words of an expression.
+    encode : callable
+        Gives the key slot of each event, for the names of some key columns.
+    """
+
+    def __init__(
+        self,
+        events: EventBatch,
+        column: ColumnOf,
+        words: EventColumns,
+        encode: Callable[[tuple[str, ...], pa.RecordBatch], Ints],
+    ) -> None:
+        self.truths = Truths(len(events), column)
+        self._events = events
+        self._column = column
+        self._maker = words
+        self._encode = encode
+        self._slots: dict[tuple[str, ...], Ints] = {}
+        self._words: dict[Expression, Ints] = {}
+
+    def slots(self, key_columns: tuple[str, ...]) -> Ints:
+        """The key slot of each event; -1 where one of the columns is null."""
+        if key_columns not in self._slots:
+            self._slots[key_columns] = self._encode(key_columns, self._events.data)
+        return self._slots[key_columns]
+
+    def words(self, expression: Expression) -> Ints:
+        """The value of an expression on each event, as the block machine reads it."""
+        if expression not in self._words:
+            self._words[expression] = self._maker.words(expression, len(self._events), self._column)
+        return self._words[expression]
+
+
+class StreamBatch(EventBatch):
+    """Consecutive events of a stream, all of a batch or a piece of it.
+
+    Parameters
+    ----------
+    events : EventBatch
+    computed : Computed
+        Of the whole batch.
+    first : int, default 0
+        Where in the batch these events begin.
+    """
+
+    def __init__(self, events: EventBatch, computed: Computed, first: int = 0) -> None:
+        super().__init__(events.first_row, events.ticks, events.data, events.ids)
+        self.computed = computed
+        self._first = first
+
+    def piece(self, first: int, rows: int) -> StreamBatch:
+        """At most ``rows`` events from place ``first`` on; nothing is copied."""
+        return StreamBatch(self.slice(first, rows), self.computed, self._first + first)
+
+    def here(self, column: Ints) -> Ints:
+        """Of an array of the whole batch the part of these events."""
+        return column[self._first : self._first + len(self)]
+
+    def slots(self, key_columns: tuple[str, ...]) -> Ints:
+        """The key slot of each event; see ``Computed.slots``."""
+        return self.here(self.computed.slots(key_columns))
+
+    def words(self, expression: Expression) -> Ints:
+        """The value of an expression on each event; see ``Computed.words``."""
+        return self.here(self.computed.words(expression))

@@ -1,0 +1,347 @@
+"""The stream side: what is read, typed and coded once per batch, for all queries on a stream.
+
+A batch travels so: its columns are brought to the types of the stream, and those that no file has are put beside them;
+then each query in turn takes from it what it asks for (``Pipeline``). Keys that are silent for all are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.engines.runs.event_columns import EventColumns, Texts
+from acep_approx.errors import DataError
+from acep_approx.events.columns import encode_text
+from acep_approx.events.keys import KeyCodes
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.fitting import Fitting, with_text
+from acep_approx.matching.stream_batch import ColumnOf, Computed, StreamBatch
+
+SWEEP = 4096
+"""Keys beyond which silent ones are looked for."""
+
+
+class KeySlots:
+    """The keys in some columns, each with its slot: for all queries that partition the stream by these columns.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        None: all events are in slot 0.
+
+    Attributes
+    ----------
+    keys : KeyCodes
+        Values of the columns per slot.
+    slots : int
+        Slots in use so far; 1 without columns.
+    without_key : int
+        Events left out because one of the columns was NULL (NULL equals nothing).
+    swept : int
+        Keys that were left when silent ones were looked for.
+    """
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self.columns = columns
+        self.keys = KeyCodes()
+        self.slots = 0 if columns else 1
+        self.without_key = 0
+        self.swept = 0
+
+    def encode(self, data: pa.RecordBatch) -> Ints:
+        """The slot of each event's key; -1 where it has none."""
+        if not self.columns or not data.num_rows:
+            return np.zeros(data.num_rows, np.int64)
+        slot = self.keys.encode([data.column(name) for name in self.columns])
+        self.without_key += int((slot < 0).sum())
+        self.slots = max(self.slots, int(slot.max()) + 1)
+        return slot
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there are so many keys, and twice as many as after the last time, that silent ones should go."""
+        return len(self.keys) >= 2 * self.swept + SWEEP
+
+
+class QuerySide(Protocol):
+    """What the stream side asks of a query."""
+
+    key_slots: KeySlots
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns that must be in each batch."""
+
+    @property
+    def as_text(self) -> frozenset[str]:
+        """Columns whose bytes are text to it."""
+
+    def set_up(self) -> None:
+        """Begin anew, with the schema that the stream has now."""
+
+    def widen(self, schema: pa.Schema) -> None:
+        """Go on with these wider types."""
+
+    def prepare(self, batch: StreamBatch) -> None:
+        """Take from a batch what is asked of it, before any of its events is run."""
+
+    def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
+        """Run a batch that was prepared."""
+
+    def done(self) -> None:
+        """All queries are done with the batch."""
+
+    def pass_time(self, tick: int) -> Iterator[pa.Table]:
+        """What waited for windows that end before ``tick``."""
+
+    def is_silent(self, slots: Ints, now: int) -> Bools:
+        """Per key slot whether nothing of its events is held that may still play a role at ``now``."""
+
+    def clear(self, slots: Ints) -> None:
+        """Forget some key slots."""
+
+    def texts_held(self) -> Ints:
+        """Codes of the texts that must not be forgotten."""
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Texts have got new codes, per code so far."""
+
+
+class StreamSide:
+    """One stream of events and the queries on it.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the events.
+    roles : Roles
+        Which columns are time, key and type.
+    derived : mapping of str to pyarrow.DataType, optional
+        Columns that no file has: they are given with each batch, and queries name them like all others.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the events with the derived columns, as wide as their types have become; bytes are bytes.
+    texts : Texts
+        Codes of texts in conditions across events.
+    key_slots : dict of tuple of str to KeySlots
+        By key columns.
+    queries : list of QuerySide
+    last_tick : int or None
+        Of the last event.
+    is_within : bool
+        Whether it stands in the middle of a batch: an error stopped it there, or not all results were taken.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D046``: a derived column has the name of a column of the events, or is their time.
+    """
+
+    def __init__(self, schema: pa.Schema, roles: Roles, derived: Mapping[str, pa.DataType] | None = None) -> None:
+        self.derived = tuple(derived or {})
+        for name in self.derived:
+            if name in schema.names or name == roles.time:
+                what = "a column of the events" if name in schema.names else "their time"
+                raise _wrong_derived(f"the derived column {name!r} is {what}, too", "give it a name of its own")
+        self.roles = roles
+        self.texts = Texts()
+        self.key_slots: dict[tuple[str, ...], KeySlots] = {}
+        self.queries: list[QuerySide] = []
+        self.last_tick: int | None = None
+        self.is_within = False
+        self._as_text: frozenset[str] = frozenset()
+        self._know(pa.schema([*schema, *(derived or {}).items()]))
+
+    def _know(self, schema: pa.Schema) -> None:
+        """Take over a schema, and what the queries ask of it."""
+        self.schema = with_text(schema, ())
+        shared = with_text(schema, self._as_text)
+        reads = dict.fromkeys(name for query in self.queries for name in query.reads)
+        keys = {name for columns in self.key_slots for name in columns}
+        self._fitting = Fitting(shared, reads, keys, self._as_text)
+        self._words = EventColumns(shared, self.roles.column, self.texts)
+
+    def slots_of(self, key_columns: tuple[str, ...]) -> KeySlots:
+        """The slots of the keys in some columns, the same for all who ask."""
+        return self.key_slots.setdefault(key_columns, KeySlots(key_columns))
+
+    def add(self, query: QuerySide) -> None:
+        """Let one more query take part in the batches from now on."""
+        self.queries.append(query)
+        self._as_text |= query.as_text
+        self._know(self.schema)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that must be read for the queries; those that are derived are not among them."""
+        return tuple(name for name in self._fitting.columns if name not in self.derived)
+
+    # --- batches --------------------------------------------------------------------------------------------
+
+    def run(self, events: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> Iterator[tuple[int, pa.Table]]:
+        """Run a batch through all queries, one after the other.
+
+        Parameters
+        ----------
+        events : EventBatch
+        derived : mapping of str to pyarrow.Array, optional
+            The derived columns of these events.
+
+        Yields
+        ------
+        number, table
+            Results of the query of that number, as they are made; all must be taken before the next batch.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D007``: time runs backwards; ``ACEP-D045``: an error stopped it in the middle of a batch before;
+            ``ACEP-D046``: a derived column is missing, or not as long as the batch; and those of ``fit``.
+        """
+        self.check_whole()
+        self._check_order(events)
+        batch = self.batch(events, derived)
+        for number, query in enumerate(self.queries):
+            query.prepare(batch)
+            self.is_within = True
+            for table in query.run(batch):
+                yield number, table
+        self.last_tick = int(batch.ticks[-1])
+        self._sweep(self.last_tick)
+        for query in self.queries:
+            query.done()
+        self.is_within = False
+
+    def batch(self, events: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> StreamBatch:
+        """A batch in the types of the stream, ready for all queries."""
+        if self.texts.has_many:
+            self._forget_texts()
+        if self.derived or derived:
+            events = self._with_derived(events, derived or {})
+        events = self.fit(events)
+        column = ColumnOf(events.data, self.roles)
+        return StreamBatch(events, Computed(events, column, self._words, self._encode))
+
+    def fit(self, events: EventBatch) -> EventBatch:
+        """A batch in the types of the stream, which become wider where they must, for all queries.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D002``, ``ACEP-D024``, ``ACEP-D025``, ``ACEP-D031``: its columns do not fit those before.
+        """
+        if (wider := self._fitting.wider(events)) is not None:
+            self._widen(wider)
+        return self._fitting.fitted(events)
+
+    def _encode(self, key_columns: tuple[str, ...], data: pa.RecordBatch) -> Ints:
+        return self.key_slots[key_columns].encode(data)
+
+    def _with_derived(self, events: EventBatch, derived: Mapping[str, pa.Array]) -> EventBatch:
+        """The batch with its derived columns; what a file may have under their names is not looked at."""
+        if set(derived) != set(self.derived):
+            given, wanted = (", ".join(sorted(names)) or "none" for names in (derived, self.derived))
+            raise _wrong_derived(f"a batch came with the derived columns {given}; wanted: {wanted}", "give all of them")
+        for name, column in derived.items():
+            if len(column) != len(events):
+                raise _wrong_derived(
+                    f"the derived column {name!r} has {len(column)} values, and the batch {len(events)} events",
+                    "give one value for each event, NULL where there is none",
+                )
+        names = [name for name in events.data.schema.names if name not in derived]
+        columns = {name: events.data.column(name) for name in names}
+        columns |= {name: encode_text(_in_one(column)) for name, column in derived.items()}
+        return replace(events, data=pa.RecordBatch.from_pydict(columns))
+
+    def _widen(self, wider: pa.Schema) -> None:
+        """Go on with wider types of columns, for all queries."""
+        before = self._fitting.schema
+        changed = {field.name: field.type for field in wider if not field.type.equals(before.field(field.name).type)}
+        schema = pa.schema([(field.name, changed.get(field.name, field.type)) for field in self.schema])
+        if pa.types.is_null(self.schema.field(self.roles.time).type):  # every event has a time: none has come yet
+            self._know(schema)
+            for query in self.queries:
+                query.set_up()
+            return
+        keys = {}
+        try:
+            for columns, one in self.key_slots.items():
+                keys[columns] = one.keys.widened([schema.field(name).type for name in columns])
+            for query in self.queries:
+                query.widen(schema)
+                self.is_within = len(self.queries) > 1  # should another one refuse, they know different types
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"columns change their types, and what is remembered of them cannot be held exactly: {error}",
+                code="ACEP-D024",
+                hint="give each column one type in all batches of a stream",
+            ) from error
+        self.is_within = False
+        for columns, widened in keys.items():
+            self.key_slots[columns].keys = widened
+        self._know(schema)
+
+    # --- what is remembered ---------------------------------------------------------------------------------
+
+    def pass_time(self, tick: int) -> Iterator[tuple[int, pa.Table]]:
+        """What waited for windows that end before ``tick``, by query; nothing earlier comes any more."""
+        for number, query in enumerate(self.queries):
+            for table in query.pass_time(tick):
+                yield number, table
+        self._sweep(tick)
+
+    def check_whole(self) -> None:
+        """Refuse to go on from the middle of a batch: its events are half in, and links of runs lead nowhere."""
+        if self.is_within:
+            raise DataError(
+                "this matcher stopped in the middle of a batch, and cannot go on from there",
+                code="ACEP-D045",
+                hint="go on from a state that was saved before that batch, or begin anew",
+            )
+
+    def _check_order(self, events: EventBatch) -> None:
+        first = int(events.ticks[0])
+        if self.last_tick is not None and first < self.last_tick:
+            raise DataError(
+                f"row {events.first_row}: time runs backwards from batch to batch, {first} after {self.last_tick}",
+                code="ACEP-D007",
+                row=events.first_row,
+                hint="push events in order of time",
+            )
+
+    def _sweep(self, now: int) -> None:
+        """Free the slots of keys that have been silent for longer than the windows of all queries that use them."""
+        for one in self.key_slots.values():
+            users = [query for query in self.queries if query.key_slots is one]
+            if not users or not one.is_due:
+                continue
+            silent = one.keys.used()
+            for query in users:
+                silent = silent[query.is_silent(silent, now)]
+            one.keys.release(silent)
+            for query in users:
+                query.clear(silent)
+            one.swept = len(one.keys)
+
+    def _forget_texts(self) -> None:
+        """Let go of the texts that no query holds, and give the others new codes."""
+        held = [query.texts_held() for query in self.queries]
+        codes = self.texts.keep(np.concatenate([np.zeros(0, np.int64), *held]))
+        for query in self.queries:
+            query.recode_texts(codes)
+
+
+def _in_one(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _wrong_derived(what: str, hint: str) -> DataError:
+    return DataError(what, code="ACEP-D046", hint=hint)
