@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from acep_approx.matching.matcher import Matcher
+from acep_approx.api.matcher import Matcher
 from tests.cases import cases
 from tests.machine_worlds import MachineWorld, machine_world
 from tests.match_tables import counted, least

@@ -123,7 +123,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     shortest, widest = 8 * COLUMNS, cost.bytes_per_run
     per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
     return [
-        ("strategy", _few(_ignored(registers))),
+        ("strategy", [*_few(_ignored(registers)), *_ties(registers)]),
         ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *_few(_remembered(registers))]),
         ("tests", _tests(registers)),
         ("merging", _few(_merged(registers))),
@@ -146,6 +146,12 @@ def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
     for number, name in enumerate(state_names(registers)):
         if number != START:
             yield f"{name}: ignores {ignore_text(registers, number)}"
+
+
+def _ties(registers: RegisterAutomaton) -> Iterator[str]:
+    """What becomes of events at one time, where that is said."""
+    if registers.is_simultaneous:
+        yield "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
 
 
 def _few(lines: Iterable[str]) -> list[str]:

@@ -341,9 +341,7 @@ class RunTables:
         found.sort(key=lambda item: item[1] == pool)  # runs that stay in their pool change their registers last
         together = [item for item in found if not self._probe(pool, item[0])]
         alone = [[item] for item in found if self._probe(pool, item[0])]
-        how = self._how(pool, mask)
-        may_end = how == layout.MAY_STAY or (self.is_simultaneous and how == layout.LEAVE)
-        return [together, *alone] if together or may_end else alone
+        return [together, *alone] if together or self._how(pool, mask) == layout.MAY_STAY else alone
 
     def _end(self, number: int, errors: int) -> int | None:
         """The pool that a step leads to after ``errors``; None where it would be one error too many."""
@@ -374,7 +372,7 @@ class RunTables:
     def _target(self, pool: int, mask: int) -> list[int]:
         """The words of a pool that an event of ``mask`` has to do with."""
         ignore = self.automaton.ignores[self.pools[pool].state]
-        return [pool, int(ignore.needs_neighbours), int(self._how(pool, mask) == layout.STAY)]
+        return [pool, int(ignore.needs_neighbours), self._how(pool, mask)]
 
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""

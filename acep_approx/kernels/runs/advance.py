@@ -14,7 +14,7 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.blocks import run_block
-from acep_approx.kernels.runs.ends import end_tick_in, record_hits, take_in_children
+from acep_approx.kernels.runs.ends import end_tick_in, let_wait, record_hits, take_in_children
 from acep_approx.kernels.runs.passes import end_shedding, log_room, make_room
 from acep_approx.kernels.runs.pools import (
     AGE,
@@ -143,10 +143,10 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
 
 
 @inline
-def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, keeps: int) -> None:
+def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stays: int) -> None:
     """Note where the runs of a pool end: what comes behind are children of this event, or of its tick.
 
-    ``gap``: they end where events have come between; ``keeps``: they stay unless a step takes them away.
+    ``gap``: they end where events have come between; ``stays``: what becomes of those that no step takes away.
     """
     table, low = pools.table, event.low
     if gap and table[ix(p + LAST_PLACE)] != event.place - 1:
@@ -166,7 +166,18 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, keep
         index_runs(pools, p)
     table[ix(p + CHILDREN)] = runs
     table[ix(p + FRESH)] = runs
-    table[ix(p + KEPT)] = runs if keeps else 0
+    table[ix(p + KEPT)] = runs if stays == at.STAY else 0
+
+
+@inline
+def begin_pool_again(program: Program, pools: Pools, p: int, stays: int) -> None:
+    """What comes behind the runs of a pool from here on are children of this event; those before it are of its tick."""
+    table = pools.table
+    table[ix(p + FRESH)] = table[ix(p + RUNS)]
+    if stays == at.LEAVE:  # no run passes the event over: those that no step takes away leave, too
+        gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
+        for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
+            pools.words[ix(gone + run)] = 1
 
 
 @inline
@@ -202,13 +213,12 @@ def begin_event(
     where = shape[at.TARGETS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
         target = shape[at.TARGETS] + at.TARGET_WORDS * i
-        p = tables[ix(target)] * POOL
-        if shape[at.SIMULTANEOUS] and pools.table[ix(p + LAST_PLACE)] == event.place:
-            pools.table[ix(p + FRESH)] = pools.table[ix(p + RUNS)]
-        else:
-            gap, keeps = tables[ix(target + at.TARGET_GAP)], tables[ix(target + at.TARGET_KEEPS)]
-            begin_pool(control, pools, event, p, gap, keeps)
+        p, stays = tables[ix(target)] * POOL, tables[ix(target + at.TARGET_STAYS)]
+        if not shape[at.SIMULTANEOUS] or pools.table[ix(p + LAST_PLACE)] != event.place:
+            begin_pool(control, pools, event, p, tables[ix(target + at.TARGET_GAP)], stays)
             pools.table[ix(p + LAST_PLACE)] = event.place
+        if shape[at.SIMULTANEOUS]:
+            begin_pool_again(program, pools, p, stays)
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]
@@ -423,7 +433,9 @@ def end_pool(
         if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
             runs = admit(control, program, pools, shedding, event, pool)
             table[ix(pool * POOL + RUNS)] = runs
-    if not program.shape[at.SIMULTANEOUS]:
+    if program.shape[at.SIMULTANEOUS]:
+        let_wait(control, program, table, pool)
+    else:
         take_in_children(control, program, pools, lineage, event.key, pool, runs)
     return at.DONE
 

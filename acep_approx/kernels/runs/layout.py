@@ -55,11 +55,11 @@ SOURCE_WORDS = 10
 runs are taken away, whether its tests are run-steps, how many functions are called before each block, which runs stay
 if no step inhibits, (begin, length) of what those test that may stay."""
 LEAVE, STAY, MAY_STAY = range(3)
-"""What an event does to the runs of a source: they end, they stay, or they stay where a program says so."""
-TARGET_POOL, TARGET_GAP, TARGET_KEEPS = range(3)
+"""What an event does to the runs of a pool if no step inhibits: they end, stay, or stay where a program says so."""
+TARGET_POOL, TARGET_GAP, TARGET_STAYS = range(3)
 TARGET_WORDS = 3
-"""Words of a pool that an event has to do with: the pool, whether its runs end where events have come between, whether
-those stay that nothing takes away."""
+"""Words of a pool that an event has to do with: the pool, whether its runs end where events have come between, which
+runs stay if no step inhibits."""
 (
     STEP_TARGET,
     STEP_ARC,
