@@ -57,25 +57,25 @@ class Driver:
     ) -> None:
         self.plan, self.options, self.lists, self.shedding = query.plan, options, lists, shedding
         self.registers = registers or query.plan.registers
-        self.table, self.roles = table, infer_roles(table.schema)
         assert self.registers is not None
-        self.stream = StreamSide(table.schema, self.roles)
-        keys = tuple(self.roles.column(e.name) for e in query.plan.query.equivalences)
-        self.preparer = Preparer(query.plan, self.stream.slots_of(keys))
+        roles = infer_roles(table.schema)
+        self._stream = StreamSide(table.schema, roles)
+        keys = tuple(roles.column(equivalence.name) for equivalence in query.plan.query.equivalences)
+        self.preparer = Preparer(query.plan, self._stream.slots_of(keys))
         self.preparer.letters = LetterReader(self.registers.letters)
         self.window = query.plan.window_ticks(None)
-        data = table.combine_chunks().to_batches()[0]
         ticks = np.array(table.column("ts").to_pylist(), np.int64)
-        self.batch = self.stream.batch(EventBatch(first_row=0, ticks=ticks, data=data))
-        self.preparer.read(self.batch)
-        self.grouped = self.preparer.grouped(self.batch)
+        data = table.combine_chunks().to_batches()[0]
+        self._batch = self._stream.batch(EventBatch(first_row=0, ticks=ticks, data=data))
+        self.preparer.read(self._batch)
+        self.grouped = self.preparer.grouped(self._batch)
         self.engine = self.another()
 
     def another(self) -> Runs:
         """One more engine for the same query; afterwards the one that is driven."""
         self.engine = Runs(
             self.registers,
-            EventColumns(self.table.schema, self.roles.column, self.stream.texts),
+            EventColumns(self._stream.schema, self._stream.roles.column, self._stream.texts),
             self.window,
             frozenset(MERGING),
             keeps_lineage=self.lists,
@@ -85,8 +85,6 @@ class Driver:
         )
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.preparer.key_slots.slots, 1))
-        words = [self.batch.words(expression) for expression in self.engine.columns.expressions]
-        self._words = np.array(words, np.int64).reshape(len(words), len(self.table))
         return self.engine
 
     def of_slot(self, slot: int) -> Ints:
@@ -99,7 +97,9 @@ class Driver:
         slot, tick, cls, row, id_, place = (
             getattr(self.grouped, name)[some] for name in ("slot", "tick", "cls", "row", "id", "place")
         )
-        return RunEvents(slot, tick, tick, cls, row, id_, place, np.ascontiguousarray(self._words[:, row]))
+        columns = [self._batch.words(expression)[row] for expression in self.engine.columns.expressions]
+        words = np.array(columns, np.int64).reshape(len(columns), len(row))
+        return RunEvents(slot, tick, tick, cls, row, id_, place, words)
 
     def run(self, which: Sequence[int] | Ints) -> list[Found]:
         """Run some of the grouped events; what they complete, sorted."""

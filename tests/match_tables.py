@@ -9,6 +9,7 @@ import pyarrow as pa
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
 from tests.naive import Binding
+from tests.naive_partial import Report
 
 
 def bindings(table: pa.Table, query: QuerySyntax) -> dict[Binding, int]:
@@ -53,3 +54,20 @@ def counted(counts: pa.Table) -> dict[tuple[int, int], int]:
 def per_point(matches: dict[Binding, int]) -> Counter[tuple[int, int]]:
     """What ``counted`` must give."""
     return Counter((bound[-1][0], err) for bound, err in matches.items())
+
+
+def reports(table: pa.Table, query: QuerySyntax) -> dict[int, Report]:
+    """Partial matches as the oracle writes them, by their first event."""
+    negated = negated_variables(query.pattern)
+    variables = [atom.variable for atom in atoms(query.pattern) if atom.variable not in negated]
+    found: dict[int, Report] = {}
+    for row in table.to_pylist():
+        if query.is_regex:
+            bound = tuple((event, "") for event in row["events"])
+        else:
+            events = {v: row[v] if isinstance(row[v], list) else [row[v]] for v in variables}
+            bound = tuple(sorted((event, v) for v, some in events.items() for event in some if event is not None))
+        assert bound[0][0] not in found, "an event was reported twice"
+        assert len(bound) == row["bound"]
+        found[bound[0][0]] = row["errors"], bound, tuple(row["awaited"]), row["why"]
+    return found

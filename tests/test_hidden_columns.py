@@ -71,14 +71,14 @@ def test_the_earliest_start_survives_merging() -> None:
     column = engine.tables.hidden.columns.index(EARLIEST)
     first = next(row["ts"] for row in rows if row["type"] == "A")
     seen = 0
-    table = engine.pools.reshape(-1, kp.POOL)
+    table = engine.arena.rows
     for number, pool in enumerate(engine.tables.pools):
         live = driver.registers.live[pool.state]
         if number and live:  # after b: one run per value of b.x, of all that ever began
             base, room, runs = (int(table[number, word]) for word in (kp.BASE, kp.ROOM, kp.RUNS))
             at = base + (kp.COLUMNS + len(live) + column) * room
-            assert engine.words[at : at + runs].tolist() == [first] * runs
-            assert np.all(engine.words[base : base + runs] > first)
+            assert engine.arena.words[at : at + runs].tolist() == [first] * runs
+            assert np.all(engine.arena.words[base : base + runs] > first)
             seen += runs
     assert seen == 4
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from acep_approx import QueryError, compile_query
 from acep_approx.automaton.conditions import dynamic_conditions
-from acep_approx.query.shape import atoms, negated_variables
-from acep_approx.query.syntax import QuerySyntax
 from tests.cases import examples
 from tests.command_line import acep
-from tests.naive_partial import Report, expected_partials
+from tests.match_tables import reports
+from tests.naive_partial import expected_partials
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.runs_engine import compiled, pushed
 from tests.smaller_worlds import holds_for
@@ -148,23 +147,6 @@ def test_the_command_line_puts_them_out(folder):
 
 
 # --- by brute force ---------------------------------------------------------------------------------------------------
-
-
-def reports(table: pa.Table, query: QuerySyntax) -> dict[int, Report]:
-    """The rows of a table as the oracle writes them."""
-    negated = negated_variables(query.pattern)
-    variables = [atom.variable for atom in atoms(query.pattern) if atom.variable not in negated]
-    found: dict[int, Report] = {}
-    for row in table.to_pylist():
-        if query.is_regex:
-            bound = tuple((event, "") for event in row["events"])
-        else:
-            events = {v: row[v] if isinstance(row[v], list) else [row[v]] for v in variables}
-            bound = tuple(sorted((event, v) for v, some in events.items() for event in some if event is not None))
-        assert bound[0][0] not in found, "an event was reported twice"
-        assert len(bound) == row["bound"]
-        found[bound[0][0]] = row["errors"], bound, tuple(row["awaited"]), row["why"]
-    return found
 
 
 def is_as_by_brute_force(world: RichWorld, table: pa.Table) -> None:

@@ -48,8 +48,8 @@ def sizes(matcher: Matcher) -> dict[str, int]:
         "links": int(engine.control[LINKS]),
         "room for links": engine.links.size,
         "keys": matcher.progress.keys,
-        "stored": engine.stored.size,
-        "pools": engine.words.size,
+        "stored": engine.store.stored.size,
+        "pools": engine.arena.words.size,
         "texts": len(engine.columns.texts),
         "recent events": len(matcher.pipeline.recent.ids),
     }

@@ -45,6 +45,10 @@ class Neighbours:
         counters = preparer.counters if preparer.is_count else np.zeros(0, np.int64)
         return cls(batch, batch.slots(preparer.key_columns), counters)
 
+    def last_at(self, tick: Ints) -> Ints:
+        """The last rows up to some ticks: of this batch, or the one before it."""
+        return self.first_row + np.searchsorted(self._ticks, tick, side="right") - 1
+
     def in_stream(self, slot: Ints, last: Ints) -> Ints:
         """When the event after row ``last`` came: its tick, or how many of ``slot`` came before it."""
         found = np.full(len(last), UNKNOWN)

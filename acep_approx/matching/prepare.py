@@ -124,6 +124,8 @@ def _counting(plan: Plan) -> int:
     is_strict = plan.query.strategy == "strict_contiguity"
     if plan.is_count_window:
         return ONLY_TICKS if is_strict or plan.registers is None else TICKS
+    if plan.query.is_simultaneous:
+        return UNCOUNTED  # places count times: see ``TickPlaces``
     has_guards = plan.registers is not None and any(step.guard for step in plan.registers.steps)
     is_counted = plan.query.strategy == "partition_contiguity" or (has_guards and not is_strict)
     return COUNTED if is_counted else UNCOUNTED

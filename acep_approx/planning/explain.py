@@ -113,7 +113,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     shortest, widest = 8 * COLUMNS, cost.bytes_per_run
     per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
     return [
-        ("strategy", [f"{plan.query.strategy}: {STRATEGIES[plan.query.strategy]}"]),
+        ("strategy", [f"{plan.query.strategy}: {STRATEGIES[plan.query.strategy]}", *_ties(plan.query)]),
         ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *_few(_remembered(registers))]),
         ("tests", _tests(registers)),
         ("merging", _few(_merged(registers))),
@@ -126,6 +126,12 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
             ],
         ),
     ]
+
+
+def _ties(query: QuerySyntax) -> Iterator[str]:
+    """What becomes of events at one time, where that is said."""
+    if query.is_simultaneous:
+        yield "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
 
 
 def _few(lines: Iterable[str]) -> list[str]:

@@ -115,8 +115,6 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
         raise UsageError(f"there is no engine {engine!r}", code="ACEP-U005", hint="choose auto, cells or runs")
     check(query)
     _refuse_reserved(query)
-    if query.is_simultaneous:
-        _refuse_simultaneous(query)
     automaton = compile_automaton(query)
     reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
     if engine == "cells":
@@ -155,12 +153,6 @@ def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
             start=span[0],
             end=span[1],
         )
-
-
-def _refuse_simultaneous(query: QuerySyntax) -> None:
-    start, end = dict(query.places).get("SIMULTANEOUS", NO_PLACE)
-    message, hint = "no engine answers SIMULTANEOUS yet", "leave it out: then order of arrival counts"
-    raise UnsupportedError(message, code="ACEP-Q900", hint=hint, text=query.text, start=start, end=end)
 
 
 def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:

@@ -164,7 +164,7 @@ class _Diagnosis:
             case "stream ended":
                 return "the stream ended before its window closed"
             case "broken":
-                later = [i for i, mine in enumerate(self.place.is_part) if i > last and (mine or self._is_strict)]
+                later = self.place.between(last, len(self.place.rows), of_part=not self._is_strict)
                 return f"the next event ({self._at(later[0])}) did not fit, and it cannot be skipped"
         return "all its events came, but:"
 
@@ -254,6 +254,8 @@ class _Diagnosis:
         ):
             events = ", ".join(f"{variable} row {self.place.rows[at]}" for at, variable in match.bound)
             helps.append(f"skip_till_any_match ({events})")
+        if query.is_simultaneous and self._match(replace(query, is_simultaneous=False)):
+            helps.append("no SIMULTANEOUS")
         return tuple(helps)
 
     # --- running --------------------------------------------------------------------------------------------

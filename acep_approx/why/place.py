@@ -72,6 +72,17 @@ class StreamPlace:
             return [None] * len(self.rows)
         return [None if t is None else str(t) for t in self.table.column(self.roles.type).to_pylist()]
 
+    def is_before(self, one: int, other: int) -> bool:
+        """Whether an event (-1: the beginning) comes before another one: where times are shared, at an earlier time."""
+        if not self.plan.query.is_simultaneous or one < 0 or other >= len(self.rows):
+            return one < other
+        return bool(self.ticks[one] < self.ticks[other])
+
+    def between(self, one: int, other: int, *, of_part: bool = True) -> list[int]:
+        """The events between two others, of the partition or of all."""
+        places = np.flatnonzero(self.is_part).tolist() if of_part else range(len(self.rows))
+        return [at for at in places if self.is_before(one, at) and self.is_before(at, other)]
+
     def near(self) -> npt.NDArray[np.bool_]:
         """The events of the partition within one window on both sides of the time."""
         if not self.plan.is_count_window:

@@ -124,7 +124,7 @@ class Waiting:
         first, last = (bound[0][0], bound[-1][0]) if bound else (-1, -1)
         typed = [i for i in self._part() if atom.type is None or self.types[i] == atom.type]
         if bound:
-            result.before = sum(first < i < last for i in typed)
+            result.before = len(set(self.place.between(first, last)) & set(typed))
             end = self.clock[first] + self.place.window
         else:
             near = self.place.near()
@@ -133,7 +133,7 @@ class Waiting:
         to_come = self.to_come[arcs[0].target] if arcs else frozenset()
         fitting = []
         for i in typed:
-            if i <= last:
+            if not self.place.is_before(last, i):
                 continue
             is_inside = self.clock[i] <= end
             result.came += int(is_inside)
@@ -190,13 +190,13 @@ class Waiting:
 
     def _cut(self, last: int, event: int, arc: Arc) -> tuple[tuple[int, int] | None, str]:
         """The event that keeps one that fits out: one that a negation forbids, or a neighbour."""
-        between = [i for i in self._part() if last < i < event]
+        between = self.place.between(last, event)
         for letter in sorted(arc.guard):
             for i in between:
                 if self.masks[i] >> letter & 1:
                     return (event, i), self._negated(letter)
-        if self.query.strategy == "strict_contiguity" and last + 1 < event:
-            return (event, last + 1), ""
+        if self.query.strategy == "strict_contiguity":
+            between = self.place.between(last, event, of_part=False)
         return ((event, between[0]), "") if between else (None, "")
 
     def _negated(self, letter: int) -> str:
@@ -225,7 +225,7 @@ class Waiting:
         finals = [f for f in self.automaton.finals if way and f.state == way[-1].target]
         gaps += [(min((f.guard for f in finals), key=len), last, len(self.types))] if finals else []
         for guard, after, before in gaps:
-            inside = [i for i in self._part() if after < i < before and low <= self.clock[i] <= high]
+            inside = [i for i in self.place.between(after, before) if low <= self.clock[i] <= high]
             result.negated += [
                 (self._negated(letter), i)
                 for letter in sorted(guard)

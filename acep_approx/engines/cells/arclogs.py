@@ -15,6 +15,7 @@ from acep_approx.arrays import Ints, extended, places
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.engines.batches import Grouped, Listed
+from acep_approx.engines.cells.fork import LogsOfKey, Numbering, first_of, numbers_in
 from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.cells import layout
 from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, update
@@ -205,6 +206,63 @@ class ArcLogs:
         if self.arena.size > 0:  # not before the first event: a kernel less to compile
             self.used = compact(Logs(self.logs, self.arena), self._width, floors, moved)
         self.arena = moved
+
+    # --- keys -----------------------------------------------------------------------------------------------
+
+    def fork(self, slot: int, floor: int = NEVER) -> LogsOfKey:
+        """A copy of the logs of a key.
+
+        Parameters
+        ----------
+        slot : int
+        floor : int, optional
+            Entries that start before it are left out: no match will ask for them.
+
+        Complexity: O(entries of the key).
+        """
+        numbering = self._numbering()
+        heads = self.logs.reshape(self.slots, self._width, HEAD_COLUMNS)[slot, : len(numbering)]
+        begin = heads[:, layout.OFFSET] + heads[:, layout.FIRST]
+        lengths = heads[:, layout.END] - heads[:, layout.FIRST]
+        entries = self.arena.reshape(-1, layout.ENTRY_COLUMNS)[places(begin, lengths)]
+        kept = np.flatnonzero(entries[:, layout.ENTRY_START] >= floor)
+        lengths = np.bincount(np.repeat(np.arange(len(lengths)), lengths)[kept], minlength=len(lengths))
+        latest = self.latest.reshape(self.slots, self._states)[slot, : len(self.determinised)]
+        return LogsOfKey(latest.copy(), lengths, entries[kept].ravel(), numbering)
+
+    def _numbering(self) -> Numbering:
+        return Numbering(self.determinised.vectors, self._arcs, self._resets)
+
+    def put(self, slot: int, copy: LogsOfKey) -> None:
+        """Bring a key back to where it stood when ``copy`` was made, here or in another engine of the same query.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D046``: the copy does not fit this engine.
+
+        Complexity: O(entries of the copy).
+        """
+        if copy.numbering.vectors is self.determinised.vectors:
+            copy.check_size()
+            states, logs = np.arange(copy.latest.size), np.arange(copy.lengths.size)
+        else:
+            copy.check(len(self.determinised.automaton.variables))
+            states, logs = numbers_in(self._numbering(), self.determinised.add_vector, copy)
+            self._build()
+        self.clear(np.array([slot]))
+        wanted = int(copy.lengths.sum())
+        if layout.ENTRY_COLUMNS * (self.used + wanted) > self.arena.size:
+            self._grow(wanted, np.full(self.slots, NEVER))
+        at = layout.ENTRY_COLUMNS * self.used
+        self.arena[at : at + copy.entries.size] = copy.entries
+        filled = np.flatnonzero(copy.lengths)
+        heads = self.logs.reshape(self.slots, self._width, HEAD_COLUMNS)[slot]
+        heads[logs[filled], layout.OFFSET] = self.used + first_of(copy.lengths)[filled]
+        heads[logs[filled], layout.END] = heads[logs[filled], layout.ROOM] = copy.lengths[filled]
+        live = np.flatnonzero(copy.latest > NEVER)
+        self.latest.reshape(self.slots, self._states)[slot, states[live]] = copy.latest[live]
+        self.used += wanted
 
     # --- state ----------------------------------------------------------------------------------------------
 

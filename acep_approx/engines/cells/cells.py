@@ -8,6 +8,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START, Automaton
+from acep_approx.engines.cells.fork import other_query
 from acep_approx.errors import LimitError
 from acep_approx.kernels.cells.detect import (
     FEW_LANES,
@@ -158,6 +159,22 @@ class Cells:
         """Per key slot the latest start of any run; below every tick where there is none."""
         result: Ints = self.cells.reshape(self.slots, self.stride).max(axis=1, initial=NEVER)
         return result
+
+    def fork(self, slot: int) -> Ints:
+        """A copy of the cells of a key. Complexity: O(cells of the key)."""
+        return self.cells[slot * self.stride : (slot + 1) * self.stride].copy()
+
+    def put(self, slot: int, cells: Ints) -> None:
+        """Bring a key back to where it stood when ``cells`` were copied, here or in another engine of the same query.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D046``: the copy does not fit this engine.
+        """
+        if cells.size != self.stride or (cells.reshape(-1, 2, self.lanes)[:, 0] != NEVER).any():  # a row has a pad
+            raise other_query("cells")
+        self.cells[slot * self.stride : (slot + 1) * self.stride] = cells
 
     def header(self) -> dict[str, int]:
         """What ``restore`` needs beside the arrays."""

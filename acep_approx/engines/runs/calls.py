@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Operand
-from acep_approx.engines.runs.tables import RunTables
 from acep_approx.errors import DataError
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs import pools as kp
 
 
-def call_functions(tables: RunTables, control: Ints, pools: Ints, words: Ints) -> None:
+def call_functions(arena: PoolArena, control: Ints) -> None:
     """Call the functions of the source at hand, over columns of the block at hand, and let the kernel go on.
 
     Raises
@@ -22,9 +22,10 @@ def call_functions(tables: RunTables, control: Ints, pools: Ints, words: Ints) -
 
     Complexity: O(runs of the block x arguments), and what the functions take.
     """
+    tables, words = arena.tables, arena.words
     source, n = int(control[layout.SOURCE]), int(control[layout.ASK])
     place = tables.tables[tables.shape[layout.SOURCES] + source * layout.SOURCE_WORDS + layout.SOURCE_POOL]
-    pool = pools.reshape(-1, kp.POOL)[place]
+    pool = arena.rows[place]
     first, room = int(pool[kp.BASE] + control[layout.OFFSET]), int(pool[kp.ROOM])
 
     def column(operand: Operand) -> Ints | Floats:

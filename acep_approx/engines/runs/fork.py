@@ -71,6 +71,13 @@ def renumber(copy: RunsOfKey, fields: Ints, number: Ints) -> None:
         copy.words[at] = np.where(links >= 0, number[links], links)
 
 
+def newest_start(copy: RunsOfKey, fields: Ints) -> int:
+    """The latest start of its runs; below every tick where there are none."""
+    pools = saved_pools(copy.words, 0, copy.words.size, fields)
+    starts = [int(copy.words[each.columns_at : each.columns_at + each.runs].max()) for each in pools]
+    return max(starts, default=kp.NEVER)
+
+
 def with_links(copy: RunsOfKey, fields: Ints, links: Ints) -> RunsOfKey:
     """A copy that brings all links which its runs lead to."""
     table = links.reshape(-1, layout.LINK)
@@ -103,7 +110,7 @@ def check(copy: RunsOfKey, fields: Ints, used: int, guards: int) -> None:
     Raises
     ------
     DataError
-        ``ACEP-D046``
+        ``ACEP-D047``
 
     Complexity: O(words of the copy).
     """
@@ -122,6 +129,6 @@ def check(copy: RunsOfKey, fields: Ints, used: int, guards: int) -> None:
     if not fits or at != end or links_of(copy, fields).max(initial=-1) >= used:
         raise DataError(
             "this copy of the runs of a key is of another query, or was changed",
-            code="ACEP-D046",
+            code="ACEP-D047",
             hint="put back only what the engine of the same query gave",
         )

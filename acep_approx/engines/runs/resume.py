@@ -6,8 +6,6 @@ before. Here nothing is forgotten: where it matters which runs are shed, the nex
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from acep_approx.arrays import Ints
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs import saved
@@ -17,21 +15,14 @@ OF_KEY = (kp.RUNS, kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD, kp.LAST_PLACE, kp.OL
 """Words of a pool that say how it stands, whichever key is at hand, and with this key."""
 
 
-def make_room(runs: Ints, pools: Callable[[], Ints], grow: Callable[[int], None]) -> None:
-    """Let pools grow until each has room for so many runs; ``pools`` gives their words as they are then."""
-    for number, wanted in enumerate(runs.tolist()):
-        while pools().reshape(-1, kp.POOL)[number, kp.ROOM] < wanted:
-            grow(number)
-
-
-def take_up(before: Ints, place: Ints, stored: Ints, pools: Ints, words: Ints) -> None:
+def take_up(before: Ints, span: Ints, stored: Ints, pools: Ints, words: Ints) -> None:
     """Bring the saved runs of the key at hand back into pools that have room for them.
 
     Parameters
     ----------
     before : int64 array, shape (pools * POOL,)
         The words of the pools when the runs were saved.
-    place : int64 array, shape (PLACE,)
+    span : int64 array, shape (SPAN,)
         Where the runs of the key are in ``stored``; of length 0 where no key is at hand.
     stored, pools, words : int64 arrays
         Of the engine. Indexes must be made anew.
@@ -40,10 +31,10 @@ def take_up(before: Ints, place: Ints, stored: Ints, pools: Ints, words: Ints) -
     """
     table, old = pools.reshape(-1, kp.POOL), before.reshape(-1, kp.POOL)
     table[:, OF_ALL_KEYS] = old[:, OF_ALL_KEYS]
-    if not len(place):
+    if not len(span):
         return
     table[1:, OF_KEY] = old[1:, OF_KEY]
-    at, end = int(place[0]), int(place[0] + place[1])
+    at, end = int(span[0]), int(span[0] + span[1])
     while at < end:
         pool, runs = int(stored[at]) & saved.POOL_MASK, int(stored[at + 1])
         base, room = int(table[pool, kp.BASE]), int(table[pool, kp.ROOM])

@@ -18,12 +18,22 @@ from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.calls import call_functions
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
-from acep_approx.engines.runs.fork import RunsOfKey, check, links_of, renumber, saved_pools, with_links
+from acep_approx.engines.runs.fork import (
+    RunsOfKey,
+    check,
+    links_of,
+    newest_start,
+    renumber,
+    saved_pools,
+    with_links,
+)
+from acep_approx.engines.runs.key_store import KeyStore
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad, LoadShedder
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
+from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import register_kind
-from acep_approx.engines.runs.resume import make_room, take_up
+from acep_approx.engines.runs.resume import take_up
 from acep_approx.engines.runs.rewording import Rewording
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
@@ -35,11 +45,10 @@ from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
-FIRST_ROOM = 64
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
 OF_BATCH = (
     layout.EVENT, layout.PHASE, layout.SOURCE, layout.OFFSET, layout.HITS, layout.LIMIT, layout.ASK, layout.HASHED_NOW,
-    layout.HITS_BEFORE, layout.LOGGED,
+    layout.HITS_BEFORE, layout.LOGGED, layout.CALLED,
 )  # fmt: skip
 """Words of the header that count into arrays of the batch at hand: no part of a state, which has not these arrays."""
 SLICE = 1 << 14
@@ -97,26 +106,17 @@ class Runs:
         self.load_shedder = shedding or FixedLoad(Shedding(None, Allowance()))
         self.load_shedder.bind(self.tables)
         self.limit = -1
-        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
         self.control = np.zeros(layout.HEADER, np.int64)
         self.control[layout.SLOT] = -1
-        self.pools = self._first_pools()
-        self.words = np.zeros(int(self._end_of_pools()), np.int64)
-        self._write_constants()
+        self.arena = PoolArena(self.tables)
+        self.store = KeyStore(layout.GUARD * len(self.tables.guard_letters))
         self.links = np.zeros(layout.LINK * 1024, np.int64)
         self.owner = np.zeros(1024, np.int64)
-        self.stored = np.zeros(1024, np.int64)
-        self.places = np.zeros(0, np.int64)
-        self.guards = np.zeros(0, np.int64)
-        self.pace = np.zeros(0)
-        self.index = np.zeros(0, np.int64)
         self._is_compact = False  # whether what left the window before this batch has been dropped
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
-        self._buckets = np.full(2 * 4096, -1, np.int64)
         self._copies: WeakSet[RunsOfKey] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
-        self._index_pools()
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
         keeps = layout.WITH_OWNER if self.is_count else layout.WITHOUT_OWNER
@@ -128,87 +128,19 @@ class Runs:
     def _program(self) -> records.Program:
         return records.Program(self.tables.tables, self.tables.shape, self.columns.texts.ranks)
 
-    def _pools(self) -> records.Pools:
-        return records.Pools(self.pools, self.words, self.words.view(np.float64), self.index, self._buckets)
-
-    def _keys(self) -> records.Keys:
-        return records.Keys(self.stored, self.places, self.guards)
-
     @property
     def shedding(self) -> Shedding:
         """What the kernel sheds by."""
         return self.load_shedder.arena
 
-    # --- room -----------------------------------------------------------------------------------------------
-
-    def _first_pools(self) -> Ints:
-        pools = np.zeros((len(self.tables.pools), kp.POOL), np.int64)
-        owners = self.options.owners
-        begun = len(owners) if owners is not None else 1  # runs that have bound nothing: one per owner
-        at = self.tables.pools_at
-        for number, pool in enumerate(self.tables.pools):
-            room = FIRST_ROOM if number else begun
-            pools[number, kp.BASE], pools[number, kp.ROOM] = at, room
-            pools[number, kp.MERGE], pools[number, kp.FIELDS] = pool.merge, pool.fields
-            pools[number, kp.ALIKE] = pool.alike
-            pools[number, kp.OLDEST] = -kp.NEVER
-            pools[number, kp.IS_PROBED] = pool.is_probed
-            pools[number, kp.KEYS] = len(pool.keys)
-            pools[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
-            at += room * (kp.COLUMNS + pool.fields)
-        pools[0, [kp.RUNS, kp.CHILDREN]] = begun
-        return pools.ravel()
-
-    def _end_of_pools(self) -> int:
-        last = self.pools.reshape(-1, kp.POOL)[-1]
-        return int(last[kp.BASE] + last[kp.ROOM] * (kp.COLUMNS + last[kp.FIELDS]))
-
-    def _write_constants(self) -> None:
-        constants = self.tables.scalars.constants
-        self.words[self.tables.constants_at : self.tables.constants_at + len(constants)] = constants
-        start, room = self.pools[[kp.BASE, kp.ROOM]]
-        self.words[start + room : start + 2 * room] = -1  # no lineage
-        if self.options.owners is not None:
-            words = self.options.owners.words
-            self.words[self.tables.scalars.owners_at :][: words.size] = words
-            self.words[start + kp.COLUMNS * room :][:room] = np.arange(room)
-
-    def _grow_pool(self, number: int) -> None:
-        """Double the room of a pool."""
-        moved = self.pools.copy().reshape(-1, kp.POOL)
-        moved[number, kp.ROOM] *= 2
-        widths = moved[:, kp.ROOM] * (kp.COLUMNS + moved[:, kp.FIELDS])
-        moved[:, kp.BASE] = self.tables.pools_at + np.concatenate(([0], np.cumsum(widths)[:-1]))
-        words = np.zeros(int(self.tables.pools_at + widths.sum()), np.int64)
-        words[: self.tables.pools_at] = self.words[: self.tables.pools_at]
-        kp.grow_pool(self.pools, moved.ravel(), self.words, words)
-        self.pools, self.words = moved.ravel(), words
-        self._index_pools()
-
-    def _index_pools(self) -> None:
-        """Make indexes with room for all runs that the pools can hold."""
-        table = self.pools.reshape(-1, kp.POOL)
-        at = 0
-        for number, pool in enumerate(self.tables.pools):
-            room = int(table[number, kp.ROOM])
-            table[number, kp.INDEX], table[number, kp.INDEX_SIZE] = at, 2 * room if pool.across else 0
-            at += 3 * room if pool.across else 0
-        self.index = np.zeros(max(at, 1), np.int64)
-        for number, pool in enumerate(self.tables.pools):
-            if pool.across:
-                kp.index_again(self._pools(), number)
+    @property
+    def slots(self) -> int:
+        """Key slots that there is room for."""
+        return self.store.slots
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
-        self.needed = max(self.needed, slots)
-        if slots > self.slots:
-            grown = max(slots, 2 * self.slots)
-            letters = len(self.tables.guard_letters)
-            self.places = extended(self.places, grown * saved.PLACE, 0)
-            self.places.reshape(-1, saved.PLACE)[self.slots :, 2] = kp.NEVER
-            self.guards = extended(self.guards, grown * letters * layout.GUARD, -1)
-            self.pace = np.concatenate((self.pace, np.zeros(2 * grown - self.pace.size)))
-            self.slots = grown
+        self.store.reserve(slots)
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the table for event classes (letter masks)."""
@@ -218,45 +150,23 @@ class Runs:
 
     def put_away(self) -> None:
         """Save the runs of the key at hand with those of all others."""
-        slot = int(self.control[layout.SLOT])
-        if slot < 0:
-            return
-        table = self.pools.reshape(-1, kp.POOL)
-        needed = int(((kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]).sum()) + saved.SAVED * len(table)
-        self._grow_store(needed)
-        self.control[layout.STORED] = saved.put_away(
-            self._pools(), self._keys(), slot, int(self.control[layout.STORED])
-        )
-        self.control[layout.SLOT] = -1
-
-    def _grow_store(self, wanted: int) -> None:
-        used = int(self.control[layout.STORED])
-        if used + wanted <= self.stored.size:
-            return
-        table = self.places.reshape(-1, saved.PLACE)
-        if self.control[layout.SLOT] >= 0:
-            table[self.control[layout.SLOT], 1] = 0  # what was saved of the key at hand is outdated
-        live = int(table[:, 1].sum())
-        moved = np.zeros(max(1024, 3 * live + 2 * wanted), np.int64)
-        self.control[layout.STORED] = saved.pack_stored(self._keys(), moved)
-        self.stored = moved
+        control, slot = self.control, int(self.control[layout.SLOT])
+        if slot >= 0:
+            self.store.room_for(self.arena.held + saved.SAVED * len(self.tables.pools), control)
+            record = self.arena.record(), self.store.record()
+            control[layout.STORED] = saved.put_away(*record, slot, int(control[layout.STORED]))
+            control[layout.SLOT] = -1
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
         self.put_away()
-        self.places.reshape(-1, saved.PLACE)[slots] = 0, 0, kp.NEVER
-        self.guards.reshape(self.slots, len(self.tables.guard_letters) * layout.GUARD)[slots] = -1
-        self.pace.reshape(-1, 2)[slots] = 0
+        self.store.clear(slots)
 
     def newest(self) -> Ints:
         """Per key slot the latest start of any run; below every tick where there is none."""
         self.put_away()
-        result: Ints = self.places.reshape(-1, saved.PLACE)[:, 2].copy()
+        result: Ints = self.store.rows[:, 2].copy()
         return result
-
-    def _fields(self) -> Ints:
-        fields: Ints = self.pools.reshape(-1, kp.POOL)[:, kp.FIELDS]
-        return fields
 
     def fork(self, slot: int, *, for_another: bool = False) -> RunsOfKey:
         """A copy of the runs of a key, with its guards and its pace.
@@ -270,19 +180,14 @@ class Runs:
 
         Complexity: O(runs of the key); for another engine O(links held).
         """
+        words = None
         if self.control[layout.SLOT] == slot:
-            table = self.pools.reshape(-1, kp.POOL)
-            widths = (kp.COLUMNS + table[1:, kp.FIELDS]) * table[1:, kp.RUNS]
-            room = np.zeros(int(widths.sum()) + saved.SAVED * len(table), np.int64)
-            place = np.zeros(saved.PLACE, np.int64)
-            words = room[: saved.put_away(self._pools(), records.Keys(room, place, self.guards), 0, 0)]
-        else:
-            begin, length, _ = self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)].tolist()
-            words = self.stored[begin : begin + length].copy()
-        guards = self.guards.reshape(self.slots, -1)[slot].copy()
-        copy = RunsOfKey(words, guards, self.pace.reshape(-1, 2)[slot].copy())
+            room = np.zeros(self.arena.held + saved.SAVED * len(self.tables.pools), np.int64)
+            keys = records.Keys(room, np.zeros(saved.SPAN, np.int64), self.store.guards)
+            words = room[: saved.put_away(self.arena.record(), keys, 0, 0)]
+        copy = self.store.copy_of(slot, words)
         if for_another:
-            return with_links(copy, self._fields(), self.links[: layout.LINK * int(self.control[layout.LINKS])])
+            return with_links(copy, self.arena.fields, self.links[: layout.LINK * int(self.control[layout.LINKS])])
         self._copies.add(copy)
         return copy
 
@@ -292,36 +197,24 @@ class Runs:
         Raises
         ------
         DataError
-            ``ACEP-D046``: the copy does not fit this engine.
+            ``ACEP-D047``: the copy does not fit this engine.
 
         Complexity: O(runs of the key, before and after).
         """
-        fields, used = self._fields(), int(self.control[layout.LINKS])
-        check(copy, fields, used, self.guards.size // max(self.slots, 1))
-        if self.control[layout.SLOT] == slot:
-            self.control[layout.LIVE] -= int(self.pools.reshape(-1, kp.POOL)[1:, kp.COUNTED].sum())
-            self.control[layout.SLOT] = -1
+        control, fields = self.control, self.arena.fields
+        check(copy, fields, int(control[layout.LINKS]), self.store.guards.size // max(self.slots, 1))
+        if control[layout.SLOT] == slot:
+            control[layout.LIVE] -= int(self.arena.rows[1:, kp.COUNTED].sum())
+            control[layout.SLOT] = -1
         else:
-            begin, length, _ = self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)].tolist()
-            held = saved_pools(self.stored, begin, begin + length, fields)
-            self.control[layout.LIVE] -= sum(each.runs for each in held)
-        words = copy.words
+            control[layout.LIVE] -= sum(each.runs for each in self.store.pools_of(slot, fields))
         if copy.links is not None:
-            words = self._take_links(slot, copy, copy.links)
-        self.places[saved.PLACE * slot + 1] = 0
-        self._grow_store(words.size)
-        at, newest = int(self.control[layout.STORED]), kp.NEVER
-        self.stored[at : at + words.size] = words
-        for each in saved_pools(words, 0, words.size, fields):
-            newest = max(newest, int(words[each.columns_at : each.columns_at + each.runs].max(initial=kp.NEVER)))
-            self.control[layout.LIVE] += each.runs
-        self.control[layout.STORED] = at + words.size
-        self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)] = at, words.size, newest
-        self.guards.reshape(self.slots, -1)[slot] = copy.guards
-        self.pace.reshape(-1, 2)[slot] = copy.pace
+            copy = self._with_own_links(slot, copy, copy.links)
+        control[layout.LIVE] += sum(each.runs for each in saved_pools(copy.words, 0, copy.words.size, fields))
+        self.store.put(slot, copy, newest_start(copy, fields), control)
 
-    def _take_links(self, slot: int, copy: RunsOfKey, links: Ints) -> Ints:
-        """Append the links that a copy brings; returns its words, which lead to them."""
+    def _with_own_links(self, slot: int, copy: RunsOfKey, links: Ints) -> RunsOfKey:
+        """Take in the links that a copy brings; returns the copy with links of this engine."""
         first, new = int(self.control[layout.LINKS]), links.reshape(-1, layout.LINK).copy()
         for word in (layout.LINK_BEFORE, layout.LINK_OTHER):
             new[:, word] += np.where(new[:, word] >= 0, first, 0)
@@ -334,8 +227,8 @@ class Runs:
             self.owner[first : first + len(new)] = slot
         self.control[layout.LINKS] = first + len(new)
         moved = RunsOfKey(copy.words.copy(), copy.guards, copy.pace)
-        renumber(moved, self._fields(), first + np.arange(len(new)))
-        return moved.words
+        renumber(moved, self.arena.fields, first + np.arange(len(new)))
+        return moved
 
     # --- running --------------------------------------------------------------------------------------------
 
@@ -371,9 +264,9 @@ class Runs:
             most = [steps for steps in (self.limit, slice_end if deadline is not None else -1) if steps >= 0]
             control[layout.LIMIT] = min(most, default=-1)
             status = kernel.advance(
-                control, batch, self._program(), self._pools(), self._lanes,
-                records.Lineage(self.links, self.owner, self._hits), self._keys(),
-                shedding.record(self.pace) if self.sheds else None,
+                control, batch, self._program(), self.arena.record(), self._lanes,
+                records.Lineage(self.links, self.owner, self._hits), self.store.record(),
+                shedding.record(self.store.pace) if self.sheds else None,
             )  # fmt: skip
             if status == layout.DONE:
                 return True
@@ -385,24 +278,22 @@ class Runs:
     def _make_room(self, status: int, floors: Ints) -> None:
         asked = int(self.control[layout.ASK])
         if status == layout.GROW_POOL:
-            self._grow_pool(asked)
+            self.arena.grow(asked)
         elif status == layout.GROW_LINKS:
             self._grow_links(asked, floors)
         elif status == layout.GROW_HITS:
             self._hits = extended(self._hits, 2 * (self._hits.size + asked * layout.HIT), 0)
         elif status == layout.GROW_STORE:
-            self._grow_store(asked)
+            self.store.room_for(asked, self.control)
         elif status == layout.LOG_FULL:
             self.shedding.empty_log(int(self.control[layout.LOGGED]), asked)
             self.control[layout.LOGGED] = 0
         elif status == layout.SAMPLE_FULL:
             self.shedding.empty_sample(asked)
         elif status == layout.CALL:
-            call_functions(self.tables, self.control, self.pools, self.words)
+            call_functions(self.arena, self.control)
         elif status == layout.GROW_BUCKETS:
-            self._buckets = np.full(2 * _power_of_two(2 * asked), -1, np.int64)
-            first = int(self.control[layout.STAMP]) * len(self.tables.pools)
-            kp.hash_again(self._pools(), first)
+            self.arena.grow_buckets(asked, int(self.control[layout.STAMP]) * len(self.tables.pools))
         else:
             raise DataError(
                 "a whole number in a condition passed the range of 64 bits",
@@ -440,33 +331,35 @@ class Runs:
 
     def texts_held(self) -> Ints:
         """The codes of the texts that runs hold, some more than once."""
-        at = self._text_places()  # the store is another array after this
-        return self.stored[at]
+        held: Ints = np.concatenate([np.zeros(0, np.int64), *(words[at] for words, at in self._texts())])
+        with_text: Ints = held[held != NULL]
+        return with_text
 
     def recode_texts(self, codes: Ints) -> None:
         """Give the texts that runs hold the new codes ``codes``, per code so far; the others are forgotten."""
-        at = self._text_places()
-        self.stored[at] = codes[self.stored[at]]
+        for words, at in self._texts():
+            held = words[at]
+            words[at] = np.where(held != NULL, codes[np.where(held != NULL, held, 0)], NULL) if len(codes) else held
         self.shedding.forget_texts()
 
-    def _text_places(self) -> Ints:
-        """Where the saved runs of all keys hold texts."""
+    def _texts(self) -> list[tuple[Ints, slice]]:
+        """Where the saved runs of all keys, and their copies, hold texts."""
         self.put_away()
-        held = [np.arange(at.start, at.stop) for register, at in self._held() if self._kind(register) == "text"]
-        at: Ints = np.concatenate([np.zeros(0, np.int64), *held])
-        with_text: Ints = at[self.stored[at] != NULL]
-        return with_text
+        return [(words, at) for register, words, at in self._held() if self._kind(register) == "text"]
 
     def _kind(self, register: Register) -> Kind:
         return register_kind(register, self.columns)
 
-    def _held(self) -> Iterator[tuple[Register, slice]]:
-        """Where the saved runs of all keys hold registers."""
-        for begin, length, _ in self.places.reshape(-1, saved.PLACE).tolist():
-            for each in saved_pools(self.stored, begin, begin + length, self._fields()):
+    def _held(self) -> Iterator[tuple[Register, Ints, slice]]:
+        """Where the saved runs of all keys, and their copies, hold registers."""
+        fields, stored = self.arena.fields, self.store.stored
+        saved_runs = [(stored, self.store.pools_of(slot, fields)) for slot in range(self.slots)]
+        copies = [(copy.words, saved_pools(copy.words, 0, copy.words.size, fields)) for copy in self._copies]
+        for words, pools in saved_runs + copies:
+            for each in pools:
                 first, runs = each.columns_at + each.runs * kp.COLUMNS, each.runs
                 for f, register in enumerate(self.automaton.live[self.tables.pools[each.pool].state]):
-                    yield register, slice(first + f * runs, first + (f + 1) * runs)
+                    yield register, words, slice(first + f * runs, first + (f + 1) * runs)
 
     def widen(self, columns: EventColumns) -> None:
         """Go on with columns of wider types: programs are made anew, and what runs hold is put into other words.
@@ -482,18 +375,18 @@ class Runs:
         """
         hand = self.control[layout.SLOT]
         self.put_away()
-        self._pack_store()
+        self.store.pack(self.control)
         self.control[layout.SLOT] = hand
-        tables, stored = self._tables_for(columns), self.stored.copy()
-        rewording = Rewording(self.columns, columns)
-        for register, at in self._held():
-            stored[at] = rewording.words(stored[at], self._kind(register), register_kind(register, columns))
+        tables, rewording = self._tables_for(columns), Rewording(self.columns, columns)
+        reworded = [  # all of it, before anything changes
+            (words, at, rewording.words(words[at], self._kind(register), register_kind(register, columns)))
+            for register, words, at in self._held()
+        ]
         self.load_shedder.rebind(tables)
-        before, classes = self.pools, list(self.tables.classes)
-        self.columns, self.tables, self.stored = columns, tables, stored
-        self.pools = self._first_pools()
-        self.words = np.zeros(int(self._end_of_pools()), np.int64)
-        self._write_constants()
+        for words, at, new in reworded:
+            words[at] = new
+        before, classes = self.arena.table, list(self.tables.classes)
+        self.columns, self.tables, self.arena = columns, tables, PoolArena(tables)
         self.set_classes(classes)
         self._take_up(before)
 
@@ -516,7 +409,7 @@ class Runs:
         used = int(self.control[layout.LINKS])
         if self._number.size < used + 1:
             self._number = np.empty(2 * used + 1024, np.int64)
-        copies, fields = [copy for copy in self._copies if copy.links is None], self._fields()
+        copies, fields = list(self._copies), self.arena.fields
         needed = np.zeros(used if copies else 0, np.int64)
         for copy in copies:
             needed[links_of(copy, fields)] = 1
@@ -526,7 +419,8 @@ class Runs:
         for copy in copies:
             renumber(copy, fields, self._number)
         hits = self._hits[: layout.HIT * int(self.control[layout.HITS])]
-        kernel_lineage.renumber(self._number, self.pools, self.words, self.places, self.stored, hits)
+        arena, store = self.arena, self.store
+        kernel_lineage.renumber(self._number, arena.table, arena.words, store.spans, store.stored, hits)
 
     def ids(self) -> Ints:
         """The events that links point to."""
@@ -548,28 +442,17 @@ class Runs:
         self.put_away()
         if self.keeps_lineage:
             self._compact(floors)
-        self._pack_store()
+        self.store.pack(self.control)
         self.control[layout.SLOT] = hand
         control = self.control.copy()
         control[list(OF_BATCH)] = 0
         return {
             "control": control,
-            "pools": self.pools,
+            "pools": self.arena.table,
             "links": self.links[: layout.LINK * int(self.control[layout.LINKS])],
             "owner": self.owner[: int(self.control[layout.LINKS]) * self.is_count],
-            "stored": self.stored[: int(self.control[layout.STORED])],
-            "places": self.places[: saved.PLACE * self.needed],
-            "guards": self.guards[: len(self.tables.guard_letters) * layout.GUARD * self.needed],
-            "pace": self.pace.view(np.int64)[: 2 * self.needed * self.sheds],
+            **self.store.arrays(int(self.control[layout.STORED]), sheds=self.sheds),
         }
-
-    def _pack_store(self) -> None:
-        """Let go of what was saved of keys before they were saved again."""
-        live = int(self.places.reshape(-1, saved.PLACE)[:, 1].sum())
-        if live < self.control[layout.STORED]:
-            moved = np.zeros(live, np.int64)
-            self.control[layout.STORED] = saved.pack_stored(self._keys(), moved)
-            self.stored = moved
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state.
@@ -587,9 +470,7 @@ class Runs:
             )
         self.control = arrays["control"]
         self.links, self.owner = arrays["links"], arrays["owner"]
-        self.stored, self.places, self.guards = arrays["stored"], arrays["places"], arrays["guards"]
-        self.slots = self.needed = self.places.size // saved.PLACE
-        self.pace = arrays["pace"].view(np.float64) if self.sheds else np.zeros(2 * self.slots)
+        self.store.restore(arrays, sheds=self.sheds)
         if self.sheds:
             self.load_shedder.restore(header["shed"])
         self.set_classes(classes)
@@ -598,12 +479,10 @@ class Runs:
     def _take_up(self, before: Ints) -> None:
         """Bring the runs of the key at hand back into the pools, which were ``before``."""
         slot = int(self.control[layout.SLOT])
-        place = self.places[saved.PLACE * slot : saved.PLACE * (slot + 1)] if slot >= 0 else self.places[:0]
-        if len(place):
-            make_room(before.reshape(-1, kp.POOL)[:, kp.RUNS], lambda: self.pools, self._grow_pool)
-        take_up(before, place, self.stored, self.pools, self.words)
-        self._index_pools()
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << max(least - 1, 1).bit_length()
+        if slot >= 0:
+            for number, wanted in enumerate(before.reshape(-1, kp.POOL)[:, kp.RUNS].tolist()):
+                while self.arena.rows[number, kp.ROOM] < wanted:
+                    self.arena.grow(number)
+        span = self.store.rows[slot] if slot >= 0 else self.store.spans[:0]
+        take_up(before, span, self.store.stored, self.arena.table, self.arena.words)
+        self.arena.index_all()

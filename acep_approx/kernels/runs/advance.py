@@ -14,7 +14,7 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.blocks import run_block
-from acep_approx.kernels.runs.ends import end_tick_in, record_hits, take_in_children
+from acep_approx.kernels.runs.ends import end_tick_in, let_wait, record_hits, take_in_children
 from acep_approx.kernels.runs.passes import end_shedding, log_room, make_room
 from acep_approx.kernels.runs.pools import (
     AGE,
@@ -167,6 +167,17 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int)
 
 
 @inline
+def begin_pool_again(program: Program, pools: Pools, p: int, strategy: int) -> None:
+    """What comes behind the runs of a pool from here on are children of this event; those before it are of its tick."""
+    table = pools.table
+    table[ix(p + FRESH)] = table[ix(p + RUNS)]
+    if strategy == at.CONTIGUOUS:  # no run passes the event over: those that no step takes away leave, too
+        gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
+        for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
+            pools.words[ix(gone + run)] = 1
+
+
+@inline
 def begin_event(
     control: Ints,
     batch: Batch,
@@ -199,11 +210,11 @@ def begin_event(
     where = shape[at.TARGETS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
         p = tables[ix(shape[at.TARGETS] + i)] * POOL
-        if shape[at.SIMULTANEOUS] and pools.table[ix(p + LAST_PLACE)] == event.place:
-            pools.table[ix(p + FRESH)] = pools.table[ix(p + RUNS)]
-        else:
+        if not shape[at.SIMULTANEOUS] or pools.table[ix(p + LAST_PLACE)] != event.place:
             begin_pool(control, pools, event, p, shape[at.STRATEGY])
             pools.table[ix(p + LAST_PLACE)] = event.place
+        if shape[at.SIMULTANEOUS]:
+            begin_pool_again(program, pools, p, shape[at.STRATEGY])
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]
@@ -418,7 +429,9 @@ def end_pool(
         if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
             runs = admit(control, program, pools, shedding, event, pool)
             table[ix(pool * POOL + RUNS)] = runs
-    if not program.shape[at.SIMULTANEOUS]:
+    if program.shape[at.SIMULTANEOUS]:
+        let_wait(control, program, table, pool)
+    else:
         take_in_children(control, program, pools, lineage, event.key, pool, runs)
     return at.DONE
 

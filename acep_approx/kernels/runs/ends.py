@@ -129,6 +129,23 @@ def close_gap(pools: Pools, p: int, kept: int, children: int, runs: int) -> int:
 
 
 @inline
+def count_live(control: Ints, table: Ints, p: int) -> None:
+    """Count the runs of a pool among those that live, also children of a tick that is not over."""
+    live = table[ix(p + RUNS)] - table[ix(p + HEAD)]
+    control[at.LIVE] += live - table[ix(p + COUNTED)]
+    table[ix(p + COUNTED)] = live
+
+
+@inline
+def let_wait(control: Ints, program: Program, table: Ints, pool: int) -> None:
+    """Children wait in their pool until the tick is over, unless they can go nowhere from there."""
+    p = pool * POOL
+    if program.tables[ix(program.shape[at.STATES] + pool * at.STATE + at.STATE_STAYS)] == 0:
+        table[ix(p + RUNS)] = table[ix(p + FRESH)]
+    count_live(control, table, p)
+
+
+@inline
 def take_in_children(
     control: Ints, program: Program, pools: Pools, lineage: Lineage, key: int, pool: int, runs: int
 ) -> None:
@@ -155,10 +172,8 @@ def take_in_children(
         table[ix(p + OLDEST)] = oldest
     if kept < children:
         runs = close_gap(pools, p, kept, children, runs)
-    live = runs - table[ix(p + HEAD)]
-    control[at.LIVE] += live - table[ix(p + COUNTED)]
-    table[ix(p + COUNTED)] = live
     table[ix(p + RUNS)] = runs
+    count_live(control, table, p)
     table[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again
 
 

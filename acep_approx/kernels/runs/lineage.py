@@ -28,7 +28,7 @@ from acep_approx.kernels.runs.layout import (
     LINK_START,
 )
 from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
-from acep_approx.kernels.runs.saved import PLACE, POOL_MASK, SAVED
+from acep_approx.kernels.runs.saved import POOL_MASK, SAVED, SPAN
 
 # header of a walk
 AT, DEPTH, MATCHES, BOUND = range(4)
@@ -161,14 +161,14 @@ def point(words: Ints, first: int, last: int, number: Ints) -> None:
 
 
 @block_kernel
-def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints, hits: Ints) -> None:
+def renumber(number: Ints, pools: Ints, words: Ints, spans: Ints, stored: Ints, hits: Ints) -> None:
     """Point all runs, at hand and saved, and all hits to the new numbers of their links."""
     for pool in range(1, pools.size // POOL):
         column = pools[ix(pool * POOL + BASE)] + pools[ix(pool * POOL + ROOM)]
         point(words, column, column + pools[ix(pool * POOL + RUNS)], number)
-    for key in range(places.size // PLACE):
-        at = places[ix(key * PLACE)]
-        end = at + places[ix(key * PLACE + 1)]
+    for key in range(spans.size // SPAN):
+        at = spans[ix(key * SPAN)]
+        end = at + spans[ix(key * SPAN + 1)]
         while at < end:
             pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
             point(stored, at + SAVED + runs, at + SAVED + 2 * runs, number)
@@ -181,7 +181,7 @@ def renumber(number: Ints, pools: Ints, words: Ints, places: Ints, stored: Ints,
 def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, keep: Bools) -> None:
     """Keep of equal matches the first in ``order``.
 
-    ``table``, all -1, has a power of two of places, at least twice as many as there are matches.
+    ``table``, all -1, has a power of two of spans, at least twice as many as there are matches.
     """
     size = table.size
     for i in range(order.size):

@@ -64,7 +64,7 @@ class Keys(NamedTuple):
     """The runs of the keys that are not at hand, where each has them, and the last places of its guard letters."""
 
     stored: Ints
-    places: Ints
+    spans: Ints
     guards: Ints
 
 

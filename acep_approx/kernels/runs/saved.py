@@ -28,7 +28,7 @@ SAVED = 4
 tick that may not be over; runs, place of the last event, oldest start."""
 PENDING = 32
 POOL_MASK = (1 << PENDING) - 1
-PLACE = 3
+SPAN = 3
 """Words per key: where its runs are saved, how many words they take, the latest start."""
 
 
@@ -46,7 +46,7 @@ def save_words(table: Ints) -> int:
 @inline
 def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
     """Save the runs of ``key`` from ``stored[end]`` on; returns where they end."""
-    table, words, stored, places = pools.table, pools.words, keys.stored, keys.places
+    table, words, stored, spans = pools.table, pools.words, keys.stored, keys.spans
     at = end
     newest = NEVER
     for pool in range(1, table.size // POOL):
@@ -65,9 +65,9 @@ def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
             for run in range(runs):
                 stored[ix(at + run)] = words[ix(base + f * room + run)]
             at += runs
-    places[ix(key * PLACE)] = end
-    places[ix(key * PLACE + 1)] = at - end
-    places[ix(key * PLACE + 2)] = newest
+    spans[ix(key * SPAN)] = end
+    spans[ix(key * SPAN + 1)] = at - end
+    spans[ix(key * SPAN + 2)] = newest
     return at
 
 
@@ -88,8 +88,8 @@ def load_runs(pools: Pools, keys: Keys, key: int) -> int:
     """Bring the runs of ``key`` into the pools; returns -1, or the pool that has no room for them."""
     table, words, stored = pools.table, pools.words, keys.stored
     empty_pools(pools)
-    at = keys.places[ix(key * PLACE)]
-    end = at + keys.places[ix(key * PLACE + 1)]
+    at = keys.spans[ix(key * SPAN)]
+    end = at + keys.spans[ix(key * SPAN + 1)]
     while at < end:
         pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
         p = pool * POOL
@@ -113,12 +113,12 @@ def load_runs(pools: Pools, keys: Keys, key: int) -> int:
 @block_kernel
 def pack_stored(keys: Keys, moved: Ints) -> int:
     """Copy the saved runs of all keys one after the other into ``moved``; returns the words used."""
-    places, at = keys.places, 0
-    for key in range(places.size // PLACE):
-        begin, length = places[ix(key * PLACE)], places[ix(key * PLACE + 1)]
+    spans, at = keys.spans, 0
+    for key in range(spans.size // SPAN):
+        begin, length = spans[ix(key * SPAN)], spans[ix(key * SPAN + 1)]
         for i in range(length):
             moved[ix(at + i)] = keys.stored[ix(begin + i)]
-        places[ix(key * PLACE)] = at
+        spans[ix(key * SPAN)] = at
         at += length
     return at
 

@@ -65,6 +65,7 @@ class Finder:
         self.recent = verifier.recent
         self.window = engine.window
         self.non_overlap = automaton.query.non_overlap
+        self.is_simultaneous = automaton.is_simultaneous
         self.by_event = False  # whether the matches of one event must come together
         self.waiting = CompletedMatches.joined([])
         self.log = GuardLog(automaton)
@@ -229,20 +230,23 @@ class Finder:
         for condition in self.automaton.filters:
             good &= self.verifier.holds(condition, bindings)
         for letter in self.log.letters:
-            match, low, high, since = self._gaps(found, letter)
-            good[self._broken(letter, found, bindings, match, low, high, since, np.full(len(match), FAR))] = False
+            match, low, high, since, until = self._gaps(found, letter)
+            good[self._broken(letter, found, bindings, match, low, high, since, until)] = False
         return found.take(np.flatnonzero(good))
 
-    def _gaps(self, found: CompletedMatches, letter: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Where no event of a letter may lie: match, row before, row after, earliest tick."""
+    def _gaps(self, found: CompletedMatches, letter: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Where no event of a letter may lie: match, row before, row after, earliest and latest tick."""
         guarded = self.log.on_arcs[letter][found.arc]
         place = np.flatnonzero(guarded)
         match = np.repeat(np.arange(len(found)), np.diff(found.offset))[place]
         is_first = place == found.offset[match]
         row = self.recent.rows_of(found.id)
         low = np.where(is_first, -1, row[place - 1])
-        since = np.where(is_first, found.tick[match] - self.window, -FAR)
-        return match, low, row[place], since
+        since, until = np.where(is_first, found.tick[match] - self.window, -FAR), np.full(len(match), FAR)
+        if self.is_simultaneous:  # strictly between in time
+            ticks = self.recent.ticks[self.recent.find(found.id)]
+            since, until = np.where(is_first, since, ticks[place - 1] + 1), ticks[place] - 1
+        return match, low, row[place], since, until
 
     def _ends_badly(self, found: CompletedMatches) -> Bools:
         """Whether an event that a negation at the end excludes came before the window closed."""
@@ -252,9 +256,9 @@ class Finder:
         bindings = self._bindings(found)
         for letter in self.log.letters:
             match = np.flatnonzero(self.log.on_finals[letter][found.final])
-            none, all_rows = np.full(len(match), -FAR), np.full(len(match), FAR)
+            all_rows, since = np.full(len(match), FAR), found.tick[match] + self.is_simultaneous
             until = found.start[match] + self.window
-            bad[self._broken(letter, found, bindings, match, found.end[match], all_rows, none, until)] = True
+            bad[self._broken(letter, found, bindings, match, found.end[match], all_rows, since, until)] = True
         return bad
 
     def _broken(

@@ -12,6 +12,7 @@ from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped, Listed
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.cells.later import HeldEvents
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.cells.count import MOST
 from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Stamps
@@ -94,7 +95,13 @@ def _sums(counts: Ints, first: Ints) -> Ints:
 
 
 class CellListing:
-    """Every match, listed once."""
+    """Every match, listed once.
+
+    Attributes
+    ----------
+    held : HeldEvents, optional
+        What detects first, and holds back what is not to be listed yet. Default: every event is run by the arc logs.
+    """
 
     def __init__(
         self,
@@ -107,6 +114,7 @@ class CellListing:
         self.stamps = stamps
         self.bindings = bindings
         self.recent = recent
+        self.held: HeldEvents | None = None
 
     @property
     def _needs_recent(self) -> bool:
@@ -116,6 +124,8 @@ class CellListing:
         """Tables: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
         if self._needs_recent or batch.ids is not None:
             self.recent.add(events, batch)
+        if self.held is not None:
+            events = self.held.due(events, floors)
         hits = self.engine.update(events, floors)
         for listed in self.engine.listed(hits, events, CHUNK):
             yield self._table(hits, replace(listed, id=self.recent.ids_of(listed.id)), events, batch)

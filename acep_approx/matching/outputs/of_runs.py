@@ -18,6 +18,7 @@ from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.matching.tick_places import TickPlaces
 
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
@@ -49,6 +50,10 @@ class RunOutput:
         finder.by_event = self.groups
         self._kept = 0
         self._neighbours = Neighbours.none()
+        query = finder.automaton.query
+        self._tick_places = (
+            TickPlaces(by_partition=query.strategy == "partition_contiguity") if query.is_simultaneous else None
+        )
         self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
 
     gives_up = False
@@ -95,11 +100,14 @@ class RunOutput:
     def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
         self.engine.begin()
         expressions, at = self.engine.columns.expressions, events.row - batch.first_row
+        place = events.place
+        if self._tick_places is not None:
+            place = self._tick_places.of(batch.slots(self.stamps.preparer.key_columns), batch.ticks)[at]
         words = np.empty((len(expressions), len(at)), np.int64)
         for number, expression in enumerate(expressions):
             np.take(batch.words(expression), at, out=words[number])
         run_events = RunEvents(
-            events.slot, events.tick, events.tick, events.cls, events.row, events.id, events.place, words
+            events.slot, events.tick, events.tick, events.cls, events.row, events.id, place, words
         )
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
@@ -132,21 +140,24 @@ class RunOutput:
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
-        return self.finder.arrays()
+        return {**self.finder.arrays(), **(self._tick_places.arrays() if self._tick_places else {})}
 
     def restore(self, arrays: dict[str, Ints]) -> None:
         """Take over a state; the engine has its own already."""
         self.finder.restore(arrays)
+        if self._tick_places:
+            self._tick_places.restore(arrays)
 
     # --- events that may still be asked for -----------------------------------------------------------------
 
     @property
     def _keeps_recent(self) -> bool:
-        """Whether results or late conditions ask for columns, or, where windows count events, for times.
+        """Whether results or late conditions ask for columns, or for times: of windows of events, of negations.
 
         Where ids do not say in which order events came they do so, too.
         """
-        return bool(self.recent.columns) or self._is_count or bool(len(self.recent.rows))
+        asks_ticks = self._is_count or (self.finder.is_simultaneous and bool(self.finder.log.letters))
+        return bool(self.recent.columns) or asks_ticks or bool(len(self.recent.rows))
 
     @property
     def _needs_neighbours(self) -> bool:

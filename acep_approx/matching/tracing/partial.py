@@ -191,9 +191,12 @@ class RunPartial(RunOutput):
 
     def _find_next(self) -> None:
         """Learn when the neighbour of each last event came."""
-        last = self.recent.rows_of(self.engine.event_of(self.engine.furthest[self.engine.open]))
+        events = self.engine.event_of(self.engine.furthest[self.engine.open])
+        last = self.recent.rows_of(events)
         self.next[last >= self._neighbours.first_row] = UNKNOWN  # it came further
         asked = np.flatnonzero(self.next == UNKNOWN)
+        if self.finder.is_simultaneous:
+            last = self._neighbours.last_at(self.recent.ticks[self.recent.find(events)])
         find = self._neighbours.in_stream if self.is_strict else self._neighbours.in_partition
         self.next[asked] = find(self.slot[asked], last[asked])
 

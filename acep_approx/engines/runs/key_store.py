@@ -1,0 +1,117 @@
+"""The runs of the keys that are not at hand, the guards of all keys, and the pace of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from acep_approx.arrays import Floats, Ints, extended
+from acep_approx.engines.runs.fork import RunsOfKey, SavedPool, saved_pools
+from acep_approx.kernels.runs import layout, records, saved
+from acep_approx.kernels.runs.pools import NEVER
+
+
+class KeyStore:
+    """What is kept per key slot; ``used`` words of ``stored`` are.
+
+    Parameters
+    ----------
+    guard_words : int
+        Per key.
+
+    Attributes
+    ----------
+    slots, needed : int
+        Key slots that there is room for, and those that were asked for.
+    """
+
+    def __init__(self, guard_words: int) -> None:
+        self._guard_words = guard_words
+        self.slots = self.needed = 0
+        self.stored = np.zeros(1024, np.int64)
+        self.spans = np.zeros(0, np.int64)
+        self.guards = np.zeros(0, np.int64)
+        self.pace: Floats = np.zeros(0)
+
+    def record(self) -> records.Keys:
+        """What kernels take."""
+        return records.Keys(self.stored, self.spans, self.guards)
+
+    @property
+    def rows(self) -> Ints:
+        """Per slot where its runs are saved, how many words they take, and their latest start."""
+        return self.spans.reshape(-1, saved.SPAN)
+
+    def reserve(self, slots: int) -> None:
+        """Make room for key slots ``0 .. slots - 1``."""
+        self.needed = max(self.needed, slots)
+        if slots > self.slots:
+            grown = max(slots, 2 * self.slots)
+            self.spans = extended(self.spans, grown * saved.SPAN, 0)
+            self.rows[self.slots :, 2] = NEVER
+            self.guards = extended(self.guards, grown * self._guard_words, -1)
+            self.pace = np.concatenate((self.pace, np.zeros(2 * grown - self.pace.size)))
+            self.slots = grown
+
+    def room_for(self, wanted: int, control: Ints) -> None:
+        """Make room for so many words more."""
+        if control[layout.STORED] + wanted <= self.stored.size:
+            return
+        if control[layout.SLOT] >= 0:
+            self.rows[control[layout.SLOT], 1] = 0  # what was saved of the key at hand is outdated
+        self._move(max(1024, 3 * int(self.rows[:, 1].sum()) + 2 * wanted), control)
+
+    def pack(self, control: Ints) -> None:
+        """Let go of what was saved of keys before they were saved again."""
+        live = int(self.rows[:, 1].sum())
+        if live < control[layout.STORED]:
+            self._move(live, control)
+
+    def _move(self, size: int, control: Ints) -> None:
+        moved = np.zeros(size, np.int64)
+        control[layout.STORED] = saved.pack_stored(self.record(), moved)
+        self.stored = moved
+
+    def clear(self, slots: Ints) -> None:
+        """Forget some keys."""
+        self.rows[slots] = 0, 0, NEVER
+        self.guards.reshape(self.slots, -1)[slots] = -1
+        self.pace.reshape(-1, 2)[slots] = 0
+
+    def pools_of(self, slot: int, fields: Ints) -> Iterator[SavedPool]:
+        """Where the saved runs of a key stand in ``stored``."""
+        begin, length, _ = self.rows[slot].tolist()
+        return saved_pools(self.stored, begin, begin + length, fields)
+
+    def copy_of(self, slot: int, words: Ints | None) -> RunsOfKey:
+        """A copy of a key whose runs are ``words``; None: those that are saved."""
+        begin, length, _ = self.rows[slot].tolist()
+        runs = self.stored[begin : begin + length].copy() if words is None else words
+        return RunsOfKey(runs, self.guards.reshape(self.slots, -1)[slot].copy(), self.pace.reshape(-1, 2)[slot].copy())
+
+    def put(self, slot: int, copy: RunsOfKey, newest: int, control: Ints) -> None:
+        """Take in a copy whose latest start is ``newest``."""
+        self.rows[slot, 1] = 0
+        self.room_for(copy.words.size, control)
+        at = int(control[layout.STORED])
+        self.stored[at : at + copy.words.size] = copy.words
+        self.rows[slot] = at, copy.words.size, newest
+        control[layout.STORED] = at + copy.words.size
+        self.guards.reshape(self.slots, -1)[slot] = copy.guards
+        self.pace.reshape(-1, 2)[slot] = copy.pace
+
+    def arrays(self, used: int, *, sheds: bool) -> dict[str, Ints]:
+        """The state as arrays, packed before."""
+        return {
+            "stored": self.stored[:used],
+            "spans": self.spans[: saved.SPAN * self.needed],
+            "guards": self.guards[: self._guard_words * self.needed],
+            "pace": self.pace.view(np.int64)[: 2 * self.needed * sheds],
+        }
+
+    def restore(self, arrays: dict[str, Ints], *, sheds: bool) -> None:
+        """Take over what ``arrays`` gave."""
+        self.stored, self.spans, self.guards = arrays["stored"], arrays["spans"], arrays["guards"]
+        self.slots = self.needed = self.spans.size // saved.SPAN
+        self.pace = arrays["pace"].view(np.float64) if sheds else np.zeros(2 * self.slots)

@@ -1,0 +1,118 @@
+"""The arrays that the runs of the key at hand live in: a table of pools, the words of their columns, and indexes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep_approx.arrays import Ints
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.kernels.runs import pools as kp
+from acep_approx.kernels.runs import records
+
+FIRST_ROOM = 64
+
+
+class PoolArena:
+    """Pools that grow, one per state and number of errors.
+
+    Parameters
+    ----------
+    tables : RunTables
+
+    Attributes
+    ----------
+    table : int64 array, shape (pools * POOL,)
+        See ``kernels.runs.pools``.
+    words : int64 array
+        Scalars and temporary columns first, then the columns of each pool.
+    """
+
+    def __init__(self, tables: RunTables) -> None:
+        self.tables = tables
+        self.table = self._first_table()
+        self.words: Ints = np.zeros(int(tables.pools_at + self._widths(self.rows).sum()), np.int64)
+        self._index = np.zeros(0, np.int64)
+        self._buckets = np.full(2 * 4096, -1, np.int64)
+        self._write_constants()
+        self.index_all()
+
+    def _first_table(self) -> Ints:
+        rows = np.zeros((len(self.tables.pools), kp.POOL), np.int64)
+        owners = self.tables.options.owners
+        begun = len(owners) if owners is not None else 1  # runs that have bound nothing: one per owner
+        for number, pool in enumerate(self.tables.pools):
+            rows[number, kp.ROOM] = FIRST_ROOM if number else begun
+            rows[number, [kp.MERGE, kp.FIELDS, kp.ALIKE]] = pool.merge, pool.fields, pool.alike
+            rows[number, [kp.OLDEST, kp.IS_PROBED]] = -kp.NEVER, pool.is_probed
+            rows[number, kp.KEYS] = len(pool.keys)
+            rows[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
+        self._set_bases(rows)
+        rows[0, [kp.RUNS, kp.CHILDREN]] = begun
+        return rows.ravel()
+
+    @staticmethod
+    def _widths(rows: Ints) -> Ints:
+        """Words that each pool takes."""
+        widths: Ints = rows[:, kp.ROOM] * (kp.COLUMNS + rows[:, kp.FIELDS])
+        return widths
+
+    def _set_bases(self, rows: Ints) -> None:
+        rows[:, kp.BASE] = self.tables.pools_at + np.concatenate(([0], np.cumsum(self._widths(rows))[:-1]))
+
+    def _write_constants(self) -> None:
+        constants, owners = self.tables.scalars.constants, self.tables.options.owners
+        self.words[self.tables.constants_at :][: len(constants)] = constants
+        start, room = self.table[[kp.BASE, kp.ROOM]]
+        self.words[start + room : start + 2 * room] = -1  # no lineage
+        if owners is not None:
+            self.words[self.tables.scalars.owners_at :][: owners.words.size] = owners.words
+            self.words[start + kp.COLUMNS * room :][:room] = np.arange(room)
+
+    @property
+    def rows(self) -> Ints:
+        """The table, a row per pool."""
+        return self.table.reshape(-1, kp.POOL)
+
+    @property
+    def fields(self) -> Ints:
+        """Per pool its columns behind start and link."""
+        fields: Ints = self.rows[:, kp.FIELDS]
+        return fields
+
+    @property
+    def held(self) -> int:
+        """Words of all runs, but for the start."""
+        rows = self.rows[1:]
+        return int(((kp.COLUMNS + rows[:, kp.FIELDS]) * rows[:, kp.RUNS]).sum())
+
+    def record(self) -> records.Pools:
+        """What kernels take."""
+        return records.Pools(self.table, self.words, self.words.view(np.float64), self._index, self._buckets)
+
+    def grow(self, number: int) -> None:
+        """Double the room of a pool."""
+        moved = self.table.copy().reshape(-1, kp.POOL)
+        moved[number, kp.ROOM] *= 2
+        self._set_bases(moved)
+        words = np.zeros(int(self.tables.pools_at + self._widths(moved).sum()), np.int64)
+        words[: self.tables.pools_at] = self.words[: self.tables.pools_at]
+        kp.grow_pool(self.table, moved.ravel(), self.words, words)
+        self.table, self.words = moved.ravel(), words
+        self.index_all()
+
+    def grow_buckets(self, wanted: int, stamp: int) -> None:
+        """Make room to remember so many children of the event at hand, whose lowest stamp is ``stamp``."""
+        self._buckets = np.full(2 << max(2 * wanted - 1, 1).bit_length(), -1, np.int64)
+        kp.hash_again(self.record(), stamp)
+
+    def index_all(self) -> None:
+        """Make indexes with room for all runs that the pools can hold."""
+        rows, at = self.rows, 0
+        for number, pool in enumerate(self.tables.pools):
+            room = int(rows[number, kp.ROOM])
+            rows[number, [kp.INDEX, kp.INDEX_SIZE]] = at, 2 * room if pool.across else 0
+            at += 3 * room if pool.across else 0
+        self._index = np.zeros(max(at, 1), np.int64)
+        for number, pool in enumerate(self.tables.pools):
+            if pool.across:
+                kp.index_again(self.record(), number)
