@@ -41,13 +41,14 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
 
 
 def inhibiting(rule: Callable[[registers._Compiler, registers.Step], bool]) -> None:
-    """Another rule for the steps that keep an event from being skipped."""
+    """Another rule for the steps that keep an event from being skipped, where the strategy has any."""
     real = registers._Compiler._step
 
     def step(self: registers._Compiler, *args: Any) -> registers.Step:
         right = real(self, *args)
         arc = self.automaton.arcs[right.arc]
-        return replace(right, inhibits=rule(self, right) and arc.source != START)
+        has_any = self.query.strategy != "skip_till_any_match" and arc.source != START
+        return replace(right, inhibits=has_any and rule(self, right))
 
     registers._Compiler._step = step  # type: ignore[method-assign]
 

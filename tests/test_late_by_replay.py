@@ -1,148 +1,130 @@
-"""A late event by fork, put and replay: what is known after it is what the sorted stream gives.
-
-The newest copy of the key from before it is put back, and what came after it is run once more, until no run can have
-begun at or before it; then the key stands where it stood. Copies lie closer together the newer they are.
-"""
+"""A late event by copy, put and replay gives what the sorted stream gives, and costs no more than it must."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from acep_approx.automaton.compile import compile_automaton
+from acep_approx import compile_query
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
-from acep_approx.query.parser import parse
+from tests.cases import cases
+from tests.engine_driver import Driver
+from tests.late_key import Found, LateKey
 
-KEYS, EVENTS = 2, 150
+WINDOW = 60
+RUNS = {
+    "skip till any": "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 60",
+    "a negation between": "PATTERN SEQ(A a, ~(B n), C c) WHERE c.x >= a.x WITHIN 60 ERRORS 1",
+    "skip till next": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { a[i].x >= a[i-1].x } WITHIN 60",
+    "contiguity": "PATTERN SEQ(A a, B+ b[], C c) WHERE partition_contiguity { c.x >= a.x } WITHIN 60",
+}
+CELLS = {
+    "points, a negation": "PATTERN SEQ(A a, ~(B n), C c, D d) WITHIN 60 ERRORS 1",
+    "points, a repetition": "PATTERN SEQ(A a, B+ b[], C c) WITHIN 60",
+    "matches, a negation": "PATTERN SEQ(A a, ~(B n), C c, D d) WITHIN 60 ERRORS 1",
+    "matches, a repetition": "PATTERN SEQ(A a, B+ b[], C c) WITHIN 60",
+}
 NAME = 1 << 20
 
 
-class Event(NamedTuple):
-    """An event of a key: events of one tick are in the order of their ids."""
+class OfRuns:
+    """The runs of one key, driven event by event."""
 
-    tick: int
-    id: int
-    type: str
+    def __init__(self, query: str, events: pa.Table) -> None:
+        self._driver = Driver(compile_query(query, engine="runs"), events)
+        self._number = {row: number for number, row in enumerate(self._driver.grouped.row.tolist())}
 
+    def run(self, event: int, place: int) -> Found:
+        """What an event completes; one that no letter holds on takes a place, and nothing else."""
+        if event not in self._number:
+            return []
+        some = self._driver.events([self._number[event]])
+        some.place[:] = place
+        return sorted(self._driver.found_in(some))
 
-class ByCells:
-    """Match points, or matches listed by ids; ``run`` takes the next event of a key, and says what it completes.
+    def fork(self) -> Any:
+        """A copy of the runs of the key."""
+        return self._driver.engine.fork(0)
 
-    Places are ticks with ids: a late event has one between its neighbours.
-    """
-
-    def __init__(self, text: str, window: int, *, lists: bool) -> None:
-        automaton = compile_automaton(parse(f"{text} WITHIN {window}"))
-        self.window, self.lists = window, lists
-        self.letters, self.classes = automaton.letters, [*range(1 << len(automaton.letters))]
-        self.one = ArcLogs(automaton, window) if lists else Cells(automaton, window)
-        self.one.set_classes(self.classes)
-        self.one.reserve(KEYS)
-
-    def run(self, key: int, event: Event) -> Any:
-        mask = sum(1 << j for j, letter in enumerate(self.letters) if letter.type == event.type)
-        place = event.tick * NAME + event.id
-        columns = [np.array([word]) for word in (key, event.tick, mask, 0, event.id, place)]
-        if isinstance(self.one, Cells):
-            return self.one.detect(*columns[:3]).tolist()
-        hits = self.one.update(Grouped(*columns), columns[1] - self.window)
-        found = []
-        for listed in self.one.listed(hits, Grouped(*columns), 1000):
-            parts = (np.split(column, listed.offset[1:-1]) for column in (listed.id % NAME, listed.label))
-            found += [(ids.tolist(), labels.tolist()) for ids, labels in zip(*parts, strict=True)]
-        return found
-
-    def fork(self, key: int, tick: int) -> Any:
-        return self.one.fork(key, tick - self.window) if isinstance(self.one, ArcLogs) else self.one.fork(key)
-
-    def put(self, key: int, copy: Any) -> None:
-        self.one.put(key, copy)
+    def put(self, copy: Any) -> None:
+        """Bring a copy back."""
+        self._driver.engine.put(0, copy)
 
 
-@dataclass
-class Key:
-    """The events of a key in order, what each completes, and copies of the key before some of them."""
+class OfCells:
+    """One key of a cells engine; a place is a time with the name of the event: a late one has its own in between."""
 
-    engine: Any
-    key: int
-    events: list[Event] = field(default_factory=list)
-    found: dict[int, Any] = field(default_factory=dict)
-    copies: dict[int, Any] = field(default_factory=dict)
-    replayed: int = 0
-    allowed: int = 0
+    def __init__(self, query: str, events: pa.Table, engine: Cells | ArcLogs, key: int) -> None:
+        self._engine, self._key, self._now = engine, key, 0
+        self._ticks, types = events.column("ts").to_pylist(), events.column("type").to_pylist()
+        letters = compile_query(query).automaton.letters
+        self._masks = [sum(1 << j for j, one in enumerate(letters) if one.type == type_) for type_ in types]
+        engine.set_classes([*range(1 << len(letters))])
+        engine.reserve(key + 1)
 
-    def push(self, event: Event) -> None:
-        """Take in an event, late or not."""
-        at, window = bisect_right(self.events, event), self.engine.window
-        after = self.events[at:]
-        self.events.insert(at, event)
-        if not after:
-            self._run(at)
-            return
-        head = self.engine.fork(self.key, self.events[-1].tick)
-        end = bisect_right(self.events, (event.tick + window, NAME))
-        begin = max(place for place in self.copies if place <= at)
-        self.engine.put(self.key, self.copies[begin])
-        old = sorted(place for place in self.copies if place > at)
-        later = {place + 1: self.copies[place] for place in old if place >= end}
-        self.copies = {place: copy for place, copy in self.copies.items() if place <= at}
-        for place in range(begin, end):
-            self._run(place, saves=place <= at + 1 or place - 1 in old)
-        self.copies |= later
-        if end < len(self.events):
-            self.engine.put(self.key, head)
-        self.replayed += end - begin - 1
-        self.allowed += 2 * min(len(after), max(end - at, 2 * window))
+    def run(self, event: int, _: int) -> Found:
+        """What an event completes: the point, or matches by ids."""
+        self._now = self._ticks[event]
+        words = self._key, self._now, self._masks[event], event, event, self._now * NAME + event
+        some = Grouped(*(np.array([word]) for word in words))
+        if isinstance(self._engine, Cells):
+            return self._engine.detect(some.slot, some.tick, some.cls).tolist()
+        found = self._engine.listed(self._engine.update(some, some.tick - WINDOW), some, 1000)
+        return [(one.offset.tolist(), (one.id % NAME).tolist(), one.label.tolist()) for one in found]
 
-    def _run(self, place: int, *, saves: bool = True) -> None:
-        """Run an event, after a copy of what is before it."""
-        event, before = self.events[place], self.events[max(place - 1, 0)]
-        if saves:  # a later event may come in between, with the time of the one before
-            self.copies[place] = self.engine.fork(self.key, before.tick)
-        self.found[event.id] = self.engine.run(self.key, event)
-        self._thin()
+    def fork(self) -> Any:
+        """A copy of the key."""
+        floor = [self._now - WINDOW] if isinstance(self._engine, ArcLogs) else []
+        return self._engine.fork(self._key, *floor)
 
-    def _thin(self) -> None:
-        """Let go of copies where those beside them are near enough: as near as the end, or within a window."""
-        places = sorted(self.copies)
-        for before, this, after in zip(places, places[1:], places[2:], strict=False):
-            near = min(len(self.events) - after, self.engine.window // 2)
-            if this in self.copies and after - before <= near and before in self.copies:
-                del self.copies[this]
+    def put(self, copy: Any) -> None:
+        """Bring a copy back."""
+        self._engine.put(self._key, copy)
 
 
-KINDS = {
-    "points": lambda text, window: ByCells(text, window, lists=False),
-    "matches": lambda text, window: ByCells(text, window, lists=True),
-}
-QUERIES = {
-    "sequence": "PATTERN SEQ(A a, B b, C c)",
-    "negation": "PATTERN SEQ(A a, ~(C n), B b, D d)",
-    "repetition": "PATTERN SEQ(A a, B+ b[], D d)",
-}
+def stream(dice: Random, events: int) -> pa.Table:
+    """Random events of four types, of which no query asks for one."""
+    ticks = np.cumsum([dice.randrange(1, 6) for _ in range(events)])
+    rows = [{"ts": int(tick), "type": dice.choice("AABBCCD"), "x": dice.randrange(9)} for tick in ticks]
+    return pa.Table.from_pylist(rows)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("seed", range(3))
-def test_late_events_give_what_the_sorted_stream_gives(kind: str, query: str, seed: int) -> None:
-    dice, window = Random(seed), 20
-    stream = [Event(i // 2, i, dice.choice("ABCDE")) for i in range(EVENTS)]
-    delayed = {e.id: dice.choice((1, 5, 20, 100)) if dice.randrange(5) == 0 else 0 for e in stream}
-    live, straight = (KINDS[kind](QUERIES[query], window) for _ in range(2))
-    keys = [Key(live, number) for number in range(KEYS)]
-    for event in sorted(stream, key=lambda e: e.id + delayed[e.id]):
-        for one in keys:
-            one.push(event)
-    wanted = {event.id: straight.run(0, event) for event in stream}
-    assert any(wanted.values())
-    for one in keys:
-        assert {i: found for i, found in one.found.items() if found} == {i: f for i, f in wanted.items() if f}
-        assert 0 < one.replayed <= one.allowed
+def keys_of(kind: str, events: pa.Table) -> list[LateKey]:
+    """The keys of one engine, which go back each on its own."""
+    if kind in RUNS:
+        engines: list[OfRuns | OfCells] = [OfRuns(RUNS[kind], events)]
+    else:
+        plan = compile_query(CELLS[kind], engine="cells").plan
+        engine = (Cells if kind.startswith("points") else ArcLogs)(plan.automaton, WINDOW)
+        engines = [OfCells(CELLS[kind], events, engine, key) for key in range(2)]
+    return [LateKey(one, events.column("ts").to_pylist().__getitem__, WINDOW) for one in engines]
+
+
+@pytest.mark.parametrize("kind", [*RUNS, *CELLS])
+def test_a_late_event_gives_what_the_sorted_stream_gives(kind: str) -> None:
+    """However late events come, what each event completes is in the end what it completes in order."""
+    dice = Random(kind)
+    found = 0
+    for _ in range(cases(50)):
+        events = stream(dice, 120)
+        ticks = events.column("ts").to_pylist()
+        arrival = sorted(range(len(ticks)), key=lambda i: ticks[i] + dice.choice((0, 0, 0, 0, 20, 150)))
+        late, (in_order, *_) = keys_of(kind, events), keys_of(kind, events)
+        for event in range(len(ticks)):
+            assert in_order.push(event) == 0
+        allowed = 0
+        for event in arrival:
+            (since,) = {one.push(event) for one in late}
+            in_window = sum(ticks[event] <= ticks[e] <= ticks[event] + WINDOW for e in range(len(ticks)))
+            allowed += 2 * min(since + 1, in_window) if since else 0
+        for one in late:
+            assert one.found == in_order.found
+            assert 0 < one.replayed <= allowed
+        found += sum(map(len, in_order.found.values()))
+    assert found

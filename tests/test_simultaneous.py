@@ -7,6 +7,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from acep_approx.matching.matcher import Matcher
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs import layout
-from acep_approx.matching.matcher import Matcher
 from acep_approx.query.parser import parse
 from tests.cases import cases, examples
 from tests.match_tables import bindings, counted, least, per_point, reports

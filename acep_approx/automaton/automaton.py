@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,10 +68,21 @@ class Final:
 
 
 @dataclass(frozen=True)
+class Component:
+    """A part of the pattern that binds events, or must not: its variable, and the type it asks for (None: any)."""
+
+    variable: str
+    type: str | None = None
+    is_kleene: bool = False
+    is_negated: bool = False
+
+
+@dataclass(frozen=True)
 class Automaton:
     """States ``0 .. size-1``, arcs, finals, and the letters and variables that they index.
 
-    ``errors`` is k. ``names`` describes each state for people (the variable bound on the way in).
+    ``errors`` is k. ``names`` describes each state for people (the variable bound on the way in). ``components`` are
+    those of the pattern, in its order: who asks about the pattern asks them, for it need not be a tree.
     """
 
     size: int
@@ -80,6 +92,29 @@ class Automaton:
     arcs: tuple[Arc, ...]
     finals: tuple[Final, ...]
     names: tuple[str, ...]
+    components: tuple[Component, ...] = ()
+
+    @property
+    def kleene(self) -> frozenset[str]:
+        """The variables that can bind several events."""
+        return frozenset(one.variable for one in self.components if one.is_kleene)
+
+    @property
+    def negated(self) -> frozenset[str]:
+        """The variables of negations."""
+        return frozenset(one.variable for one in self.components if one.is_negated)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a way through it can come back to a state."""
+        graph: TopologicalSorter[int] = TopologicalSorter()
+        for arc in self.arcs:
+            graph.add(arc.target, arc.source)
+        try:
+            graph.prepare()
+        except CycleError:
+            return True
+        return False
 
     @property
     def guards(self) -> frozenset[int]:

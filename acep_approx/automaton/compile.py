@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from acep_approx.automaton.automaton import Arc, Automaton, Final, Letter
+from acep_approx.automaton.automaton import Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.closure import reach
 from acep_approx.automaton.letters import unbound
 from acep_approx.automaton.reduce import merge_equal_futures
 from acep_approx.automaton.thompson import Thompson, build_thompson
 from acep_approx.errors import LimitError
 from acep_approx.query.predicates import is_static, variables
-from acep_approx.query.shape import atoms, negated_variables
+from acep_approx.query.shape import atoms, kleene_variables, negated_variables
 from acep_approx.query.syntax import Atom, Expression, QuerySyntax
 
 MAX_LETTERS = 64
@@ -138,9 +138,24 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
                     arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again))
                     _refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         finals += ends
-    names = ("start", *(atom.variable for _, _, atom in moves))
-    all_letters = tuple(letters.letters)
-    return Automaton(len(origins), query.errors, all_letters, tuple(labels), tuple(arcs), tuple(finals), names)
+    return Automaton(
+        size=len(origins),
+        errors=query.errors,
+        letters=tuple(letters.letters),
+        variables=tuple(labels),
+        arcs=tuple(arcs),
+        finals=tuple(finals),
+        names=("start", *(atom.variable for _, _, atom in moves)),
+        components=_components(query),
+    )
+
+
+def _components(query: QuerySyntax) -> tuple[Component, ...]:
+    kleene, negated = kleene_variables(query.pattern), negated_variables(query.pattern)
+    return tuple(
+        Component(atom.variable, atom.type, atom.variable in kleene, atom.variable in negated)
+        for atom in atoms(query.pattern)
+    )
 
 
 def _refuse_many(query: QuerySyntax, what: str, given: int, limit: int, code: str) -> None:

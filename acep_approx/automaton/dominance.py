@@ -2,18 +2,21 @@
 
 A condition like ``b.x > a.x`` prefers a low ``a.x``: what a run with a higher one can do, a run with a lower one can
 do too, if it started no earlier and they agree in all other registers. Only with skip till any match: under the other
-strategies a run that can take more events is another run, not a better one.
+strategies a run that can take more events is another run, not a better one. So conditions of steps that take runs
+away, and of what is ignored, prefer nothing.
 
 Source: dominance is ours (DESIGN 6); Agrawal et al., SIGMOD 2008, section 5.2.2 merge equal runs only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Literal
 
-from acep_approx.automaton.registers import PLACE, RegisterAutomaton
-from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Held, Own, Register, Resolved
+from acep_approx.automaton.transfers import PLACE, Running
 from acep_approx.query.syntax import Binary, Constant, Unary
 
 Better = Literal["low", "high", "equal"]
@@ -27,6 +30,8 @@ WANTED: dict[str, tuple[Better, Better]] = {
     ">=": ("high", "low"),
 }
 Wishes = dict[Register, Better]
+Becomes = Callable[[Register], Resolved]
+"""What a register becomes at a step."""
 
 
 def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
@@ -42,23 +47,27 @@ def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
     [(), ('low',), ('low',), ()]
     """
     wishes: list[Wishes] = [{} for _ in automaton.states]
-    for state, checks in enumerate(automaton.final_checks):
-        for check in checks:
-            _test(check, wishes[state])
+    for state, mine in enumerate(wishes):
+        for check in automaton.final_checks[state]:
+            _test(check, Held, mine)
+        for check in automaton.ignores[state].checks:
+            _value(check, "equal", Held, mine)
     for step in automaton.steps:
         mine = wishes[step.source]
         if step.guard:
             _wish(PLACE, "high", mine)
         for check in step.checks:
-            _test(check, mine)
+            if step.inhibits:  # it takes runs away
+                _value(check, "equal", step.after, mine)
+            else:
+                _test(check, step.after, mine)
     changed = True
     while changed:
         changed = False
         for step in reversed(automaton.steps):  # mostly one round
             before = dict(wishes[step.source])
-            for register, better in wishes[step.target].items():
-                if needed_before(register, step.binding):
-                    _wish(register, better, wishes[step.source])
+            for register, better in list(wishes[step.target].items()) if step.target is not None else ():
+                _value(step.after(register), better, step.after, wishes[step.source])
             changed |= before != wishes[step.source]
     return [tuple(mine.get(r, "equal") for r in live) for mine, live in zip(wishes, automaton.live, strict=True)]
 
@@ -68,41 +77,45 @@ def _wish(register: Register, better: Better, wishes: Wishes) -> None:
     wishes[register] = better if wishes.get(register, better) == better else "equal"
 
 
-def _test(check: Resolved, wishes: Wishes) -> None:
+def _test(check: Resolved, becomes: Becomes, wishes: Wishes) -> None:
     """What makes a condition TRUE more often."""
     match check:
         case Binary(op=("AND" | "OR"), left=left, right=right):
-            _test(left, wishes)
-            _test(right, wishes)
+            _test(left, becomes, wishes)
+            _test(right, becomes, wishes)
         case Binary(op=op, left=left, right=right) if op in WANTED:
-            _value(left, WANTED[op][0], wishes)
-            _value(right, WANTED[op][1], wishes)
+            _value(left, WANTED[op][0], becomes, wishes)
+            _value(right, WANTED[op][1], becomes, wishes)
         case _:
-            _value(check, "equal", wishes)
+            _value(check, "equal", becomes, wishes)
 
 
-def _value(node: Resolved, better: Better, wishes: Wishes) -> None:
+def _value(node: Resolved, better: Better, becomes: Becomes, wishes: Wishes) -> None:
     """What makes a value lower or higher."""
+    parts: list[tuple[Resolved, Better]] = []
     match node:
+        case Held(register=register, updated=True):
+            parts = [(becomes(register), better)]
         case Held(register=register):
             _wish(register, better, wishes)
         case Own() | Constant():
             pass
+        case Running(before=before, value=value):
+            parts = [(before, better), (value, "equal")]
         case Unary(op="-", operand=operand):
-            _value(operand, OPPOSITE[better], wishes)
+            parts = [(operand, OPPOSITE[better])]
         case Binary(op="+", left=left, right=right):
-            _value(left, better, wishes)
-            _value(right, better, wishes)
+            parts = [(left, better), (right, better)]
         case Binary(op="-", left=left, right=right):
-            _value(left, better, wishes)
-            _value(right, OPPOSITE[better], wishes)
+            parts = [(left, better), (right, OPPOSITE[better])]
         case Binary(op="*", left=Constant(value=float() | int() as factor), right=other) if factor > 0:
-            _value(other, better, wishes)
+            parts = [(other, better)]
         case Binary(op=("*" | "/"), left=other, right=Constant(value=float() | int() as factor)) if factor > 0:
-            _value(other, better, wishes)
+            parts = [(other, better)]
         case _:
-            for part in _parts(node):
-                _value(part, "equal", wishes)
+            parts = [(part, "equal") for part in _parts(node)]
+    for part, wanted in parts:
+        _value(part, wanted, becomes, wishes)
 
 
 def _parts(node: Resolved) -> list[Resolved]:

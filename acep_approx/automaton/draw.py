@@ -11,11 +11,13 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.words import (
     arc_text,
     end_tests,
+    ignore_text,
     letter_text,
     letters_text,
     register_text,
     state_names,
     step_tests,
+    strategy_of,
 )
 from acep_approx.errors import UsageError
 from acep_approx.query.printer import to_text
@@ -72,8 +74,14 @@ def _picture(automaton: Automaton | RegisterAutomaton) -> _Drawing:
         states.append((name + text + (f": {', '.join(kept)}" if kept else ""), is_free))
     arcs = []
     for step in automaton.steps:
+        if step.arc is None or step.target is None:
+            killed = letter_text(automaton.letters[step.letter])
+            arcs.append((step.source, len(states), " and ".join([killed, *step_tests(automaton, step)]), False))
+            continue
         arc = inner.arcs[step.arc]
         arcs.append((step.source, step.target, arc_text(inner, arc, step_tests(automaton, step)), arc.cost > 0))
+    if any(step.target is None for step in automaton.steps):
+        states.append(("no more", False))
     return _Drawing(states, arcs)
 
 
@@ -143,7 +151,7 @@ def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
             {
                 "source": step.source,
                 "target": step.target,
-                **_arc_data(inner, step.arc),
+                **(_arc_data(inner, step.arc) if step.arc is not None else {"letter": step.letter}),
                 "tests": list(step_tests(registers, step)),
                 "inhibits": step.inhibits,
             }
@@ -155,7 +163,8 @@ def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
             for i in registers.finals[number]
         ],
         "complete": [to_text(condition.expression) for condition in registers.filters],
-        "strategy": registers.query.strategy,
+        "strategy": strategy_of(registers),
+        "ignores": [ignore_text(registers, number) for number in states],
     }
 
 

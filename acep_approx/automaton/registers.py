@@ -17,67 +17,68 @@ from functools import cached_property
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
-from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved, checks_of, held, needed_before
+from acep_approx.automaton.resolve import Binding, Own, Register, Resolved, checks_of, held
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Counted, Ignore, State, Step
+from acep_approx.automaton.transfers import PLACE, Computed
 from acep_approx.errors import LimitError, UnsupportedError
 from acep_approx.query.syntax import QuerySyntax
 
 MAX_STATES = 4096
 MAX_MOVES = 100_000
 """Entries of the table of moves: for each step out of a state and number of errors one, and one per value moved."""
-PLACE = Register("place", "")
-NOTHING: frozenset[str] = frozenset()
-ALWAYS = (-(2**62), 2**62)
-"""The lifetime of steps that do not change."""
-
-
-@dataclass(frozen=True)
-class State:
-    """A position of the automaton and the bound variables that conditions to come will name."""
-
-    position: int
-    bound: frozenset[str] = NOTHING
-
-
-@dataclass(frozen=True)
-class Step:
-    """An arc between states.
-
-    ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which
-    no event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be
-    skipped (skip till next match). ``lifetime``: the first tick at which it is open, and the first at which it is not.
-    """
-
-    arc: int
-    source: int
-    target: int
-    letter: int
-    binding: Binding
-    checks: tuple[Resolved, ...]
-    guard: frozenset[int]
-    inhibits: bool
-    lifetime: tuple[int, int] = ALWAYS
+IGNORES = {
+    "skip_till_any_match": EVERYTHING,
+    "skip_till_next_match": EVERYTHING,
+    "partition_contiguity": NO_EVENT,
+    "strict_contiguity": NO_EVENT,
+}
+"""What each strategy lets runs ignore, at every state."""
+COUNTED: dict[str, Counted] = {"partition_contiguity": "partition", "strict_contiguity": "stream"}
 
 
 @dataclass
 class RegisterAutomaton:
     """States, steps and liveness for one query.
 
+    ``ignores`` says per state which events its runs pass over, ``counted`` which events tell whether one came between.
+
     ``letters`` are those of the automaton, and more where a condition on one event is for one arc (``a[1].x > 3``).
     ``places`` are the states and errors that can be reached, the start first.
     ``final_checks[state]`` are tested when a match ends there. ``filters`` are conditions that complete matches are
-    tested with; ``late_guards`` the letters of negations that only complete matches can be tested with.
+    tested with; ``late_guards`` the letters of negations that only complete matches can be tested with; ``negations``
+    per negated variable the conditions that compare it with other events. ``computed`` are the registers that have no
+    kind of their own: steps compute them.
     """
 
     query: QuerySyntax
     automaton: Automaton
     letters: list[Letter] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
+    ignores: list[Ignore] = field(default_factory=list)
+    counted: Counted = "nothing"
     steps: list[Step] = field(default_factory=list)
     live: list[tuple[Register, ...]] = field(default_factory=list)
     final_checks: list[tuple[Resolved, ...]] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
     filters: tuple[Condition, ...] = ()
     late_guards: frozenset[int] = frozenset()
+    negations: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
+    computed: tuple[Computed, ...] = ()
+
+    def complete(self) -> None:
+        """Find out which registers are live where, and which states can be reached, once all else is there.
+
+        Raises
+        ------
+        LimitError
+            More than ``MAX_MOVES`` moves.
+
+        Complexity: O(steps x registers), mostly.
+        """
+        if self.computed:
+            self.steps = [step.computing(self.computed) for step in self.steps]
+        self.live = _liveness(self)
+        self.places = _places(self)
 
     @cached_property
     def finals(self) -> list[list[int]]:
@@ -94,6 +95,18 @@ class RegisterAutomaton:
         for number, step in enumerate(self.steps):
             found[step.source].append(number)
         return found
+
+    def is_passive(self, state: int) -> bool:
+        """Whether no event takes runs away from a state: what they can do only adds."""
+        ignore = self.ignores[state]
+        return ignore == EVERYTHING and not any(self.steps[number].inhibits for number in self.steps_from[state])
+
+    def leads_to(self, step: Step, errors: int) -> tuple[int, int] | None:
+        """The state and errors that runs with ``errors`` come to; None for a kill step, and beyond k."""
+        if step.target is None or step.arc is None:
+            return None
+        errors += self.automaton.arcs[step.arc].cost
+        return (step.target, errors) if errors <= self.automaton.errors else None
 
     @property
     def is_simultaneous(self) -> bool:
@@ -165,9 +178,9 @@ class _Compiler:
 
     def compile(self) -> RegisterAutomaton:
         result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
-        negations = negation_conditions(self.query)
+        result.negations = negation_conditions(self.query)
         letters = enumerate(self.automaton.letters)
-        result.late_guards = frozenset(i for i, letter in letters if negations.get(str(letter.negated)))
+        result.late_guards = frozenset(i for i, letter in letters if result.negations.get(str(letter.negated)))
         number = {result.states[0]: 0}
         for source, state in enumerate(result.states):  # grows while it runs
             for arc in self.leaving[state.position]:
@@ -175,10 +188,11 @@ class _Compiler:
                 result.steps.append(step)
                 if len(result.steps) > MAX_ARCS:
                     raise self._too_many("arcs", len(result.steps), MAX_ARCS)
+        result.ignores = [IGNORES[self.query.strategy]] * len(result.states)
+        result.counted = COUNTED.get(self.query.strategy, "nothing")
         result.final_checks = [self._final_checks(state) for state in result.states]
         result.filters = tuple(self.filters)
-        result.live = _liveness(result)
-        result.places = _places(result)
+        result.complete()
         return result
 
     def _variables_to_come(self) -> list[frozenset[str]]:
@@ -229,7 +243,7 @@ class _Compiler:
                 raise self._too_many("states", len(numbers) + 1, MAX_STATES)
             numbers[target] = len(result.states)
             result.states.append(target)
-        free = arc.cost == 0
+        may_inhibit = self.query.strategy != "skip_till_any_match" and arc.cost == 0 and arc.source != START
         letter, checks = self._with_own(result.letters, arc.letter, self._checks(state, arc, binding))
         return Step(
             arc=number,
@@ -239,7 +253,7 @@ class _Compiler:
             binding=binding,
             checks=tuple(checks),
             guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
-            inhibits=free and (arc.again or arc.source not in self.is_taken) and arc.source != START,
+            inhibits=may_inhibit and (arc.again or arc.source not in self.is_taken),
         )
 
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
@@ -325,16 +339,21 @@ def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
     live: list[set[Register]] = [set() for _ in result.states]
     for number, checks in enumerate(result.final_checks):
         live[number] |= {h.register for check in checks for h in held(check)}
+    for number, ignore in enumerate(result.ignores):
+        live[number] |= {h.register for check in ignore.checks for h in held(check)}
     for step in result.steps:
         if step.guard:
             live[step.source].add(PLACE)
         for check in step.checks:
-            live[step.source] |= {h.register for h in held(check) if _reads_before(h, step.binding)}
+            live[step.source] |= step.reads(check)
+    leading = [(step, step.target, dict[Register, frozenset[Register]]()) for step in reversed(result.steps)]
     changed = True
     while changed:
         changed = False
-        for step in reversed(result.steps):  # mostly one round
-            wanted = {r for r in live[step.target] if needed_before(r, step.binding)}
+        for step, target, known in leading:  # mostly one round
+            for register in live[target] - known.keys() if target is not None else ():
+                known[register] = step.reads(step.after(register))
+            wanted = frozenset().union(*known.values())
             if not wanted <= live[step.source]:
                 live[step.source] |= wanted
                 changed = True
@@ -343,17 +362,15 @@ def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
 
 def _places(result: RegisterAutomaton) -> list[tuple[int, int]]:
     """States and errors that can be reached, in the order in which they are."""
-    arcs, k = result.automaton.arcs, result.automaton.errors
     order = [(START, 0)]
     known = set(order)
     moves = 0
     for state, errors in order:  # grows while it runs
         for number in result.steps_from[state]:
-            step = result.steps[number]
-            target = step.target, errors + arcs[step.arc].cost
-            if target[1] > k:
+            target = result.leads_to(result.steps[number], errors)
+            if target is None:
                 continue
-            moves += 1 + len(result.live[step.target])
+            moves += 1 + len(result.live[target[0]])
             if moves > MAX_MOVES:
                 raise LimitError(
                     f"the moves of the runs need more than {MAX_MOVES:,} entries of a table",
@@ -367,9 +384,3 @@ def _places(result: RegisterAutomaton) -> list[tuple[int, int]]:
                 known.add(target)
                 order.append(target)
     return order
-
-
-def _reads_before(value: Held, binding: Binding) -> bool:
-    """Whether a value read at a binding must have been known before it."""
-    return not value.updated or needed_before(value.register, binding)
-

@@ -13,9 +13,6 @@ from acep_approx.automaton.letters import unbound
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
 
-UPDATED = ("count", "counted", "sum", "min", "max", "least", "greatest")
-"""Registers that every further event of their variable changes."""
-
 
 @dataclass(frozen=True)
 class Register:
@@ -23,12 +20,15 @@ class Register:
 
     ``kind``: ``value`` (of the one event of ``variable``), ``first``, ``last``, ``count``, ``counted`` (not NULL),
     ``sum``, ``min``, ``max`` (they skip NULL, as SQL does), ``least``, ``greatest`` (NULL once an event has NULL), and
-    ``place`` (of the event bound last). ``of`` is what is taken of each event, its variable left out.
+    ``place`` (of the event bound last). ``of`` is what is taken of each event, its variable left out. A register of
+    kind ``computed`` has a name of its own in the place of the variable, and ``holds`` values that steps give it:
+    ``int``, ``float``, ``truth``, ``time`` or ``text``.
     """
 
     kind: str
     variable: str
     of: Expression | None = None
+    holds: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,15 +156,6 @@ def held(resolved: Resolved) -> set[Held]:
         return set()
     parts = (getattr(resolved, part.name) for part in fields(resolved))
     return {found for part in parts for found in held(part)}
-
-
-def needed_before(register: Register, binding: Binding) -> bool:
-    """Whether the value of a register after a binding depends on its value before."""
-    if register.kind == "place":
-        return False
-    if register.variable != binding.variable:
-        return True
-    return not binding.is_first and (register.kind == "first" or register.kind in UPDATED)
 
 
 def checks_of(condition: Condition, binding: Binding, again: frozenset[str]) -> list[Resolved] | None:

@@ -107,6 +107,7 @@ class _Builder:
                 self._link(entry, inner)
                 self._link(self._fragment(option, inner), leave)
             return leave
+        assert isinstance(tree, Repeat), "patterns of other languages have compilers of their own"
         return self._repeat(tree, entry)
 
     def _repeat(self, tree: Repeat, entry: int) -> int:

@@ -6,11 +6,12 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
-from acep_approx.automaton.registers import PLACE, RegisterAutomaton, State, Step
+from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, State, Step
+from acep_approx.automaton.transfers import PLACE
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import kleene_variables
-from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
+from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, Strategy
 
 KINDS = {
     "value": "{of} of {variable}",
@@ -23,6 +24,7 @@ KINDS = {
     "max": "max {of} of {variable}[]",
     "least": "least {of} of {variable}[]",
     "greatest": "greatest {of} of {variable}[]",
+    "computed": "{variable}",
 }
 
 
@@ -83,6 +85,26 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
     return names
 
 
+def strategy_of(registers: RegisterAutomaton) -> Strategy | None:
+    """The strategy that runs follow at every state; None where there is no such."""
+    states = range(1, len(registers.states))
+    if all(registers.ignores[state] == NO_EVENT for state in states):
+        return "strict_contiguity" if registers.counted == "stream" else "partition_contiguity"
+    kills = any(step.target is None for step in registers.steps)
+    if kills or any(registers.ignores[state] != EVERYTHING for state in states):
+        return None
+    return "skip_till_any_match" if all(map(registers.is_passive, states)) else "skip_till_next_match"
+
+
+def ignore_text(registers: RegisterAutomaton, number: int) -> str:
+    """Which events the runs at a state pass over."""
+    ignore = registers.ignores[number]
+    named = [letter_text(registers.letters[j]) for j in sorted(ignore.letters or ())]
+    what = "every event" if ignore.letters is None else " or ".join(named) if named else "no event"
+    nothing = Binding(None, registers.states[number].bound)
+    return " and ".join([what, *_texts(ignore.checks, nothing, registers)])
+
+
 def step_tests(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
     """The conditions that a step tests, as the query would write them."""
     return _texts(step.checks, step.binding, registers)
@@ -95,7 +117,7 @@ def end_tests(registers: RegisterAutomaton, number: int) -> tuple[str, ...]:
 
 
 def _texts(checks: tuple[Resolved, ...], binding: Binding, registers: RegisterAutomaton) -> tuple[str, ...]:
-    kleene = kleene_variables(registers.query.pattern)
+    kleene = registers.automaton.kleene
     return tuple(dict.fromkeys(to_text(_expression(check, binding, kleene)) for check in checks))
 
 
@@ -122,6 +144,8 @@ def _held(value: Held, binding: Binding, kleene: frozenset[str]) -> Expression:
     register = value.register
     variable, of = register.variable, register.of
     is_own = variable == binding.variable
+    if register.kind == "computed":
+        return Attribute(None, None, variable)
     if of is not None and register.kind in ("value", "least", "greatest"):
         return _qualified(of, variable, kleene)
     name = of.name if isinstance(of, Attribute) else None

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.automaton.states import NO_EVENT
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
-from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
 from acep_approx.learning.training_sample import SampledTests
@@ -247,12 +247,12 @@ class SampleReader:
 def _steps(tables: RunTables) -> Ints:
     """Steps between pools: source, target, arc, letter, and whether the run itself ends with it."""
     number = {(pool.state, pool.errors): at for at, pool in enumerate(tables.pools)}
-    automaton, arcs = tables.automaton, tables.automaton.automaton.arcs
+    automaton = tables.automaton
     found = []
     for at, pool in enumerate(tables.pools):
-        for step in automaton.steps:
-            target = number.get((step.target, pool.errors + arcs[step.arc].cost))
-            if step.source == pool.state and target is not None:
-                leaves = tables.strategy != layout.ANY and (tables.strategy == layout.CONTIGUOUS or step.inhibits)
-                found.append((at, target, step.arc, step.letter, int(leaves and at > 0)))
+        for step in map(automaton.steps.__getitem__, automaton.steps_from[pool.state]):
+            target = automaton.leads_to(step, pool.errors)
+            if target is not None:
+                leaves = step.inhibits or automaton.ignores[pool.state] == NO_EVENT
+                found.append((at, number[target], step.arc, step.letter, int(leaves and at > 0)))
     return np.array(found, np.int64).reshape(-1, 5)

@@ -200,7 +200,7 @@ class Execution:
             if letters.types <= letters.seen:
                 return
         if has_events:
-            warn_of_unseen_types(self.plan.query, letters.seen)
+            warn_of_unseen_types(self.plan.automaton, letters.seen)
 
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere; see ``matching.state`` for the layout.

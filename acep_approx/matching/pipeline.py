@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.conditions import leaves, negation_conditions
+from acep_approx.automaton.conditions import leaves
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.cells.arclogs import ArcLogs
@@ -44,7 +44,7 @@ from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, comp
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
 from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, traced_plan
 from acep_approx.planning.planner import MERGING, Plan
-from acep_approx.query.shape import kleene_variables, walk
+from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute
 
 OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
@@ -192,7 +192,7 @@ class Pipeline:
         )
         bindings = self._bindings() if output in ("matches", "partial", "compressed") else None
         wanted = bindings.needed if bindings else self._events.names
-        conditions = [*registers.filters, *(c for some in negation_conditions(self.plan.query).values() for c in some)]
+        conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [self.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
         self.recent = Recent(self.schema, tuple(dict.fromkeys([*wanted, *named])))
         finder = Finder(registers, engine, Verifier(self.roles, self.recent))
@@ -221,8 +221,7 @@ class Pipeline:
                 code="ACEP-D043",
                 hint="choose another name for the variable",
             )
-        kleene = kleene_variables(query.pattern)
-        return BindingColumns(self.plan.automaton, kleene, returns, self._events, is_regex=query.is_regex)
+        return BindingColumns(self.plan.automaton, returns, self._events, is_regex=query.is_regex)
 
     def _columns(self) -> tuple[str, ...]:
         reader = self.preparer.letters

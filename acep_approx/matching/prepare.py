@@ -121,11 +121,11 @@ class Preparer:
 
 def _counting(plan: Plan) -> int:
     """Which events a query must have counted: its places are those in the stream, or within a key."""
-    is_strict = plan.query.strategy == "strict_contiguity"
+    is_strict = plan.counted == "stream"
     if plan.is_count_window:
         return ONLY_TICKS if is_strict or plan.registers is None else TICKS
     if plan.query.is_simultaneous:
         return UNCOUNTED  # places count times: see ``TickPlaces``
     has_guards = plan.registers is not None and any(step.guard for step in plan.registers.steps)
-    is_counted = plan.query.strategy == "partition_contiguity" or (has_guards and not is_strict)
+    is_counted = plan.counted == "partition" or (has_guards and not is_strict)
     return COUNTED if is_counted else UNCOUNTED

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 import warnings
 
+from acep_approx.automaton.automaton import Automaton
 from acep_approx.errors import UnseenTypeWarning
-from acep_approx.query.shape import atoms, negated_variables
-from acep_approx.query.syntax import QuerySyntax
 
 NEAR = 0.6
 """How alike two types must be for one to be proposed for the other."""
@@ -17,12 +16,13 @@ SHOWN = 10
 """Types of the input that a warning lists at most."""
 
 
-def warn_of_unseen_types(query: QuerySyntax, seen: set[str]) -> None:
-    """Warn of types that ``query`` names and that are not among those of the whole input.
+def warn_of_unseen_types(automaton: Automaton, seen: set[str]) -> None:
+    """Warn of types that a query names and that are not among those of the whole input.
 
     Parameters
     ----------
-    query : QuerySyntax
+    automaton : Automaton
+        Of the query.
     seen : set of str
         Types of the events; of those that the query does not name some may be left out.
 
@@ -31,11 +31,10 @@ def warn_of_unseen_types(query: QuerySyntax, seen: set[str]) -> None:
     A type that only negations name is told of only where a very similar one was seen. Types that the query names
     elsewhere are proposed for none.
     """
-    negated = negated_variables(query.pattern)
     types: dict[str, bool] = {}  # in the order of the query, whether only negations name it
-    for atom in atoms(query.pattern):
-        if atom.type is not None:
-            types[atom.type] = types.get(atom.type, True) and atom.variable in negated
+    for one in automaton.components:
+        if one.type is not None:
+            types[one.type] = types.get(one.type, True) and one.is_negated
     told = []
     for name in [name for name in types if name not in seen]:
         near = nearest(name, seen - types.keys(), VERY_NEAR if types[name] else NEAR)

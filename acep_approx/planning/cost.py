@@ -105,10 +105,10 @@ def runs_cost(registers: RegisterAutomaton) -> RunsCost:
 
     Complexity: O(steps).
     """
-    arcs = registers.automaton.arcs
     tried: dict[tuple[int, int], int] = {}
     for step in registers.steps:
-        place = step.source, arcs[step.arc].letter
+        letter = step.letter if step.arc is None else registers.automaton.arcs[step.arc].letter
+        place = step.source, letter
         tried[place] = tried.get(place, 0) + 1
     return RunsCost(
         states=len(registers.states),

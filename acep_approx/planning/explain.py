@@ -6,17 +6,27 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from acep_approx.automaton.automaton import START
-from acep_approx.automaton.conditions import Condition, negation_conditions
+from acep_approx.automaton.conditions import Condition
 from acep_approx.automaton.dominance import Better, preferences
-from acep_approx.automaton.registers import PLACE, RegisterAutomaton, Step
-from acep_approx.automaton.resolve import Held, Own, Register, Resolved, needed_before
-from acep_approx.automaton.words import end_tests, letter_text, letters_text, register_text, state_names, step_tests
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Held, Own, Register, Resolved
+from acep_approx.automaton.states import NO_EVENT, Step
+from acep_approx.automaton.transfers import PLACE
+from acep_approx.automaton.words import (
+    end_tests,
+    ignore_text,
+    letter_text,
+    letters_text,
+    register_text,
+    state_names,
+    step_tests,
+    strategy_of,
+)
 from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.cost import LINK_BYTES, CellsCost, RunsCost
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Binary, QuerySyntax, Repeat, Strategy
+from acep_approx.query.syntax import Binary, Strategy
 
 MOST_LINES = 12
 """States or arcs of which the text says more; a drawing has them all."""
@@ -113,7 +123,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     shortest, widest = 8 * COLUMNS, cost.bytes_per_run
     per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
     return [
-        ("strategy", [f"{plan.query.strategy}: {STRATEGIES[plan.query.strategy]}", *_ties(plan.query)]),
+        ("strategy", [*_few(_ignored(registers)), *_ties(registers)]),
         ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *_few(_remembered(registers))]),
         ("tests", _tests(registers)),
         ("merging", _few(_merged(registers))),
@@ -128,9 +138,19 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _ties(query: QuerySyntax) -> Iterator[str]:
+def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
+    """Which events runs pass over: the strategy, where it is the same everywhere."""
+    if strategy := strategy_of(registers):
+        yield f"{strategy}: {STRATEGIES[strategy]}"
+        return
+    for number, name in enumerate(state_names(registers)):
+        if number != START:
+            yield f"{name}: ignores {ignore_text(registers, number)}"
+
+
+def _ties(registers: RegisterAutomaton) -> Iterator[str]:
     """What becomes of events at one time, where that is said."""
-    if query.is_simultaneous:
+    if registers.is_simultaneous:
         yield "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
 
 
@@ -164,7 +184,8 @@ def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:
         if step.guard:
             tests.append(f"no {letters_text(registers.automaton, step.guard)} since")
         if tests:
-            yield f"{names[step.source]} -> {names[step.target]}: {' and '.join(tests)}"
+            leads = "its end" if step.target is None else names[step.target]
+            yield f"{names[step.source]} -> {leads}: {' and '.join(tests)}"
     for number, name in enumerate(names):
         if ends := end_tests(registers, number):
             yield f"which ends at {name}: {' and '.join(ends)}"
@@ -181,9 +202,8 @@ def _complete(registers: RegisterAutomaton) -> Iterator[str]:
         yield f"no {letters_text(inner, at_start)} before the first event, because the last event tells how far back"
     if at_end:
         yield f"no {letters_text(inner, at_end)} after the last event, so it waits until its window has closed"
-    negations = negation_conditions(registers.query)
     for j in sorted((registers.late_guards & inner.guards) - at_start - at_end):
-        conditions = negations[str(inner.letters[j].negated)]
+        conditions = registers.negations[str(inner.letters[j].negated)]
         tests = " and ".join(to_text(condition.expression) for condition in conditions)
         yield f"no {letter_text(inner.letters[j])} with {tests}, because only then all its events are known"
 
@@ -202,7 +222,7 @@ def _merged(registers: RegisterAutomaton) -> list[str]:
     """Which merging applies to which states, states of one text together."""
     states: dict[str, list[str]] = {}
     names, wishes = state_names(registers), preferences(registers)
-    into: dict[int, list[Step]] = defaultdict(list)
+    into: dict[int | None, list[Step]] = defaultdict(list)
     after: dict[int, list[Step]] = defaultdict(list)
     for step in registers.steps:
         into[step.target].append(step)
@@ -223,9 +243,9 @@ def _merging(
         yield "nothing comes after, no run stays"
         return
     values = _named(register for register in live if register != PLACE)
-    carried = any(needed_before(register, step.binding) for register in live for step in into)
+    carried = any(step.reads(step.after(register)) for register in live for step in into)
     one = f"one for all equal ({values})" if carried else "one"
-    if registers.query.strategy != "skip_till_any_match":
+    if not registers.is_passive(state):
         yield f"equal: of the runs that one event brings {one} stays; those of other events stay apart"
         return
     if PLACE in live:
@@ -266,9 +286,10 @@ def _equalled(check: Resolved) -> Iterator[Register]:
 
 def _growth(registers: RegisterAutomaton) -> Iterator[str]:
     """How many runs there can be."""
-    if registers.query.strategy in ("partition_contiguity", "strict_contiguity"):
+    inner = range(1, len(registers.states))
+    if all(registers.ignores[state] == NO_EVENT for state in inner):
         yield "runs: those of the last event only"
-    elif registers.query.strategy == "skip_till_next_match":
+    elif not all(map(registers.is_passive, inner)):
         yield "runs: of each event in the window the one it began, more where an arc can be left in several ways"
     elif not any(registers.live):
         yield "runs: one per state and number of errors, because no condition looks back"
@@ -290,12 +311,9 @@ def _runs_advice(plan: Plan) -> Iterator[str]:
         yield "a negation at the end makes each match wait for one window; put it between two events if you can"
     elif registers.needs_filter:
         yield "points take as long as matches, because complete matches are tested"
-    if query.strategy == "skip_till_any_match" and _repeats(query) and not query.non_overlap:
+    is_passive = all(map(registers.is_passive, range(len(registers.states))))
+    if is_passive and registers.automaton.repeats and not query.non_overlap:
         yield (
             "a repetition over W events has up to 2^W matches: look at points, "
             "or use NON OVERLAP or skip_till_next_match"
         )
-
-
-def _repeats(query: QuerySyntax) -> bool:
-    return any(isinstance(part, Repeat) and part.most is None for part in walk(query.pattern))

@@ -11,6 +11,7 @@ from typing import Literal
 from acep_approx.automaton.automaton import START, Automaton, Letter
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
+from acep_approx.automaton.states import Counted
 from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError, expect
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
@@ -67,6 +68,11 @@ class Plan:
     def letters(self) -> tuple[Letter, ...]:
         """What is asked of one event alone."""
         return self.automaton.letters if self.registers is None else tuple(self.registers.letters)
+
+    @property
+    def counted(self) -> Counted:
+        """Which events the place of an event counts."""
+        return "nothing" if self.registers is None else self.registers.counted
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that change whenever what is run does."""

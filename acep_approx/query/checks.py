@@ -20,7 +20,7 @@ from acep_approx.query.checks_expressions import (
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.printer import is_name
 from acep_approx.query.shape import atoms, negated_variables, walk
-from acep_approx.query.syntax import NO_SPAN, Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import NO_SPAN, Absent, Atom, Either, OtherPattern, Pattern, QuerySyntax, Repeat, Sequence
 
 
 def check(query: QuerySyntax) -> None:
@@ -175,6 +175,8 @@ def positions(pattern: Pattern) -> int:
             return sum(positions(part) for part in parts)
         case Repeat(part=part, least=least, most=most):
             return positions(part) * (max(least, 1) if most is None else most)
+        case OtherPattern():
+            return 1
 
 
 def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
@@ -208,6 +210,8 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
             return sum(lightest(part, weights) for part in parts)
         case Repeat(part=part, least=least):
             return lightest(part, weights) * least
+        case OtherPattern():
+            return 1
 
 
 # --- clauses ----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from acep_approx.query.syntax import (
     In,
     Index,
     IsNull,
+    OtherPattern,
     Pattern,
     QuerySyntax,
     Repeat,
@@ -70,7 +71,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
             return f"SEQ({_pattern(node)})"
         case Either():
             return f"({_pattern(node)})"
-        case Atom() | Repeat() | Absent():
+        case Atom() | Repeat() | Absent() | OtherPattern():
             return _pattern(node)
     return _expression(node)[0]
 
@@ -135,7 +136,7 @@ def _where(query: QuerySyntax) -> str:
 # --- patterns ---------------------------------------------------------------------------------------------
 
 
-def _pattern(node: Pattern) -> str:
+def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
     """A pattern as it stands within brackets, where a sequence and a choice need none of their own."""
     match node:
         case Atom():
@@ -153,6 +154,8 @@ def _pattern(node: Pattern) -> str:
             return f"{_type(atom)}{_bounds(node)} {atom.variable}{several}"
         case Repeat(part=part):
             return f"({_pattern(part)}){_bounds(node)}"
+        case OtherPattern(text=text):
+            return text
 
 
 def _regex(node: Pattern) -> str:
@@ -168,7 +171,7 @@ def _regex(node: Pattern) -> str:
         case Repeat(part=part):
             inner = _regex(part)
             return f"{inner if isinstance(part, Atom) else f'({inner})'}{_bounds(node)}"
-        case Absent():
+        case Absent() | OtherPattern():
             raise ValueError("a bare regular expression has no negation")
 
 

@@ -19,6 +19,7 @@ from acep_approx.query.syntax import (
     Expression,
     In,
     IsNull,
+    OtherPattern,
     Pattern,
     Repeat,
     Sequence,
@@ -108,7 +109,7 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
             return (operand, *values)
         case Between(operand=operand, low=low, high=high):
             return (operand, low, high)
-        case Atom() | Constant() | Attribute() | Aggregate() | Equivalence():
+        case Atom() | OtherPattern() | Constant() | Attribute() | Aggregate() | Equivalence():
             return ()
 
 

@@ -70,7 +70,18 @@ class Absent:
     span: Span = _span()
 
 
-Pattern = Atom | Sequence | Either | Repeat | Absent
+@dataclass(frozen=True)
+class OtherPattern:
+    """A pattern of another language than this one: a machine of states and arcs, an algebra.
+
+    ``text`` says all that it means. Whoever compiles it makes the automaton; nothing else looks into it.
+    """
+
+    text: str
+    span: Span = _span()
+
+
+Pattern = Atom | Sequence | Either | Repeat | Absent | OtherPattern
 
 
 # --- expressions ------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class Matches:
         yield from pipeline.finish()
         if matcher.progress.events and not self._has_warned:
             self._has_warned = True
-            warn_of_unseen_types(self.plan.query, matcher.types_seen)
+            warn_of_unseen_types(self.plan.automaton, matcher.types_seen)
 
     @property
     def work(self) -> RunProgress:

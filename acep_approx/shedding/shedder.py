@@ -136,7 +136,7 @@ class Shedder:
         """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
         automaton = self.plan.registers
         assert automaton is not None
-        is_loose = automaton.query.strategy not in ("strict_contiguity", "partition_contiguity")
+        is_loose = automaton.counted == "nothing"
         return is_loose and not (self.plan.is_count_window or automaton.needs_filter or automaton.has_late_ends)
 
     # --- while it runs --------------------------------------------------------------------------------------

@@ -138,13 +138,12 @@ def covering(automaton: RegisterAutomaton) -> list[list[int]]:
     A repetition leads back as well; what has yet to come again that far stands for nothing.
     """
     pools = automaton.places
-    arcs = automaton.automaton.arcs
     number = {pool: n for n, pool in enumerate(pools)}
     after = [
         {
-            number[step.target, errors + arcs[step.arc].cost]
+            number[target]
             for step in automaton.steps
-            if step.source == state and (step.target, errors + arcs[step.arc].cost) in number
+            if step.source == state and (target := automaton.leads_to(step, errors)) is not None
         }
         for state, errors in pools
     ]
@@ -186,12 +185,11 @@ def measured_overlaps(graph: Graph) -> Floats:
 def depths(automaton: RegisterAutomaton) -> npt.NDArray[np.int64]:
     """Per place the fewest arcs that lead there: how far its runs have come."""
     pools = automaton.places
-    arcs = automaton.automaton.arcs
     depth = {pools[0]: 0}
     for state, errors in pools:  # breadth first, as they are numbered
         for step in automaton.steps:
-            target = step.target, errors + arcs[step.arc].cost
-            if step.source == state and target in pools:
+            target = automaton.leads_to(step, errors)
+            if step.source == state and target is not None:
                 depth.setdefault(target, depth[state, errors] + 1)
     return np.array([depth[pool] for pool in pools], np.int64)
 

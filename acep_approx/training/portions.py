@@ -53,7 +53,7 @@ def portions(plan: Plan, events: int, each: int = PORTION) -> int:
     >>> [portions(plan, events) for events in (0, 262_143, 262_144, 10_000_000)]
     [1, 1, 2, 64]
     """
-    if not plan.query.equivalences or plan.query.strategy == "strict_contiguity":
+    if not plan.query.equivalences or plan.counted == "stream":
         return 1
     return int(1 << min(max((events // each).bit_length() - 1, 0), BITS))
 

@@ -170,7 +170,7 @@ class _Diagnosis:
 
     @property
     def _is_strict(self) -> bool:
-        return self.query.strategy == "strict_contiguity"
+        return self.place.plan.counted == "stream"
 
     def _refused_lines(self, refused: Refused) -> Iterator[str]:
         for failed in refused.failed:

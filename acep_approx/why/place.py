@@ -165,7 +165,7 @@ class _Collector:
         self.around, self.window, self.roles = around, window, roles
         self.ask_for(key)
         self.is_count = plan.is_count_window
-        self.takes_all = plan.query.strategy == "strict_contiguity"
+        self.takes_all = plan.counted == "stream"
         self.first: int | None = None
         self.last = 0
         self.seen = 0  # events of the key

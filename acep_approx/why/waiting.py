@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep_approx.automaton.automaton import START, Arc
+from acep_approx.automaton.automaton import START, Arc, Component
 from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
 from acep_approx.matching.tracing.partial import States
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, kleene_variables, negated_variables
-from acep_approx.query.syntax import Atom
 from acep_approx.why.conditions import Binding, Miss, Tester
 from acep_approx.why.place import StreamPlace
 
@@ -73,11 +71,11 @@ class Waiting:
         self.states = States(query, self.automaton)
         self.tester = Tester(place)
         self.clock, self.masks, self.types = place.clock, place.masks, place.types()
-        self.negated = negated_variables(query.pattern)
-        self.atoms = {atom.variable: atom for atom in atoms(query.pattern) if atom.variable not in self.negated}
+        self.negated = self.automaton.negated
+        self.components = {one.variable: one for one in self.automaton.components if not one.is_negated}
         self.dynamic = dynamic_conditions(query)
         self.to_come = self._variables_to_come()
-        self.kleene = kleene_variables(query.pattern) - self.negated
+        self.kleene = self.automaton.kleene - self.negated
 
     # --- variables that did not come ------------------------------------------------------------------------
 
@@ -119,7 +117,7 @@ class Waiting:
         return sorted(found, key=lambda arc: (arc.cost, len(arc.guard)))
 
     def _awaited(self, bound: Bound, name: str, arcs: list[Arc]) -> Awaited:
-        atom = self.atoms[name]
+        atom = self.components[name]
         result = Awaited(name, atom.type)
         first, last = (bound[0][0], bound[-1][0]) if bound else (-1, -1)
         typed = [i for i in self._part() if atom.type is None or self.types[i] == atom.type]
@@ -195,7 +193,7 @@ class Waiting:
             for i in between:
                 if self.masks[i] >> letter & 1:
                     return (event, i), self._negated(letter)
-        if self.query.strategy == "strict_contiguity":
+        if self.place.plan.counted == "stream":
             between = self.place.between(last, event, of_part=False)
         return ((event, between[0]), "") if between else (None, "")
 
@@ -205,8 +203,8 @@ class Waiting:
             return wanted.negated
         return next((a.variable for a in self._absent() if a.type == wanted.type), "")
 
-    def _absent(self) -> Iterator[Atom]:
-        return (atom for atom in atoms(self.query.pattern) if atom.variable in self.negated)
+    def _absent(self) -> Iterator[Component]:
+        return (one for one in self.automaton.components if one.is_negated)
 
     # --- a binding that was refused -------------------------------------------------------------------------
 

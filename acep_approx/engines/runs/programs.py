@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from acep_approx.automaton.registers import PLACE
-from acep_approx.automaton.resolve import UPDATED, Binding, Call, Held, Own, Parameter, Register, Resolved
+from acep_approx.automaton.resolve import Call, Held, Own, Parameter, Register, Resolved
+from acep_approx.automaton.transfers import PLACE, Here, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.errors import LimitError
@@ -41,6 +41,9 @@ AGGREGATES = {
     "least": (vm.LEAST_INT, vm.LEAST_FLOAT, vm.LEAST_TEXT),
     "greatest": (vm.GREATEST_INT, vm.GREATEST_FLOAT, vm.GREATEST_TEXT),
 }
+
+
+KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 class Operand(NamedTuple):
@@ -115,13 +118,16 @@ class Lowering:
     scalars : Scalars
     live : sequence of Register
         Registers in order of the columns of the pool that the runs come from.
-    binding : Binding
+    becomes : callable
+        What a register becomes once the event at hand is bound, as ``Step.after`` says it; default: nothing is bound.
     """
 
-    def __init__(self, scalars: Scalars, live: Sequence[Register], binding: Binding) -> None:
+    def __init__(
+        self, scalars: Scalars, live: Sequence[Register], becomes: Callable[[Register], Resolved] = Held
+    ) -> None:
         self.scalars = scalars
         self.live = {register: place for place, register in enumerate(live)}
-        self.binding = binding
+        self.becomes = becomes
         self.code: list[tuple[int, ...]] = []
         self.calls: set[int] = set()
         self._temporaries = 0
@@ -169,6 +175,8 @@ class Lowering:
                 return self.scalars.own(node)
             case Held():
                 return self._held(node)
+            case Here():
+                return Operand(vm.SCALAR, PLACE_SCALAR, "int")
             case Call():
                 return self._called(node)
             case Constant(value=value):
@@ -181,6 +189,8 @@ class Lowering:
 
     def _computed(self, node: Resolved) -> Operand:  # noqa: PLR0911
         match node:
+            case Running():
+                return self._running(node)
             case Parameter(name=name):
                 return self._parameter(name)
             case Unary(op="NOT", operand=operand):
@@ -275,32 +285,18 @@ class Lowering:
 
     def after(self, register: Register) -> Operand:
         """The value of a register once the event at hand is bound."""
-        if register == PLACE:
-            return Operand(vm.SCALAR, PLACE_SCALAR, "int")
         kind = self._kind(register)
-        old = Operand(vm.REGISTER, self.live.get(register, -1), kind)
-        if register.variable != self.binding.variable:
-            return old
-        own = self.scalars.own(Own(register.of)) if register.of is not None else self.scalars.word(1, "int")
-        if register.kind not in UPDATED:
-            return old if register.kind == "first" and not self.binding.is_first else own
-        known = self._known.get(register)
-        if known is None:
-            known = self._known[register] = self._updated(register, old, own)
-        return known
+        found = self.value(self.becomes(register), kind)
+        return self._as_float(found) if kind == "float" else found._replace(kind=kind)
 
-    def _updated(self, register: Register, old: Operand, own: Operand) -> Operand:
-        place = 1 if own.kind == "float" else 2 if own.kind == "text" else 0
-        if place == 2 and register.kind != "counted":
+    def _running(self, node: Running) -> Operand:
+        before, value = self.value(node.before), self.value(node.value)
+        if "float" in (before.kind, value.kind) and node.function != "counted":
+            before, value = self._as_float(before), self._as_float(value)
+        place = 1 if value.kind == "float" else 2 if value.kind == "text" else 0
+        if place == 2 and node.function != "counted":
             self.scalars.columns.texts.is_ordered = True
-        if not self.binding.is_first:
-            return self._new(old.kind, AGGREGATES[register.kind][place], old, own)
-        if register.kind == "count":
-            return own
-        if register.kind != "counted":
-            return own
-        missing = self._new("truth", vm.NULL_FLOAT if own.kind == "float" else vm.NULL_INT, own)
-        return self._new("int", vm.NOT, missing)
+        return self._new(before.kind, AGGREGATES[node.function][place], self._column(before), value)
 
     # --- code -----------------------------------------------------------------------------------------------
 
@@ -333,6 +329,8 @@ PLACE_SCALAR = 0
 
 def register_kind(register: Register, columns: EventColumns) -> Kind:
     """What a register holds."""
+    if register.kind == "computed":
+        return KINDS[register.holds]
     if register.kind in ("place", "count", "counted"):
         return "int"
     assert register.of is not None

@@ -9,8 +9,10 @@ import numpy as np
 from acep_approx.arrays import Ints
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
-from acep_approx.automaton.registers import PLACE, RegisterAutomaton, Step
-from acep_approx.automaton.resolve import Binding, Register
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Register, Resolved
+from acep_approx.automaton.states import Step
+from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
@@ -29,12 +31,8 @@ from acep_approx.kernels.runs.pools import (
     MOST_KEYS,
 )
 
-STRATEGIES = {
-    "skip_till_any_match": layout.ANY,
-    "skip_till_next_match": layout.NEXT,
-    "partition_contiguity": layout.CONTIGUOUS,
-    "strict_contiguity": layout.CONTIGUOUS,
-}
+KILLS = -1
+"""In the place of the pool that a step leads to: it only takes runs away."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +104,13 @@ class RunTables:
         self.keeps_lineage = keeps_lineage
         self.sheds = sheds
         self.options = options
-        self.strategy = STRATEGIES[automaton.query.strategy]
         self.is_simultaneous = automaton.is_simultaneous
         self.hidden = hidden_columns(
             sheds=sheds,
             owned=options.owners is not None,
             earliest=options.keeps_earliest,
             times=options.counts_merged,
-            gone=self.is_simultaneous and self.strategy != layout.ANY,
+            gone=self.is_simultaneous and not all(map(automaton.is_passive, range(len(automaton.states)))),
         )
         self.guard_letters = sorted({j for step in automaton.steps for j in step.guard})
         self.scalars = Scalars(columns, len(self.guard_letters), options)
@@ -124,7 +121,17 @@ class RunTables:
             if column.constant is not None:  # before scalars get their final numbers
                 self.scalars.word(column.constant, "int")
         self._steps = [self._step(step) for step in automaton.steps]
-        self._finals = [self._final(state) for state in range(len(automaton.states))]
+        states = range(len(automaton.states))
+        self._finals = [
+            self._tests(Lowering(self.scalars, automaton.live[state]), automaton.final_checks[state])
+            for state in states
+        ]
+        self._ignores: list[_Code] = []
+        self._calls_to_ignore: list[set[int]] = []
+        for state in states:
+            lowering = Lowering(self.scalars, automaton.live[state])
+            self._ignores.append(self._tests(lowering, automaton.ignores[state].checks))
+            self._calls_to_ignore.append(lowering.calls)
         self._resolve_scalars()
         ways = zip(automaton.steps, self._steps, strict=True)
         # states that registers are carried to, so that runs which reach them with one event may differ
@@ -145,21 +152,21 @@ class RunTables:
     def _step(self, step: Step) -> tuple[_Code, _Code, _Code, list[Operand]]:
         """Programs of checks, guards and updates, and where each register of the target comes from."""
         live = self.automaton.live
-        lowering = Lowering(self.scalars, live[step.source], step.binding)
+        lowering = Lowering(self.scalars, live[step.source], step.after)
         for check in step.checks:
             lowering.test(check)
         checks = self._put(lowering.take())
         for letter in sorted(step.guard):
             lowering.test_guard(self.guard_letters.index(letter))
         guards = self._put(lowering.take())
-        moves = [lowering.after(register) for register in live[step.target]]
+        kept = live[step.target] if step.target is not None else ()
+        moves = [lowering.after(register) for register in kept]
         self._calls.append(lowering.calls)
         return checks, guards, self._put(lowering.take()), moves
 
-    def _final(self, state: int) -> _Code:
-        nothing = Binding(None, self.automaton.states[state].bound)
-        lowering = Lowering(self.scalars, self.automaton.live[state], nothing)
-        for check in self.automaton.final_checks[state]:
+    def _tests(self, lowering: Lowering, checks: tuple[Resolved, ...]) -> _Code:
+        """The program of what is asked of runs that bind nothing."""
+        for check in checks:
             lowering.test(check)
         return self._put(lowering.take())
 
@@ -185,13 +192,14 @@ class RunTables:
     def _pool(self, state: int, errors: int, better: tuple[Better, ...]) -> Pool:
         automaton = self.automaton.automaton
         live = self.automaton.live[state]
-        out = [self.automaton.steps[number].arc for number in self.automaton.steps_from[state]]
-        stays = any(errors + automaton.arcs[arc].cost <= automaton.errors for arc in out)
+        out = [self.automaton.steps[number] for number in self.automaton.steps_from[state]]
+        stays = any(self.automaton.leads_to(step, errors) for step in out)
         ends = [n for n in self.automaton.finals[state] if errors + automaton.finals[n].cost <= automaton.errors]
-        is_free = self.strategy == layout.ANY and PLACE not in live and state != START and stays
+        is_passive = self.automaton.is_passive(state)
+        is_free = is_passive and PLACE not in live and state != START and stays
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
         front: tuple[int, ...] = ()
-        if self._drops and self.strategy == layout.ANY and set(better) - {"equal"} and not keys:
+        if self._drops and is_passive and set(better) - {"equal"} and not keys:
             front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True))
             front += (EQUAL,) * self.hidden.alike
         across = is_free and not front and ("equal" in self.merging or bool(keys))
@@ -262,24 +270,30 @@ class RunTables:
         for mask in classes:
             involved: dict[int, None] = {}
             for pool in order:
+                how = self._how(pool, mask)
                 for group in self._groups(pool, mask):
-                    scalars = self._probe(pool, group[0][0])
-                    removes = int(self._removes(pool, group))
+                    scalars = self._probe(pool, group[0][0]) if group else []
+                    removes = int(self._removes(pool, group, mask))
                     calls = {call for number, _ in group for call in self._calls[number]}
+                    calls |= self._calls_to_ignore[self.pools[pool].state] if how == layout.MAY_STAY else set()
                     is_charged = int(pool != START or self.options.charges_births)
                     sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
-                    sources += [is_charged, len(calls)]
+                    sources += [is_charged, len(calls), *self._staying(pool, mask)]
                     self.calls_of_sources.append(calls)
                     probes += scalars
                     for number, target in group:
-                        in_place = self._is_in_place(pool, number, target, group)
-                        steps += self._step_words(number, target, moves, moves_at, in_place)
-                        involved.setdefault(target)
+                        in_place = self._is_in_place(pool, number, target, group, mask)
+                        inhibits = self.automaton.steps[number].inhibits and how != layout.LEAVE
+                        steps += self._step_words(number, target, moves, moves_at, in_place, inhibits)
+                        if target != KILLS:
+                            involved.setdefault(target)
                     if pool:
                         involved.setdefault(pool)
+                if pool and self._follows(pool, mask):
+                    involved.setdefault(pool)
             class_first.append(len(sources) // layout.SOURCE_WORDS)
-            targets += list(involved)
-            targets_first.append(len(targets))
+            targets += [word for pool in involved for word in self._target(pool, mask)]
+            targets_first.append(len(targets) // layout.TARGET_WORDS)
         guards, guards_first = self._guards(classes)
         states, ends, fronts = self._states()
         parts: list[list[int]] = [
@@ -299,7 +313,6 @@ class RunTables:
         self.shape[layout.EVENT_COLUMNS] = len(self.scalars.columns.expressions)
         self.shape[layout.COLUMNS_AT] = 1 + len(self.guard_letters)
         self.shape[layout.GUARD_LETTERS] = len(self.guard_letters)
-        self.shape[layout.STRATEGY] = self.strategy
         self.shape[layout.KEEPS_LINEAGE] = self.keeps_lineage
         self.shape[layout.TEMPORARIES] = self.temporaries_at
         self.shape[layout.SCRATCH] = self.scratch_at
@@ -316,19 +329,50 @@ class RunTables:
     def _groups(self, pool: int, mask: int) -> list[list[tuple[int, int]]]:
         """Steps that runs of a pool can take on an event of ``mask``, with the pools they lead to.
 
-        A group goes through the pool together; steps that find their runs by the index go alone.
+        A group goes through the pool together; steps that find their runs by the index go alone. Where runs may stay
+        or end without any step, they are gone through as well.
         """
-        arcs, here = self.automaton.automaton.arcs, self.pools[pool]
+        here = self.pools[pool]
         found = []
         for number in self.automaton.steps_from[here.state]:
-            step = self.automaton.steps[number]
-            target = self._number.get((step.target, here.errors + arcs[step.arc].cost))
-            if mask >> step.letter & 1 and target is not None:
+            target = self._end(number, here.errors)
+            if mask >> self.automaton.steps[number].letter & 1 and target is not None and (pool or target != KILLS):
                 found.append((number, target))
         found.sort(key=lambda item: item[1] == pool)  # runs that stay in their pool change their registers last
         together = [item for item in found if not self._probe(pool, item[0])]
         alone = [[item] for item in found if self._probe(pool, item[0])]
-        return [together, *alone] if together else alone
+        return [together, *alone] if together or self._how(pool, mask) == layout.MAY_STAY else alone
+
+    def _end(self, number: int, errors: int) -> int | None:
+        """The pool that a step leads to after ``errors``; None where it would be one error too many."""
+        step = self.automaton.steps[number]
+        if step.target is None:
+            return KILLS
+        target = self.automaton.leads_to(step, errors)
+        return self._number[target] if target is not None else None
+
+    def _how(self, pool: int, mask: int) -> int:
+        """What an event of ``mask`` does to the runs of a pool if no step inhibits."""
+        ignore = self.automaton.ignores[self.pools[pool].state]
+        if pool == 0:
+            return layout.STAY
+        if not ignore.passes(mask):
+            return layout.LEAVE
+        return layout.MAY_STAY if ignore.checks else layout.STAY
+
+    def _staying(self, pool: int, mask: int) -> list[int]:
+        code = self._ignores[self.pools[pool].state]
+        return [self._how(pool, mask), code.begin, code.length]
+
+    def _follows(self, pool: int, mask: int) -> bool:
+        """Whether a pool must see an event pass, because its runs end where others come between."""
+        ignore = self.automaton.ignores[self.pools[pool].state]
+        return ignore.needs_neighbours and ignore.passes(mask)
+
+    def _target(self, pool: int, mask: int) -> list[int]:
+        """The words of a pool that an event of ``mask`` has to do with."""
+        ignore = self.automaton.ignores[self.pools[pool].state]
+        return [pool, int(ignore.needs_neighbours), self._how(pool, mask)]
 
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
@@ -338,27 +382,26 @@ class RunTables:
         tested = self._equalities(number)
         return [tested[key] for key in keys] if keys and set(keys) <= set(tested) else []
 
-    def _is_in_place(self, pool: int, number: int, target: int, group: list[tuple[int, int]]) -> bool:
+    def _is_in_place(self, pool: int, number: int, target: int, group: list[tuple[int, int]], mask: int) -> bool:
         """Whether runs that take a step stay in their pool, alone: the same runs with other registers."""
         here = self.pools[pool]
-        goes_on = self.strategy == layout.CONTIGUOUS or (
-            self.strategy == layout.NEXT and self.automaton.steps[number].inhibits
-        )
+        goes_on = self._how(pool, mask) == layout.LEAVE or self.automaton.steps[number].inhibits
         is_only_one = sum(end == pool for _, end in group) == 1
         is_free = not self.is_simultaneous and here.merge == APART and not here.is_end
         return target == pool and is_only_one and goes_on and is_free
 
-    def _removes(self, pool: int, group: list[tuple[int, int]]) -> bool:
-        """Whether runs leave their pool by these steps."""
-        if pool == 0 or self.strategy == layout.ANY:
+    def _removes(self, pool: int, group: list[tuple[int, int]], mask: int) -> bool:
+        """Whether runs leave their pool on an event of ``mask``."""
+        if pool == 0:
             return False
+        if self._how(pool, mask) != layout.STAY:
+            return True
         steps = self.automaton.steps
-        stays = (self._is_in_place(pool, n, target, group) and not steps[n].guard for n, target in group)
-        leaves = (steps[n].inhibits and not stay for (n, _), stay in zip(group, stays, strict=True))
-        return self.strategy == layout.CONTIGUOUS or any(leaves)
+        stays = (self._is_in_place(pool, n, target, group, mask) and not steps[n].guard for n, target in group)
+        return any(steps[n].inhibits and not stay for (n, _), stay in zip(group, stays, strict=True))
 
     def _step_words(
-        self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool
+        self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool, inhibits: bool
     ) -> list[int]:
         step, (checks, guards, updates, origin) = self.automaton.steps[number], self._steps[number]
         if number not in moves_at:
@@ -368,8 +411,9 @@ class RunTables:
                 moves += [operand.place, self.scalars.address(operand.number) if is_scalar else operand.number]
             moves += self._hidden_moves(step)
         return [
-            target, step.arc, checks.begin, checks.length, guards.begin, guards.length, updates.begin, updates.length,
-            moves_at[number], len(origin) + len(self.hidden), int(step.inhibits), int(in_place), *step.lifetime,
+            target, KILLS if step.arc is None else step.arc, checks.begin, checks.length, guards.begin, guards.length,
+            updates.begin, updates.length, moves_at[number], len(origin) + len(self.hidden), int(inhibits),
+            int(in_place), *step.lifetime,
         ]  # fmt: skip
 
     def _hidden_moves(self, step: Step) -> list[int]:
@@ -388,6 +432,8 @@ class RunTables:
     def _place_code(self, starts: Ints, steps: int, code_at: int) -> None:
         """Programs begin behind all other parts."""
         at, states_at = int(starts[layout.STEPS]), int(starts[layout.STATES])
+        sources = self.tables[int(starts[layout.SOURCES]) : int(starts[layout.TARGETS_FIRST])]
+        sources.reshape(-1, layout.SOURCE_WORDS)[:, layout.SOURCE_IGNORE] += code_at
         self.tables[at : at + steps * layout.STEP].reshape(-1, layout.STEP)[:, [2, 4, 6]] += code_at
         states = self.tables[states_at : states_at + len(self.pools) * layout.STATE]
         states.reshape(-1, layout.STATE)[:, 3] += code_at

@@ -130,7 +130,7 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
     tables, shape, table = program.tables, program.shape, pools.table
     where = shape[at.TARGETS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        pool = tables[ix(shape[at.TARGETS] + i)]
+        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * i)]
         p = pool * POOL
         if table[ix(p + LAST_PLACE)] == event.place:
             continue
@@ -143,10 +143,13 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
 
 
 @inline
-def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int) -> None:
-    """Note where the runs of a pool end: what comes behind are children of this event, or of its tick."""
+def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stays: int) -> None:
+    """Note where the runs of a pool end: what comes behind are children of this event, or of its tick.
+
+    ``gap``: they end where events have come between; ``stays``: what becomes of those that no step takes away.
+    """
     table, low = pools.table, event.low
-    if strategy == at.CONTIGUOUS and table[ix(p + LAST_PLACE)] != event.place - 1:
+    if gap and table[ix(p + LAST_PLACE)] != event.place - 1:
         table[ix(p + RUNS)] = 0
         table[ix(p + HEAD)] = 0
     runs = table[ix(p + RUNS)]
@@ -163,15 +166,15 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, strategy: int)
         index_runs(pools, p)
     table[ix(p + CHILDREN)] = runs
     table[ix(p + FRESH)] = runs
-    table[ix(p + KEPT)] = 0 if strategy == at.CONTIGUOUS else runs
+    table[ix(p + KEPT)] = runs if stays == at.STAY else 0
 
 
 @inline
-def begin_pool_again(program: Program, pools: Pools, p: int, strategy: int) -> None:
+def begin_pool_again(program: Program, pools: Pools, p: int, stays: int) -> None:
     """What comes behind the runs of a pool from here on are children of this event; those before it are of its tick."""
     table = pools.table
     table[ix(p + FRESH)] = table[ix(p + RUNS)]
-    if strategy == at.CONTIGUOUS:  # no run passes the event over: those that no step takes away leave, too
+    if stays == at.LEAVE:  # no run passes the event over: those that no step takes away leave, too
         gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
         for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
             pools.words[ix(gone + run)] = 1
@@ -209,12 +212,13 @@ def begin_event(
         begin_shedding(control, program, pools, shedding, event)
     where = shape[at.TARGETS_FIRST] + event.kind
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        p = tables[ix(shape[at.TARGETS] + i)] * POOL
+        target = shape[at.TARGETS] + at.TARGET_WORDS * i
+        p, stays = tables[ix(target)] * POOL, tables[ix(target + at.TARGET_STAYS)]
         if not shape[at.SIMULTANEOUS] or pools.table[ix(p + LAST_PLACE)] != event.place:
-            begin_pool(control, pools, event, p, shape[at.STRATEGY])
+            begin_pool(control, pools, event, p, tables[ix(target + at.TARGET_GAP)], stays)
             pools.table[ix(p + LAST_PLACE)] = event.place
         if shape[at.SIMULTANEOUS]:
-            begin_pool_again(program, pools, p, shape[at.STRATEGY])
+            begin_pool_again(program, pools, p, stays)
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]
@@ -231,7 +235,7 @@ def lacks_room(control: Ints, program: Program, pools: Pools, links: Ints, sourc
     first, count = tables[ix(source + at.SOURCE_FIRST)], tables[ix(source + at.SOURCE_COUNT)]
     for s in range(first, first + count):
         t = tables[ix(shape[at.STEPS] + s * at.STEP)] * POOL
-        if pools.table[ix(t + RUNS)] + n * count > pools.table[ix(t + ROOM)]:
+        if t >= 0 and pools.table[ix(t + RUNS)] + n * count > pools.table[ix(t + ROOM)]:
             control[at.ASK] = t // POOL
             return at.GROW_POOL
     if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + n * count) * at.LINK > links.size:
@@ -289,7 +293,7 @@ def find_block(
     starts = base + where
     removes = tables[ix(source + at.SOURCE_REMOVES)]
     registers = starts + COLUMNS * room
-    return RunBlock(pool, first, count, removes, starts, starts + room, registers, room, where, n, has_old)
+    return RunBlock(pool, source, first, count, removes, starts, starts + room, registers, room, where, n, has_old)
 
 
 @inline
@@ -451,7 +455,7 @@ def end_event(
     tables, shape = program.tables, program.shape
     last = tables[ix(shape[at.TARGETS_FIRST] + event.kind + 1)]
     while control[at.SOURCE] < last:
-        pool = tables[ix(shape[at.TARGETS] + control[at.SOURCE])]
+        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * control[at.SOURCE])]
         status = end_pool(control, program, pools, lanes, lineage, shedding, event, pool)
         if status != at.DONE:
             return status

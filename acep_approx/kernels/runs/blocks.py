@@ -61,7 +61,7 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
         leave_out_closed(program, pools, lanes, event, block)
     if run_part(program, pools, lanes, block, step + at.STEP_CHECKS):
         return -1
-    if block.removes and program.shape[at.STRATEGY] == at.NEXT and program.tables[ix(step + at.STEP_INHIBITS)]:
+    if block.removes and program.tables[ix(step + at.STEP_INHIBITS)]:
         for j in range(block.n):
             stay[ix(j)] &= 1 - mask[ix(j)]
     if run_part(program, pools, lanes, block, step + at.STEP_GUARDS):
@@ -70,6 +70,22 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
     if m > 0 and run_part(program, pools, lanes, block, step + at.STEP_UPDATES):
         return -1
     return m
+
+
+@inline
+def begin_staying(program: Program, pools: Pools, lanes: Lanes, event: Event, block: RunBlock) -> int:
+    """Which runs of a block the event leaves where they are if no step inhibits; returns 1 as ``run_part`` does."""
+    how = program.tables[ix(block.source + at.SOURCE_STAYS)]
+    for j in range(block.n):
+        lanes.stay[ix(j)] = how != at.LEAVE
+    if how == at.MAY_STAY:
+        for j in range(block.n):
+            lanes.mask[ix(j)] = pools.words[ix(block.starts + j)] >= event.low
+        if run_part(program, pools, lanes, block, block.source + at.SOURCE_IGNORE):
+            return 1
+        for j in range(block.n):
+            lanes.stay[ix(j)] = lanes.mask[ix(j)]
+    return 0
 
 
 @inline
@@ -111,9 +127,8 @@ def run_block(
 ) -> int:
     """Take the steps of a source with a block of its runs; returns 1 where an integer passed 64 bits."""
     tables, shape = program.tables, program.shape
-    if block.removes:
-        for j in range(block.n):
-            lanes.stay[ix(j)] = shape[at.STRATEGY] == at.NEXT
+    if block.removes and begin_staying(program, pools, lanes, event, block):
+        return 1
     for s in range(block.first, block.first + block.steps):
         step = shape[at.STEPS] + s * at.STEP
         if event.now < tables[ix(step + at.STEP_FROM)] or event.now >= tables[ix(step + at.STEP_UNTIL)]:
@@ -121,6 +136,8 @@ def run_block(
         m = test_step(program, pools, lanes, event, block, step)
         if m < 0:
             return 1
+        if tables[ix(step + at.STEP_TARGET)] < 0:
+            continue
         here = (event.id << at.ARC_BITS) | tables[ix(step + at.STEP_ARC)]
         moves, stamp = shape[at.MOVES] + 2 * tables[ix(step + at.STEP_MOVES)], control[at.STAMP] * shape[at.POOLS]
         target, fields = tables[ix(step + at.STEP_TARGET)], tables[ix(step + at.STEP_FIELDS)]

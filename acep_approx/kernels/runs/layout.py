@@ -24,7 +24,6 @@ from __future__ import annotations
     EVENT_COLUMNS,
     COLUMNS_AT,
     GUARD_LETTERS,
-    STRATEGY,
     KEEPS_LINEAGE,
     TEMPORARIES,
     SCRATCH,
@@ -36,14 +35,31 @@ from __future__ import annotations
     GONE,
     TIMES,
     OWNER_WINDOWS,
-) = range(13, 29)
-SHAPE = 29
-ANY, NEXT, CONTIGUOUS = 0, 1, 2
+) = range(13, 28)
+SHAPE = 28
 
-SOURCE_POOL, SOURCE_FIRST, SOURCE_COUNT, SOURCE_PROBE, SOURCE_REMOVES, SOURCE_CHARGED, SOURCE_CALLS = range(7)
-SOURCE_WORDS = 7
+(
+    SOURCE_POOL,
+    SOURCE_FIRST,
+    SOURCE_COUNT,
+    SOURCE_PROBE,
+    SOURCE_REMOVES,
+    SOURCE_CHARGED,
+    SOURCE_CALLS,
+    SOURCE_STAYS,
+    SOURCE_IGNORE,
+    SOURCE_IGNORE_LENGTH,
+) = range(10)
+SOURCE_WORDS = 10
 """Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), whether
-its steps take runs away, whether its tests are run-steps, and how many functions are called before each block."""
+runs are taken away, whether its tests are run-steps, how many functions are called before each block, which runs stay
+if no step inhibits, (begin, length) of what those test that may stay."""
+LEAVE, STAY, MAY_STAY = range(3)
+"""What an event does to the runs of a pool if no step inhibits: they end, stay, or stay where a program says so."""
+TARGET_POOL, TARGET_GAP, TARGET_STAYS = range(3)
+TARGET_WORDS = 3
+"""Words of a pool that an event has to do with: the pool, whether its runs end where events have come between, which
+runs stay if no step inhibits."""
 (
     STEP_TARGET,
     STEP_ARC,
@@ -61,8 +77,8 @@ its steps take runs away, whether its tests are run-steps, and how many function
     STEP_UNTIL,
 ) = range(14)
 STEP = 14
-"""Words of a step: target pool, arc, (begin, length) of checks, guards and updates, moves, their number, inhibits, in
-place, the first tick it is open at, and the first at which it is no more."""
+"""Words of a step: target pool (-1: it only takes runs away), arc, (begin, length) of checks, guards and updates,
+moves, their number, inhibits, in place, the first tick it is open at, and the first at which it is no more."""
 STATE_STAYS, STATE_ENDS_FIRST, STATE_ENDS, STATE_CHECKS, STATE_CHECKS_LENGTH, STATE_FRONT = range(6)
 STATE = 6
 """Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""

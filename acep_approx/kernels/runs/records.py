@@ -99,13 +99,14 @@ class Event(NamedTuple):
 
 
 class RunBlock(NamedTuple):
-    """Runs of a pool that the steps of a source are tried with.
+    """Runs of a pool that the steps of a source are tried with; ``source``: where its words stand.
 
     The columns of their starts, links and registers begin at ``starts``, ``before`` and ``registers``, and are ``room``
     words apart; ``first``: of so many ``steps``; ``removes``: whether they take runs away.
     """
 
     pool: int
+    source: int
     first: int
     steps: int
     removes: int

@@ -18,16 +18,13 @@ from typing import NamedTuple
 from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs.layout import (
-    ANY,
     ARC_MASK,
-    CONTIGUOUS,
     LINK,
     LINK_BEFORE,
     LINK_HERE,
     LINK_LATEST,
     LINK_OTHER,
     LINK_START,
-    NEXT,
 )
 
 (
@@ -77,10 +74,11 @@ class Stream(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Of each arc whether runs stay in their pool with it, and whether they cannot skip it."""
+    """Of each arc whether runs stay in their pool with it, cannot skip it, and end at the next event after it."""
 
     in_place: Bools
     leaves: Bools
+    ends: Bools
 
 
 class Span(NamedTuple):
@@ -123,7 +121,7 @@ def part_of(floors: Ints, window: int, left: int) -> int:
 
 
 @block_kernel
-def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, strategy: int, ends_all: int, window: int) -> None:
+def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, ends_all: int, window: int) -> None:
     """Find out which run each link belongs to, and how long it is one of its phases.
 
     Phases have AT and BIRTH already. ``ends_all``: a match ends all runs of its slot.
@@ -136,7 +134,8 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, strategy: int, ends_
         until = first_after(ticks, here, stream.slot_end[ix(here)], start + window)
         phases[ix(p + CLOSES)] = until
         quit_at = start + window
-        if strategy == CONTIGUOUS:
+        arc = max(links[ix(at + LINK_HERE)], 0) & ARC_MASK
+        if arcs.ends[ix(arc)]:
             if here + 1 < stream.slot_end[ix(here)]:
                 quit_at = min(quit_at, ticks[ix(here + 1)])
             until = min(until, here + 2)
@@ -151,13 +150,13 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, strategy: int, ends_
         phases[ix(p + GOES_ON)] = -1
         if links[ix(at + LINK_HERE)] < 0:
             join_runs(forest, p, before, after, ticks[ix(here)])
-        elif before >= 0 and strategy != ANY:
-            arc, q = links[ix(at + LINK_HERE)] & ARC_MASK, before * PHASE
+        elif before >= 0:
+            q = before * PHASE
             if arcs.in_place[ix(arc)] and phases[ix(p + BIRTH)] < 0:
                 phases[ix(p + RUN)] = phases[ix(q + RUN)]
                 phases[ix(p + GOES_ON)] = before
                 phases[ix(q + QUIT)] = ticks[ix(here)]
-            elif strategy == NEXT and arcs.leaves[ix(arc)]:
+            elif arcs.leaves[ix(arc)]:
                 phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], ticks[ix(here)])
                 phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], here + 1)
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from acep_approx.arrays import Ints, places
 from acep_approx.automaton.automaton import START
-from acep_approx.automaton.conditions import negation_conditions
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
 
@@ -35,7 +34,7 @@ class GuardLog:
             for j in self.letters
         }
         self.on_finals = {j: np.array([j in final.guard for final in inner.finals], np.bool_) for j in self.letters}
-        negations = negation_conditions(automaton.query)
+        negations = automaton.negations
         self.conditions = {j: negations.get(str(inner.letters[j].negated), ()) for j in self.letters}
         self.classes: list[int] = []
         self.slot, self.row, self.tick, self.mask = (np.zeros(0, np.int64) for _ in range(4))

@@ -50,11 +50,11 @@ class RunOutput:
         finder.by_event = self.groups
         self._kept = 0
         self._neighbours = Neighbours.none()
-        query = finder.automaton.query
+        automaton = finder.automaton
         self._tick_places = (
-            TickPlaces(by_partition=query.strategy == "partition_contiguity") if query.is_simultaneous else None
+            TickPlaces(by_partition=automaton.counted == "partition") if automaton.is_simultaneous else None
         )
-        self.is_strict = finder.automaton.query.strategy == "strict_contiguity"
+        self.is_strict = automaton.counted == "stream"
 
     gives_up = False
     """Whether a run ends where the engine's limit of run-steps stops it."""

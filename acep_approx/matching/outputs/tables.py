@@ -31,8 +31,6 @@ class BindingColumns:
     Parameters
     ----------
     automaton : Automaton
-    kleene : set of str
-        Variables that can bind several events: their columns hold lists.
     is_regex : bool
         One column ``events`` instead of a column per variable.
     returns : ReturnColumns
@@ -44,7 +42,6 @@ class BindingColumns:
     def __init__(
         self,
         automaton: Automaton,
-        kleene: frozenset[str],
         returns: ReturnColumns,
         events: BoundEvents,
         *,
@@ -53,7 +50,7 @@ class BindingColumns:
         self.automaton = automaton
         self.returns = returns
         self.events = events
-        self.kleene = kleene
+        self.kleene = automaton.kleene  # their columns hold lists
         self.is_regex = is_regex
         self._missing = lru_cache(maxsize=4096)(automaton.missing)
 

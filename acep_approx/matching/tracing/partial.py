@@ -36,7 +36,6 @@ from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.predicates import is_static, variables
-from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import QuerySyntax
 
 END_OF_STREAM = 2**62
@@ -144,7 +143,7 @@ class RunPartial(RunOutput):
         self.slot = np.zeros(0, np.int64)  # of each open beginning
         self.next = np.zeros(0, np.int64)  # when its neighbour came, where neighbours must follow one another
         self.states = States(finder.automaton.query, finder.automaton.automaton)
-        self.is_contiguous = finder.automaton.query.strategy.endswith("contiguity")
+        self.is_contiguous = finder.automaton.counted != "nothing"
         self._batch = NO_BATCH
 
     @property
@@ -275,9 +274,8 @@ class States:
     def __init__(self, query: QuerySyntax, automaton: Automaton) -> None:
         self._query = query
         self._automaton = automaton
-        negated = negated_variables(query.pattern)
-        self._order = tuple(dict.fromkeys(a.variable for a in atoms(query.pattern) if a.variable not in negated))
-        self._types = {atom.variable: atom.type for atom in atoms(query.pattern)}
+        self._order = tuple(dict.fromkeys(one.variable for one in automaton.components if not one.is_negated))
+        self._types = {one.variable: one.type for one in automaton.components}
         self._known: dict[tuple[int, int], tuple[tuple[str, ...], bool]] = {}
 
     def after(self, arc: Ints, errors: Ints) -> tuple[pa.Array, npt.NDArray[np.bool_]]:

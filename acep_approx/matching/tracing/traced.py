@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints, extended
+from acep_approx.automaton.states import NO_EVENT
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
@@ -296,13 +297,10 @@ class TracedLinks:
         phases[:, [kernel_trace.BIRTH, kernel_trace.CHILD]] = -1
         phases[births[:, LINK], kernel_trace.BIRTH] = np.arange(len(births))
         flat = phases.ravel()
-        in_place, leaves = _arcs(tables)
         forest = kernel_trace.Forest(links, flat)
         stream = kernel_trace.Stream(ticks, slot_end, self.point_at, self.point_places, self.is_hit)
         ends_all = int(tables.shape[layout.NON_OVERLAP])
-        kernel_trace.mark_phases(
-            forest, stream, kernel_trace.Arcs(in_place, leaves), tables.strategy, ends_all, window
-        )  # fmt: skip
+        kernel_trace.mark_phases(forest, stream, _arcs(tables), ends_all, window)
         floors = np.array([-(-part * (window + 1) // PARTS) for part in range(PARTS + 1)], np.int64)
         solid = np.concatenate(([0], np.cumsum(np.diff(floors) > 0)))
         count = np.zeros(2, np.int64)
@@ -317,14 +315,17 @@ class TracedLinks:
         return out, ends[: int(count[1])]
 
 
-def _arcs(tables: RunTables) -> tuple[Bools, Bools]:
-    """Per arc whether runs stay in their pool with it, and whether they cannot skip its events."""
+def _arcs(tables: RunTables) -> kernel_trace.Arcs:
+    """Per arc what becomes of the runs that take it."""
     automaton = tables.automaton
-    in_place, leaves = np.zeros((2, max(len(automaton.automaton.arcs), 1)), np.bool_)
+    in_place, leaves, ends = np.zeros((3, max(len(automaton.automaton.arcs), 1)), np.bool_)
     steps = tables.tables[tables.shape[layout.STEPS] : tables.shape[layout.STATES]].reshape(-1, layout.STEP)
     in_place[steps[steps[:, layout.STEP_IN_PLACE] != 0, layout.STEP_ARC]] = True
-    leaves[[step.arc for step in automaton.steps if step.inhibits]] = True
-    return in_place, leaves
+    for step in automaton.steps:
+        if step.arc is not None and step.target is not None:
+            leaves[step.arc] |= step.inhibits
+            ends[step.arc] |= automaton.ignores[step.target] == NO_EVENT
+    return kernel_trace.Arcs(in_place, leaves, ends)
 
 
 def _tested(tables: RunTables, cls: Ints) -> tuple[Ints, Ints]:

@@ -114,7 +114,7 @@ class SparkMatcher:
         reads = Execution(plan, output=self.output, bind=bind).bind(schema, roles).columns
         carried = tuple(dict.fromkeys([*reads, roles.time, *((self.id,) if self.id else ())]))
         keys = tuple(roles.column(e.name) for e in plan.query.equivalences)
-        if keys and plan.query.strategy == "strict_contiguity":
+        if keys and plan.counted == "stream":
             keys = ()  # what is next to an event may be of another key
         job = Job(
             query=self.query,

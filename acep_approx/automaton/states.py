@@ -1,0 +1,95 @@
+"""States of the register automaton, what runs ignore there, and the steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.resolve import Binding, Register, Resolved, held
+from acep_approx.automaton.transfers import Computed, begun, by_kind
+
+NOTHING: frozenset[str] = frozenset()
+ALWAYS = (-(2**62), 2**62)
+"""The lifetime of steps that do not change."""
+Counted = Literal["nothing", "partition", "stream"]
+"""Which events the place of an event counts: none, those of its partition, or all of the stream."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A position of the automaton and the bound variables that conditions to come will name."""
+
+    position: int
+    bound: frozenset[str] = NOTHING
+
+
+@dataclass(frozen=True)
+class Ignore:
+    """Which events a run passes over at a state; an event that it does not pass over ends it, whether it steps or not.
+
+    ``letters``: an event of one of them is passed over, one of none of them is not; None: every event is. ``checks``
+    must all be TRUE of run and event, too; they are asked of events that some letter of the automaton holds on.
+    An inhibiting step that is open to the event ends a run that would ignore it.
+    """
+
+    letters: frozenset[int] | None = None
+    checks: tuple[Resolved, ...] = ()
+
+    @property
+    def needs_neighbours(self) -> bool:
+        """Whether an event that is nothing to the automaton ends the run: then the places of events are counted."""
+        return self.letters is not None
+
+    def passes(self, mask: int) -> bool:
+        """Whether events with these letters can be passed over."""
+        return self.letters is None or any(mask >> letter & 1 for letter in self.letters)
+
+
+EVERYTHING, NO_EVENT = Ignore(), Ignore(frozenset())
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an event can do to a run at ``source``: bring a child of it to ``target``, by ``arc``.
+
+    ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which
+    no event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be
+    ignored. ``lifetime``: the first tick at which it is open, and the first at which it is not. ``moves`` says what
+    registers of the target become, where it does not follow from their kind. A *kill step* has no target and no arc:
+    it inhibits, and that is all it does.
+    """
+
+    arc: int | None
+    source: int
+    target: int | None
+    letter: int
+    binding: Binding
+    checks: tuple[Resolved, ...]
+    guard: frozenset[int]
+    inhibits: bool
+    lifetime: tuple[int, int] = ALWAYS
+    moves: Mapping[Register, Resolved] = field(default_factory=dict, hash=False)
+
+    def after(self, register: Register) -> Resolved:
+        """What a register becomes."""
+        return self.moves[register] if register in self.moves else by_kind(register, self.binding)
+
+    def reads(self, node: Resolved) -> frozenset[Register]:
+        """The registers that must be known before the step to know ``node``, which may ask what others become."""
+        found = held(node)
+        known = frozenset(value.register for value in found if not value.updated)
+        return known.union(*(self.reads(self.after(value.register)) for value in found if value.updated))
+
+    def computing(self, computed: tuple[Computed, ...]) -> Step:
+        """The step where some registers are computed: what it does not say of them follows from what they are."""
+        implied = {one.register: one.update for one in computed if one.update is not None}
+        if self.source != START:
+            return replace(self, moves={**implied, **self.moves})
+        moves = {**{one.register: one.init for one in computed}, **self.moves}
+        return replace(
+            self,
+            moves={register: begun(move, computed) for register, move in moves.items()},
+            checks=tuple(begun(check, computed) for check in self.checks),
+        )
