@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import textwrap
 
 import numpy as np
 import pytest
@@ -29,53 +30,53 @@ QUERIES = [
     "PATTERN SEQ(a x, ~(b n), b y) WITHIN 5",
 ]
 
-GROUPS = """    for g in range(first, last):
-        at = of.groups + g * GROUP
-        f = (g - first) * lanes
-        begin"""
-WRITE = """            for e in range(lanes):
-                cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])"""
-CLEAR = """                cells[ix(p + e)] = NEVER"""
+GROUPS = """            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                begin"""
+WRITE = """                    for e in range(lanes):
+                        cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])"""
+CLEAR = """                        cells[ix(p + e)] = NEVER"""
 
 MUTANTS = {
     "right": [],
     "one event used twice": [
         (GROUPS, GROUPS.replace("range(first, last)", "[x for _ in range(2) for x in range(first, last)]")),
         (
-            "        err = below + tables[ix(at + FINISH)]",
-            """        for r in range(tables[ix(at + FIRST_ROW)], tables[ix(at + GROUP + FIRST_ROW)]):
-            for e in range(lanes):
-                q = base + tables[ix(of.rows + r)] + e
-                cells[q] = max(cells[q], fresh[f + e])
-        err = below + tables[ix(at + FINISH)]""",
+            "                err = below + tables[ix(at + FINISH)]",
+            """                for r in range(tables[ix(at + FIRST_ROW)], tables[ix(at + GROUP + FIRST_ROW)]):
+                    for e in range(lanes):
+                        q = base + tables[ix(row_off + r)] + e
+                        cells[q] = max(cells[q], fresh[f + e])
+                err = below + tables[ix(at + FINISH)]""",
         ),
     ],
     "least error only": [
         (
             WRITE,
-            """            old = [e for e in range(lanes) if cells[p + e] >= low]
-            new = [e for e in range(lanes) if fresh[f + e] >= low]
-            if new and (not old or new[0] <= old[0]):
-                for e in range(lanes):
-                    cells[p + e] = fresh[f + new[0]] if e >= new[0] else NEVER""",
+            """                    old = [e for e in range(lanes) if cells[p + e] >= t - window]
+                    new = [e for e in range(lanes) if fresh[f + e] >= t - window]
+                    if new and (not old or new[0] <= old[0]):
+                        for e in range(lanes):
+                            cells[p + e] = fresh[f + new[0]] if e >= new[0] else NEVER""",
         ),
     ],
     "earliest start": [
         (
             WRITE,
-            """            for e in range(lanes):
-                both = cells[p + e] >= low and fresh[f + e] > NEVER // 2
-                cells[p + e] = (min if both else max)(cells[p + e], fresh[f + e])""",
+            """                    for e in range(lanes):
+                        both = cells[p + e] >= t - window and fresh[f + e] > NEVER // 2
+                        cells[p + e] = (min if both else max)(cells[p + e], fresh[f + e])""",
         ),
     ],
-    "window one too short": [("    best_start = t\n", "    best_start = t\n    low += 1\n")],
-    "negation ignored": [(CLEAR, "                pass")],
+    "window one too short": [("            low = t - window", "            low = t - window + 1")],
+    "negation ignored": [(CLEAR, "                        pass")],
     "negation breaks what the event itself completes": [
         (
             GROUPS,
-            """    for x in range(tables[ix(of.class_clears + c)], tables[ix(of.class_clears + c + 1)]):
-        for e in range(lanes):
-            cells[base + tables[of.clears + x] + e] = NEVER
+            """            for x in range(tables[ix(clear_off + c)], tables[ix(clear_off + c + 1)]):
+                for e in range(lanes):
+                    cells[base + tables[clear_row + x] + e] = NEVER
 """
             + GROUPS,
         ),
@@ -85,13 +86,12 @@ MUTANTS = {
 
 def mutated(name: str):
     """The detection kernel as plain Python, with the changes of a mutant; each must fit exactly."""
-    source = inspect.getsource(kernel_detect.step)
+    source = inspect.getsource(kernel_detect._detect)
     for old, new in MUTANTS[name]:
         assert source.count(old) == 1, f"the kernel has changed: the mutant {name!r} does not fit any more\n{old}"
         source = source.replace(old, new)
-    scope = {**vars(kernel_detect), "kernel": lambda function: function, "inline": lambda function: function}
-    exec(source, scope)
-    exec(inspect.getsource(kernel_detect._detect), scope)
+    scope = {**vars(kernel_detect), "kernel": lambda function: function}
+    exec(textwrap.dedent(source), scope)
     return scope["_detect"](kernel_detect.FEW_LANES)
 
 

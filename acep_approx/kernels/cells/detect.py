@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.kernels.jit import ix, kernel
 
 NEVER = -(2**62)
 """Minus infinity for starts; ticks lie within +-2**60, so sums with it stay below every real tick."""
@@ -57,93 +57,6 @@ BEGIN, FINISH, FIRST_ARC, FIRST_ROW, GROUP = 0, 1, 2, 3, 4
 # a match point: event index, least errors, latest start at these errors
 POINT_EVENT, POINT_ERR, POINT_START, POINT = 0, 1, 2, 3
 
-
-class Part(NamedTuple):
-    """An automaton among the tables of several: k, whether it has guards, and where each of its parts begins."""
-
-    errors: int
-    is_guarded: int
-    classes: int
-    groups: int
-    arcs: int
-    rows: int
-    class_clears: int
-    clears: int
-
-
-@inline
-def part(offsets: Ints, at: int, first: int) -> Part:
-    """The automaton whose ``offsets`` begin at ``at``, and whose tables begin at ``first``."""
-    return Part(
-        offsets[ix(at + ERRORS)],
-        offsets[ix(at + CLEARED)],
-        first + offsets[ix(at + CLASSES)],
-        first + offsets[ix(at + GROUPS)],
-        first + offsets[ix(at + ARCS)],
-        first + offsets[ix(at + ROWS)],
-        first + offsets[ix(at + CLASS_CLEARS)],
-        first + offsets[ix(at + CLEARS)],
-    )
-
-
-@inline
-def step(
-    lanes: int, tables: Ints, of: Part, cells: Ints, base: int, t: int, c: int, low: int, fresh: Ints
-) -> tuple[int, int]:
-    """Run an event of tick ``t`` and class ``c`` through the cells of its slot, which begin at ``base``.
-
-    ``lanes`` must be a constant where this is compiled. ``low``: the earliest start inside the window; ``fresh``:
-    scratch, ``lanes`` integers for each group of the largest class.
-
-    Returns
-    -------
-    tuple of int
-        The least errors of a match that ends here, more than k where there is none, and its latest start.
-    """
-    first = tables[ix(of.classes + c)]
-    last = tables[ix(of.classes + c + 1)]
-    best_err = of.errors + 1
-    best_start = t
-    for g in range(first, last):
-        at = of.groups + g * GROUP
-        f = (g - first) * lanes
-        begin = tables[ix(at + BEGIN)]
-        below = 0
-        for e in range(0, lanes, BLOCK):
-            n0 = t if begin <= e else NEVER
-            n1 = t if begin <= e + 1 else NEVER
-            n2 = t if begin <= e + 2 else NEVER
-            n3 = t if begin <= e + 3 else NEVER
-            for a in range(tables[ix(at + FIRST_ARC)], tables[ix(at + GROUP + FIRST_ARC)]):
-                p = base + tables[ix(of.arcs + a)] + e
-                n0 = max(n0, cells[ix(p)])
-                n1 = max(n1, cells[ix(p + 1)])
-                n2 = max(n2, cells[ix(p + 2)])
-                n3 = max(n3, cells[ix(p + 3)])
-            fresh[ix(f + e)] = n0
-            fresh[ix(f + e + 1)] = n1
-            fresh[ix(f + e + 2)] = n2
-            fresh[ix(f + e + 3)] = n3
-            below += int(n0 < low) + int(n1 < low) + int(n2 < low) + int(n3 < low)
-        err = below + tables[ix(at + FINISH)]
-        start = fresh[ix(f + min(below, lanes - 1))]
-        best_start = start if err < best_err else max(start, best_start) if err == best_err else best_start
-        best_err = min(err, best_err)
-    if of.is_guarded > 0:
-        for x in range(tables[ix(of.class_clears + c)], tables[ix(of.class_clears + c + 1)]):
-            p = base + tables[ix(of.clears + x)]
-            for e in range(lanes):
-                cells[ix(p + e)] = NEVER
-    for g in range(first, last):
-        at = of.groups + g * GROUP
-        f = (g - first) * lanes
-        for r in range(tables[ix(at + FIRST_ROW)], tables[ix(at + GROUP + FIRST_ROW)]):
-            p = base + tables[ix(of.rows + r)]
-            for e in range(lanes):
-                cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])
-    return best_err, best_start
-
-
 Detect = Callable[[Keyed, int, CellTables, Ints, Ints, Ints], int]
 
 
@@ -177,16 +90,61 @@ def _detect(lanes: int) -> Detect:
         """
         hits = 0
         slot, tick, cls = events
-        of, stride = part(program.offsets, 0, 0), program.offsets[ix(STRIDE)]
+        tables, offsets = program
+        k, stride, is_guarded = offsets[ix(ERRORS)], offsets[ix(STRIDE)], offsets[ix(CLEARED)] > 0
+        class_off, group_off = offsets[ix(CLASSES)], offsets[ix(GROUPS)]
+        arc_off, row_off = offsets[ix(ARCS)], offsets[ix(ROWS)]
+        clear_off, clear_row = offsets[ix(CLASS_CLEARS)], offsets[ix(CLEARS)]
         for i in range(slot.size):
             t = tick[ix(i)]
-            err, start = step(
-                lanes, program.words, of, cells, slot[ix(i)] * stride, t, cls[ix(i)], t - window, fresh
-            )  # fmt: skip
+            c = cls[ix(i)]
+            low = t - window
+            base = slot[ix(i)] * stride
+            first = tables[ix(class_off + c)]
+            last = tables[ix(class_off + c + 1)]
+            best_err = k + 1
+            best_start = t
+            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                begin = tables[ix(at + BEGIN)]
+                below = 0
+                for e in range(0, lanes, BLOCK):
+                    n0 = t if begin <= e else NEVER
+                    n1 = t if begin <= e + 1 else NEVER
+                    n2 = t if begin <= e + 2 else NEVER
+                    n3 = t if begin <= e + 3 else NEVER
+                    for a in range(tables[ix(at + FIRST_ARC)], tables[ix(at + GROUP + FIRST_ARC)]):
+                        p = base + tables[ix(arc_off + a)] + e
+                        n0 = max(n0, cells[ix(p)])
+                        n1 = max(n1, cells[ix(p + 1)])
+                        n2 = max(n2, cells[ix(p + 2)])
+                        n3 = max(n3, cells[ix(p + 3)])
+                    fresh[ix(f + e)] = n0
+                    fresh[ix(f + e + 1)] = n1
+                    fresh[ix(f + e + 2)] = n2
+                    fresh[ix(f + e + 3)] = n3
+                    below += int(n0 < low) + int(n1 < low) + int(n2 < low) + int(n3 < low)
+                err = below + tables[ix(at + FINISH)]
+                start = fresh[ix(f + min(below, lanes - 1))]
+                best_start = start if err < best_err else max(start, best_start) if err == best_err else best_start
+                best_err = min(err, best_err)
+            if is_guarded:
+                for x in range(tables[ix(clear_off + c)], tables[ix(clear_off + c + 1)]):
+                    p = base + tables[ix(clear_row + x)]
+                    for e in range(lanes):
+                        cells[ix(p + e)] = NEVER
+            for g in range(first, last):
+                at = group_off + g * GROUP
+                f = (g - first) * lanes
+                for r in range(tables[ix(at + FIRST_ROW)], tables[ix(at + GROUP + FIRST_ROW)]):
+                    p = base + tables[ix(row_off + r)]
+                    for e in range(lanes):
+                        cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])
             out[ix(POINT * hits + POINT_EVENT)] = i
-            out[ix(POINT * hits + POINT_ERR)] = err
-            out[ix(POINT * hits + POINT_START)] = start
-            hits += int(err <= of.errors)
+            out[ix(POINT * hits + POINT_ERR)] = best_err
+            out[ix(POINT * hits + POINT_START)] = best_start
+            hits += int(best_err <= k)
         return hits
 
     return detect
