@@ -21,7 +21,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.learning import exact_sample
 from acep_approx.learning.exact_sample import Cohort
-from acep_approx.matching import pipeline
+from acep_approx.matching import stream_side
 from acep_approx.training.trace import trace_past
 from history.counting import vertices_of
 from history.trace import Trace
@@ -213,7 +213,7 @@ def test_where_a_cell_does_not_know_its_matches_it_finds_them_all_the_same_or_th
 
 def test_keys_that_fall_silent_and_come_back_are_still_told_apart(monkeypatch: Any) -> None:
     """A slot that is freed goes to another key, and the key that had it gets another slot."""
-    monkeypatch.setattr(pipeline, "SWEEP", 1)
+    monkeypatch.setattr(stream_side, "SWEEP", 1)
     monkeypatch.setattr(exact_sample, "LOOK_BACK", 1)
     query = compile_query(KEYED.replace("WITHIN 60", "WITHIN 9"), engine="runs")
     rng = np.random.default_rng(1)

@@ -252,6 +252,21 @@ def test_imports_run_one_way(path):
     assert {name for name in inner if FLOOR[name] <= FLOOR[part]} == set()
 
 
+FACES = {"Query", "Matcher"}
+"""What stands in ``api``; below it a query is a plan, and a matcher an ``Execution``."""
+
+
+@pytest.mark.parametrize("path", modules("acep_approx"), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_nothing_below_api_names_a_face(path):
+    part = path.relative_to(ROOT / "acep_approx").parts[0].removesuffix(".py")
+    if part == "__init__" or FLOOR[part] <= FLOOR["api"]:
+        return
+    named = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        named |= {getattr(node, field, None) for field in ("id", "attr", "name", "asname")}
+    assert not named & FACES
+
+
 def test_contributing_shows_these_floors():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(cli .*?)^```$", page, re.MULTILINE | re.DOTALL)

@@ -17,7 +17,7 @@ from acep_approx.engines.runs import event_columns
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
-from acep_approx.matching import pipeline
+from acep_approx.matching import stream_side
 from acep_approx.matching.tracing import traced
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.training.trace import Tracer, trace_past
@@ -287,7 +287,7 @@ def test_what_runs_remember(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_keys_that_fall_silent_keep_their_names(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pipeline, "SWEEP", 1)
+    monkeypatch.setattr(stream_side, "SWEEP", 1)
     past = [
         {"ts": 40 * i + j, "key": f"k{i}", "type": "AB"[j], "x": i} for i in range(60) for j in range(2)
     ]
