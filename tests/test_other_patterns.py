@@ -74,8 +74,7 @@ def test_runs_of_a_machine_that_complete_nothing_are_told() -> None:
     """Partial matches name the variables that could have come next, by the components of the automaton."""
     world = some_world()
     matcher = Matcher(world.plan(), output="partial")
-    matcher.push(world.table())
-    told = matcher.finish().to_pylist()
+    told = [*matcher.push(world.table()).to_pylist(), *matcher.finish().to_pylist()]
     assert told
     names = set(world.machine.automaton.variables)
     assert all(set(row["awaited"]) <= names for row in told)
