@@ -103,9 +103,10 @@ class Driver:
 
     def run(self, which: Sequence[int] | Ints) -> list[Found]:
         """Run some of the grouped events; what they complete, sorted."""
-        return sorted(self._run(self.events(which)))
+        return sorted(self.found_in(self.events(which)))
 
-    def _run(self, events: RunEvents) -> Iterator[Found]:
+    def found_in(self, events: RunEvents) -> Iterator[Found]:
+        """Run events; what they complete."""
         engine = self.engine
         engine.begin()
         floors = np.full(engine.slots if engine.is_count else 1, -(2**61), np.int64)

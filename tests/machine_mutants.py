@@ -11,7 +11,7 @@ from typing import Any
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.states import Step
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.kernels.runs import advance as kernel_advance
+from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
 from tests.machine_runs import disagreement
 from tests.runs_mutants import rewritten
@@ -39,7 +39,7 @@ def ignored_events_are_gaps() -> None:
 
 def nothing_is_a_gap() -> None:
     """Events that no letter holds on end no run."""
-    rewritten(kernel_advance, "begin_pool", "if gap and table", "if False and table")
+    rewritten(kernel_begin, "begin_pool", "if gap and table", "if False and table")
 
 
 def everything_is_ignored() -> None:

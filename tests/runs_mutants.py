@@ -19,6 +19,7 @@ from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.engines.runs import runs, tables
 from acep_approx.kernels.jit import ix
 from acep_approx.kernels.runs import advance as kernel_advance
+from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
@@ -35,7 +36,7 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
     scope = vars(module)
     changed = dict(scope, ix=ix, **dict.fromkeys(("inline", "called", "block_kernel"), lambda kernel: kernel))
     exec(textwrap.dedent(source.replace(old, new)), changed)
-    for other in (kernel_pools, kernel_children, kernel_ends, kernel_blocks, kernel_advance, runs.kernel):
+    for other in (kernel_pools, kernel_children, kernel_ends, kernel_blocks, kernel_begin, kernel_advance, runs.kernel):
         if hasattr(other, function):
             setattr(other, function, changed[function])
 
@@ -134,7 +135,7 @@ def alternatives_are_joined_by_overwriting() -> None:
 
 def neighbours_need_not_be_neighbours() -> None:
     """Contiguity lets runs of any event before go on."""
-    rewritten(kernel_advance, "begin_pool", "table[ix(p + LAST_PLACE)] != event.place - 1", "False")
+    rewritten(kernel_begin, "begin_pool", "table[ix(p + LAST_PLACE)] != event.place - 1", "False")
 
 
 def a_guard_passes() -> None:
@@ -159,8 +160,7 @@ def a_late_guard_looks_past_the_gap() -> None:
 
 def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
-    old = "runs = table[ix(p + CHILDREN)] if p > 0 else 1"
-    rewritten(kernel_advance, "try_source", old, "runs = table[ix(p + RUNS)] if p > 0 else 1")
+    rewritten(kernel_advance, "try_source", "is_charged = table[ix(p + CHILDREN)],", "is_charged = table[ix(p + RUNS)],")
 
 
 def nothing() -> None:

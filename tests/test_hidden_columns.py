@@ -117,7 +117,7 @@ def test_a_run_starts_when_its_event_says() -> None:
     dice = Random(5)
     early = np.array([dice.randrange(20) for _ in range(len(events))])
     some = driver.events(all_of(driver))
-    started = list(driver._run(replace(some, start=some.tick - early[some.row])))
+    started = list(driver.found_in(replace(some, start=some.tick - early[some.row])))
     rows = events.to_pylist()
     kept = [m for m in expected if rows[m[-1][0]]["ts"] - rows[m[3][0]]["ts"] + early[m[3][0]] <= driver.window]
     assert sorted(started) == kept

@@ -13,11 +13,11 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs import layout as at
+from acep_approx.kernels.runs.begin import TESTING, begin_event, drop_all_expired
 from acep_approx.kernels.runs.blocks import run_block
-from acep_approx.kernels.runs.ends import end_tick_in, let_wait, record_hits, take_in_children
-from acep_approx.kernels.runs.passes import end_shedding, log_room, make_room
+from acep_approx.kernels.runs.ends import let_wait, record_hits, take_in_children
+from acep_approx.kernels.runs.passes import end_shedding, log_room
 from acep_approx.kernels.runs.pools import (
-    AGE,
     ALIKE,
     BASE,
     CHILDREN,
@@ -25,23 +25,15 @@ from acep_approx.kernels.runs.pools import (
     FIELDS,
     FRESH,
     HEAD,
-    IS_STALE,
     KEPT,
-    LAST_PLACE,
     OLDEST,
     POOL,
-    REST,
     ROOM,
     RUNS,
-    SMALL_POOL,
-    SWEEP_EVERY,
     candidates,
-    drop_expired,
-    index_runs,
 )
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lanes, Lineage, Pools, Program, RunBlock
-from acep_approx.kernels.runs.sample import AT_ONCE, choose_event, lacks_sample_room, note_left_out
-from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
+from acep_approx.kernels.runs.sample import AT_ONCE, lacks_sample_room, note_left_out
 from acep_approx.kernels.runs.scores import (
     ENTRY,
     LOGS,
@@ -51,58 +43,12 @@ from acep_approx.kernels.runs.scores import (
     UNTESTED,
     admit,
     charge,
-    find_newest,
     left,
-    mark_of_event,
-    note_pace,
 )
 from acep_approx.kernels.runs.vm import BLOCK
 
-TESTING, ENDING = 1, 2
-"""Phases of an event after its beginning (0): steps are tried, children become runs."""
-
-
-@inline
-def drop_all_expired(control: Ints, pools: Pools, low: int) -> None:
-    """Drop the runs of all pools that started before ``low``."""
-    for p in range(POOL, pools.table.size, POOL):
-        if pools.table[ix(p + RUNS)] > 0:
-            control[at.LIVE] -= drop_expired(pools, p, low)
-
-
-@inline
-def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
-    """Save the runs of the key at hand and bring in those of ``key``."""
-    if control[at.SLOT] >= 0:
-        drop_all_expired(control, pools, control[at.EXPIRED])
-        needed = save_words(pools.table)
-        if control[at.STORED] + needed > keys.stored.size:
-            control[at.ASK] = needed
-            return at.GROW_STORE
-        control[at.STORED] = save_runs(pools, keys, control[at.SLOT], control[at.STORED])
-        control[at.SLOT] = -1
-    lacking = load_runs(pools, keys, key)
-    if lacking >= 0:
-        control[at.ASK] = lacking
-        return at.GROW_POOL
-    control[at.SLOT] = key
-    return at.DONE
-
-
-@inline
-def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, event: Event) -> None:
-    """The values of this event that programs ask for."""
-    words, shape, letters = pools.words, program.shape, program.shape[at.GUARD_LETTERS]
-    words[0] = event.place
-    for g in range(letters):
-        guard = (event.key * letters + g) * at.GUARD
-        is_of_tick = shape[at.SIMULTANEOUS] and keys.guards[ix(guard)] == event.place
-        words[ix(1 + g)] = keys.guards[ix(guard + is_of_tick)]
-    for c in range(shape[at.EVENT_COLUMNS]):
-        words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * batch.slot.size + event.number)]
-    words[ix(shape[at.NOW_AT] + 2)] = event.start
-    for run in range(pools.table[ix(RUNS)]):  # of the pool of the start: one, or one per owner; it has bound nothing
-        words[ix(pools.table[ix(BASE)] + run)] = event.start
+ENDING = 2
+"""The phase of an event after ``TESTING``: children become runs."""
 
 
 @inline
@@ -112,120 +58,6 @@ def note_guard(keys: Keys, shape: Ints, event: Event, letter: int) -> None:
     if keys.guards[ix(at_letter)] != event.place:
         keys.guards[ix(at_letter + 1)] = keys.guards[ix(at_letter)]
         keys.guards[ix(at_letter)] = event.place
-
-
-@inline
-def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
-    """Make room for the event, and note what its runs inherit."""
-    note_pace(program, shedding, event)
-    make_room(control, program, pools, shedding, event)
-    pools.words[ix(program.shape[at.NOW_AT])] = event.now
-    pools.words[ix(program.shape[at.NOW_AT] + 1)] = mark_of_event(program, shedding, event)
-    choose_event(shedding.words, event.id)
-
-
-@inline
-def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event) -> int:
-    """Let take effect what earlier ticks have done to the pools that an event is concerned with."""
-    tables, shape, table = program.tables, program.shape, pools.table
-    where = shape[at.TARGETS_FIRST] + event.kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * i)]
-        p = pool * POOL
-        if table[ix(p + LAST_PLACE)] == event.place:
-            continue
-        made = table[ix(p + RUNS)] - table[ix(p + CHILDREN)]
-        if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
-            control[at.ASK] = made
-            return at.GROW_LINKS
-        end_tick_in(control, program, pools, lineage, event.key, pool)
-    return at.DONE
-
-
-@inline
-def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stays: int) -> None:
-    """Note where the runs of a pool end: what comes behind are children of this event, or of its tick.
-
-    ``gap``: they end where events have come between; ``stays``: what becomes of those that no step takes away.
-    """
-    table, low = pools.table, event.low
-    if gap and table[ix(p + LAST_PLACE)] != event.place - 1:
-        table[ix(p + RUNS)] = 0
-        table[ix(p + HEAD)] = 0
-    runs = table[ix(p + RUNS)]
-    if table[ix(p + OLDEST)] < low and runs > 0:
-        head, base = table[ix(p + HEAD)], table[ix(p + BASE)]
-        while head < runs and pools.words[ix(base + head)] < low:
-            head += 1
-        table[ix(p + HEAD)] = head
-        table[ix(p + AGE)] += 1
-        if table[ix(p + AGE)] >= SWEEP_EVERY or runs <= SMALL_POOL:
-            control[at.LIVE] -= drop_expired(pools, p, low)
-            runs = table[ix(p + RUNS)]
-    if table[ix(p + IS_STALE)] and table[ix(p + REST)] == 0:
-        index_runs(pools, p)
-    table[ix(p + CHILDREN)] = runs
-    table[ix(p + FRESH)] = runs
-    table[ix(p + KEPT)] = runs if stays == at.STAY else 0
-
-
-@inline
-def begin_pool_again(program: Program, pools: Pools, p: int, stays: int) -> None:
-    """What comes behind the runs of a pool from here on are children of this event; those before it are of its tick."""
-    table = pools.table
-    table[ix(p + FRESH)] = table[ix(p + RUNS)]
-    if stays == at.LEAVE:  # no run passes the event over: those that no step takes away leave, too
-        gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
-        for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
-            pools.words[ix(gone + run)] = 1
-
-
-@inline
-def begin_event(
-    control: Ints,
-    batch: Batch,
-    program: Program,
-    pools: Pools,
-    lineage: Lineage,
-    keys: Keys,
-    shedding: Arena | None,
-    event: Event,
-) -> int:
-    """The first phase: bring in the runs of the key, shed what the event would not find room for, drop old runs."""
-    tables, shape = program.tables, program.shape
-    if control[at.SLOT] != event.key:
-        status = change_key(control, pools, keys, event.key)
-        if status != at.DONE:
-            return status
-        if shedding is not None:
-            find_newest(program, pools, shedding.words)
-    if shape[at.SIMULTANEOUS]:
-        status = end_tick(control, program, pools, lineage, event)
-        if status != at.DONE:
-            return status
-    write_scalars(batch, program, pools, keys, event)
-    if shedding is not None:
-        room = log_room(program, pools, shedding.words)
-        if control[at.LOGGED] + room > shedding.log.size:
-            control[at.ASK] = room
-            return at.LOG_FULL
-        begin_shedding(control, program, pools, shedding, event)
-    where = shape[at.TARGETS_FIRST] + event.kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        target = shape[at.TARGETS] + at.TARGET_WORDS * i
-        p, stays = tables[ix(target)] * POOL, tables[ix(target + at.TARGET_STAYS)]
-        if not shape[at.SIMULTANEOUS] or pools.table[ix(p + LAST_PLACE)] != event.place:
-            begin_pool(control, pools, event, p, tables[ix(target + at.TARGET_GAP)], stays)
-            pools.table[ix(p + LAST_PLACE)] = event.place
-        if shape[at.SIMULTANEOUS]:
-            begin_pool_again(program, pools, p, stays)
-    control[at.STAMP] += 1
-    control[at.HASHED_NOW] = 0
-    control[at.HITS_BEFORE] = control[at.HITS]
-    control[at.PHASE] = TESTING
-    control[at.SOURCE] = tables[ix(shape[at.CLASS_FIRST] + event.kind)]
-    control[at.OFFSET] = 0
-    return at.DONE
 
 
 @inline
