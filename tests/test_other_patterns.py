@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,9 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.api.query import Query
 from acep_approx.automaton.words import strategy_of
 from acep_approx.errors import UnseenTypeWarning
-from tests.machine_worlds import MachineWorld, machine_world
+from acep_approx.training.history_graph import HistoryGraph
+from tests.machine_runs import bindings
+from tests.machine_worlds import MachineWorld, machine_world, stream
 
 PACKAGE = Path(__file__).parents[1] / "acep_approx"
 MAY_ASK = {
@@ -29,14 +32,24 @@ MAY_ASK = {
 
 
 def some_world() -> MachineWorld:
-    """A random machine that has all there is, and finds something."""
+    """A random machine that has all there is, and finds something in a longer stream."""
     for seed in range(1000):
         world = machine_world(Random(seed))
         steps, ignores = world.machine.steps, world.machine.ignores
         kills = any(step.target is None for step in steps)
-        if kills and any(ignore.letters for ignore in ignores) and len(world.expected()) > 2:
-            return world
+        ends_at_once = any(final.state == 1 for final in world.machine.automaton.finals)
+        if kills and not ends_at_once and any(ignore.letters for ignore in ignores) and len(world.expected()) > 2:
+            return replace(world, rows=long_stream(Random(seed), 400))
     raise AssertionError("no such machine")
+
+
+def long_stream(random: Random, length: int) -> tuple[dict[str, Any], ...]:
+    """So many events, or some more."""
+    rows: list[dict[str, Any]] = []
+    while len(rows) < length:
+        begin = rows[-1]["ts"] if rows else 0
+        rows += [{**row, "ts": begin + row["ts"]} for row in stream(random)]
+    return tuple(rows)
 
 
 def test_who_asks_about_a_pattern_asks_the_automaton() -> None:
@@ -75,9 +88,21 @@ def test_runs_of_a_machine_that_complete_nothing_are_told() -> None:
     world = some_world()
     matcher = Matcher(world.plan(), output="partial")
     told = [*matcher.push(world.table()).to_pylist(), *matcher.finish().to_pylist()]
-    assert told
     names = set(world.machine.automaton.variables)
+    assert any(row["awaited"] for row in told)
     assert all(set(row["awaited"]) <= names for row in told)
+
+
+def test_a_machine_runs_inside_a_budget() -> None:
+    """It learns what its runs are worth: half the work finds a part of the matches, all the work all of them."""
+    world = some_world()
+    query, expected = Query(world.plan()), world.expected()
+    history = HistoryGraph(query).fit(world.table())
+    part = bindings(query.match_within(world.table(), "50%", history=history).to_arrow())
+    assert len(set(part)) == len(part)
+    assert 0 < len(part) < len(expected)
+    assert set(part) <= expected
+    assert set(bindings(query.match_within(world.table(), "100%", policy="oldest").to_arrow())) == expected
 
 
 def test_types_that_a_machine_asks_for_and_never_come_are_named() -> None:
