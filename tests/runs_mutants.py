@@ -163,8 +163,8 @@ def a_late_guard_looks_past_the_gap() -> None:
 
 def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
-    seen, made = "is_charged = table[ix(p + CHILDREN)],", "is_charged = table[ix(p + RUNS)],"
-    rewritten(kernel_advance, "try_source", seen, made)
+    old = "is_charged = table[ix(p + CHILDREN)],"
+    rewritten(kernel_advance, "try_source", old, "is_charged = table[ix(p + RUNS)],")
 
 
 def children_are_seen_at_their_time() -> None:

@@ -167,7 +167,7 @@ def test_simultaneous_is_said_and_makes_another_query() -> None:
     assert section(query.explain(), "strategy")[1].startswith("SIMULTANEOUS: what one event of a time does")
     assert "SIMULTANEOUS" not in plain.explain()
     assert plain.plan.fingerprint() != query.plan.fingerprint()
-    with pytest.raises(UnsupportedError, match="ACEP-Q900.*SIMULTANEOUS"):
+    with pytest.raises(UnsupportedError, match=r"ACEP-Q900.*SIMULTANEOUS"):
         compile_query(text + " SIMULTANEOUS", engine="cells")
 
 
