@@ -160,7 +160,8 @@ def a_late_guard_looks_past_the_gap() -> None:
 
 def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
-    rewritten(kernel_advance, "try_source", "is_charged = table[ix(p + CHILDREN)],", "is_charged = table[ix(p + RUNS)],")
+    old, new = "is_charged = table[ix(p + CHILDREN)],", "is_charged = table[ix(p + RUNS)],"
+    rewritten(kernel_advance, "try_source", old, new)
 
 
 def nothing() -> None:
