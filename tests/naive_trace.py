@@ -55,15 +55,15 @@ class Futures:
     def _costs(self, search: PartitionSearch, path: Path, since: int) -> set[int]:
         steps = search.places.steps(path.place, self.query.errors - path.err)
         children = [more for more in search.continuations(path) if not more.is_done and holds(search, more)]
-        own = 0
-        for row in search.part:
-            if row < since or not search.span_fits(path.bound[0][0], row):
-                continue
-            own += any(step.atom is not None and search.conditions.fits(step.atom, row) for step in steps)
+        seen = [row for row in search.part if row >= since and search.span_fits(path.bound[0][0], row)]
+        tests = [row for row in seen if any(step.atom and search.conditions.fits(step.atom, row) for step in steps)]
+        for row in seen:
             born = [more for more in children if more.bound[-1][0] == row]
             if born:
-                return {own + cost for more in born for cost in self._costs(search, more, row + 1)}
-        return {own}
+                last = max(other for other in seen if not search.is_before(row, other))
+                own = sum(other <= last for other in tests)
+                return {own + cost for more in born for cost in self._costs(search, more, last + 1)}
+        return {len(tests)}
 
     def _ends(self, search: PartitionSearch, path: Path) -> set[tuple[int, int | None]]:
         """Match points of a path, each with the next event on the way there."""

@@ -47,6 +47,7 @@ class Texts:
 
     @is_ordered.setter
     def is_ordered(self, wanted: bool) -> None:
+        """Ask for their order; texts that are known already get their ranks at once."""
         self._is_ordered = wanted
         self._rank()
 

@@ -64,10 +64,14 @@ class Forest(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """All events, by slot, then by row: tick, end of the slot, match points before each; the points, and who hits."""
+    """All events, by slot, then by row: tick, end of the slot, match points before each; the points, and who hits.
+
+    ``after``: the first event that sees what this one makes: the next one, or the first of a later time.
+    """
 
     ticks: Ints
     slot_end: Ints
+    after: Ints
     point_at: Ints
     points: Ints
     is_hit: Bools
@@ -135,10 +139,10 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, ends_all: int, windo
         phases[ix(p + CLOSES)] = until
         quit_at = start + window
         arc = max(links[ix(at + LINK_HERE)], 0) & ARC_MASK
-        if arcs.ends[ix(arc)]:
-            if here + 1 < stream.slot_end[ix(here)]:
-                quit_at = min(quit_at, ticks[ix(here + 1)])
-            until = min(until, here + 2)
+        seen_by = stream.after[ix(here)]
+        if arcs.ends[ix(arc)] and seen_by < stream.slot_end[ix(here)]:
+            quit_at = min(quit_at, ticks[ix(seen_by)])
+            until = min(until, stream.after[ix(seen_by)])
         if ends_all and point_at[ix(here)] < points.size:
             end = points[ix(point_at[ix(here)])]
             if end < until:
@@ -149,7 +153,7 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, ends_all: int, windo
         phases[ix(p + RUN)] = phases[ix(p + BIRTH)]
         phases[ix(p + GOES_ON)] = -1
         if links[ix(at + LINK_HERE)] < 0:
-            join_runs(forest, p, before, after, ticks[ix(here)])
+            join_runs(forest, p, before, after, ticks[ix(here)], seen_by)
         elif before >= 0:
             q = before * PHASE
             if arcs.in_place[ix(arc)] and phases[ix(p + BIRTH)] < 0:
@@ -158,12 +162,15 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, ends_all: int, windo
                 phases[ix(q + QUIT)] = ticks[ix(here)]
             elif arcs.leaves[ix(arc)]:
                 phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], ticks[ix(here)])
-                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], here + 1)
+                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], seen_by)
 
 
 @inline
-def join_runs(forest: Forest, p: int, one: int, other: int, now: int) -> None:
-    """Two runs become one: it is that of the later start, the younger where they are equal; the other one ends."""
+def join_runs(forest: Forest, p: int, one: int, other: int, now: int, seen_by: int) -> None:
+    """Two runs become one: it is that of the later start, the younger where they are equal; the other one ends.
+
+    ``seen_by``: the first event that sees the one.
+    """
     links, phases = forest.links, forest.phases
     kept = one
     if one < 0 or (other >= 0 and links[ix(other * LINK + LINK_LATEST)] > links[ix(one * LINK + LINK_LATEST)]):
@@ -176,7 +183,7 @@ def join_runs(forest: Forest, p: int, one: int, other: int, now: int) -> None:
             q = link * PHASE
             phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], now)
             if link != kept:
-                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], phases[ix(p + AT)] + 1)
+                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], seen_by)
 
 
 @inline
@@ -230,7 +237,7 @@ def place_visits(forest: Forest, stream: Stream, span: Span, is_closed: Bools, e
         if run < 0 or not is_closed[ix(run)]:
             continue
         old = phases[ix(p + GOES_ON)]
-        fresh = phases[ix(p + BIRTH)] >= 0 or phases[ix(old * PHASE + AT)] != here
+        fresh = phases[ix(p + BIRTH)] >= 0 or stream.after[ix(phases[ix(old * PHASE + AT)])] != stream.after[ix(here)]
         if old < 0:
             old = links[ix(youngest(links, link) * LINK + LINK_BEFORE)]
         phases[ix(p + BEFORE)] = visit_at(forest, span, old, now)
@@ -265,12 +272,12 @@ def give(phases: Ints, q: int, mask: int, base: int) -> None:
 
 
 @inline
-def work_from(phases: Ints, p: int, tested: Ints, row: int, begin: int) -> int:
+def work_from(phases: Ints, p: int, tested: Ints, row: int, begin: int, after: Ints) -> int:
     """Run-steps from an event on: until the first child, then the child's; else until the end of the run."""
     child = phases[ix(p + CHILD)]
     if child < 0:
         return int(tested[ix(row + phases[ix(p + UNTIL)])] - tested[ix(row + begin)])
-    own = tested[ix(row + child + 1)] - tested[ix(row + begin)]
+    own = tested[ix(row + after[ix(child)])] - tested[ix(row + begin)]
     if tested[ix(row + child + 1)] == tested[ix(row + child)]:
         own += 1  # an index led the event to this run
     return int(own + phases[ix(p + CHILD_COST)])
@@ -304,8 +311,8 @@ def write_later(forest: Forest, stream: Stream, work: Work, span: Span, link: in
             if end - remaining <= now:
                 break
             here = phases[ix(p + AT)]
-            begin = first_after(ticks, here + 1, phases[ix(p + CLOSES)], end - remaining - 1)
-            cost = work_from(phases, p, work.tested, work.rows[ix(phases[ix(p + RUN)])], begin)
+            begin = first_after(ticks, stream.after[ix(here)], phases[ix(p + CLOSES)], end - remaining - 1)
+            cost = work_from(phases, p, work.tested, work.rows[ix(phases[ix(p + RUN)])], begin, stream.after)
             since = end - remaining - ticks[ix(here)]
             write_visit(phases, p, out, phases[ix(p + LAST)], remaining, since, stream.point_at[ix(begin)], cost)
             phases[ix(p + LAST)] -= 1
@@ -329,7 +336,8 @@ def look_back(forest: Forest, stream: Stream, work: Work, span: Span, out: Ints)
         phases[ix(p + MASK)] = mask
         phases[ix(p + BASE)] = base
         if phases[ix(p + RUN)] >= 0:
-            cost = work_from(phases, p, work.tested, work.rows[ix(phases[ix(p + RUN)])], here + 1)
+            row, begin = work.rows[ix(phases[ix(p + RUN)])], stream.after[ix(here)]
+            cost = work_from(phases, p, work.tested, row, begin, stream.after)
             phases[ix(p + COST)] = cost
             if phases[ix(p + FRESH)]:
                 remaining = links[ix(at + LINK_LATEST)] + window - now

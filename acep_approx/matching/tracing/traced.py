@@ -294,11 +294,17 @@ class TracedLinks:
         slot_end = np.searchsorted(slot, slot, side="right")
         phases = np.zeros((used, kernel_trace.PHASE), np.int64)
         phases[:, kernel_trace.AT] = self._place(engine.events_of_links[:used])
+        after = np.arange(1, len(ticks) + 1)
+        if tables.is_simultaneous:
+            is_last = np.append((slot[1:] != slot[:-1]) | (ticks[1:] != ticks[:-1]), True)
+            after = (np.flatnonzero(is_last) + 1)[np.cumsum(is_last) - is_last]
+            joined = links[layout.LINK_HERE : used * layout.LINK : layout.LINK] < 0  # when the time is over
+            phases[joined, kernel_trace.AT] = after[phases[joined, kernel_trace.AT]] - 1
         phases[:, [kernel_trace.BIRTH, kernel_trace.CHILD]] = -1
         phases[births[:, LINK], kernel_trace.BIRTH] = np.arange(len(births))
         flat = phases.ravel()
         forest = kernel_trace.Forest(links, flat)
-        stream = kernel_trace.Stream(ticks, slot_end, self.point_at, self.point_places, self.is_hit)
+        stream = kernel_trace.Stream(ticks, slot_end, after, self.point_at, self.point_places, self.is_hit)
         ends_all = int(tables.shape[layout.NON_OVERLAP])
         kernel_trace.mark_phases(forest, stream, _arcs(tables), ends_all, window)
         floors = np.array([-(-part * (window + 1) // PARTS) for part in range(PARTS + 1)], np.int64)
