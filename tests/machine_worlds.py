@@ -89,8 +89,8 @@ class MachineWorld:
 
 def machine_world(random: Random) -> MachineWorld:
     """The world that comes of a seed."""
-    size = random.choice((2, 3, 3, 4))
-    window = random.choice((3, 5, 8, 20))
+    size = random.choice((2, 3, 3, 3))
+    window = random.choice((4, 8, 20, 40))
     steps = [step_of(random, source, source + 1, size) for source in range(size - 1)]
     for _ in range(random.choice((0, 1, 2, 3))):
         source = random.randrange(1, size)
@@ -175,20 +175,21 @@ def kill_of(random: Random, source: int) -> Step:
 
 def ignore_of(random: Random) -> Ignore:
     """What a state ignores: the strategies' ways, sets of letters, conditions on registers."""
-    letters = random.choice((None, frozenset(random.sample(range(len(LETTERS)), random.choice((1, 2, 3))))))
+    some = frozenset(random.sample(range(len(LETTERS)), random.choice((1, 2, 3, 4))))
+    letters = random.choice((None, some, some))
     held = [check for check in CHECKS if check not in (CHECKS[1], CHECKS[3])]
     checks = tuple(random.choices(held, k=random.choice((0, 1))))
-    return random.choice((EVERYTHING, EVERYTHING, NO_EVENT, Ignore(letters), Ignore(letters, checks)))
+    return random.choice((EVERYTHING, NO_EVENT, Ignore(letters), Ignore(letters, checks)))
 
 
 def stream(random: Random) -> list[dict[str, Any]]:
     """Events: some of types that no letter asks for, some with NULLs."""
     rows, tick = [], 0
-    for _ in range(random.choice((4, 8, 12, 14))):
+    for _ in range(random.choice((6, 12, 16, 20))):
         tick += random.choice((0, 1, 1, 1, 2))
         rows.append({
             "ts": tick,
-            "type": random.choice("AABBCCD"),
+            "type": random.choice("AAABBBCCCD"),
             "x": random.choice((0, 1, 2, 3, None)),
             "y": random.choice((0.0, 0.5, 1.5, 3.0, None)),
             "kind": random.choice(("up", "down", "up", None)),

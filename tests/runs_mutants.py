@@ -9,6 +9,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,11 @@ from acep_approx.kernels.runs import blocks as kernel_blocks
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
 from acep_approx.kernels.runs import pools as kernel_pools
+from acep_approx.matching import tick_places
 from acep_approx.matching.outputs import completed
 from tests.numbered_worlds import numbered_world
 from tests.runs_engine import agrees
+from tests.tied_worlds import tied_world
 
 
 def rewritten(module: Any, function: str, old: str, new: str) -> None:
@@ -160,8 +163,49 @@ def a_late_guard_looks_past_the_gap() -> None:
 
 def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
-    old, new = "is_charged = table[ix(p + CHILDREN)],", "is_charged = table[ix(p + RUNS)],"
-    rewritten(kernel_advance, "try_source", old, new)
+    old = "is_charged = table[ix(p + CHILDREN)],"
+    rewritten(kernel_advance, "try_source", old, "is_charged = table[ix(p + RUNS)],")
+
+
+def children_are_seen_at_their_time() -> None:
+    """With SIMULTANEOUS: what one event has made is there for the others of its time."""
+    rewritten(kernel_begin, "end_tick", "if table[ix(p + LAST_PLACE)] == event.place:", "if False:")
+
+
+def runs_that_went_on_stay() -> None:
+    """With SIMULTANEOUS: no run leaves when its time is over."""
+    rewritten(kernel_advance, "note_gone", "1 - lanes.stay[ix(j)]", "0")
+
+
+def only_the_last_event_of_a_time_takes_runs_away() -> None:
+    """With SIMULTANEOUS: what earlier events of a time have taken away comes back."""
+    rewritten(kernel_advance, "note_gone", "|=", "=")
+
+
+def runs_pass_over_neighbours_of_no_use() -> None:
+    """With SIMULTANEOUS: under contiguity only an event that runs are tested with takes them away."""
+    rewritten(kernel_begin, "begin_pool_again", "stays == at.LEAVE", "False")
+
+
+def a_guard_of_the_same_time_counts() -> None:
+    """With SIMULTANEOUS: a negated event excludes what comes at its own time."""
+    rewritten(kernel_begin, "write_scalars", "is_of_tick = shape[at.SIMULTANEOUS] and", "is_of_tick = False and")
+
+
+def a_late_guard_of_the_same_time_counts() -> None:
+    """With SIMULTANEOUS: the same, where complete matches are tested."""
+    real = completed.Finder._gaps
+
+    def gaps(self: completed.Finder, found: Any, letter: int) -> Any:
+        match, low, high, since, _ = real(self, found, letter)
+        return match, low, high, since, np.full(len(match), completed.FAR)
+
+    completed.Finder._gaps = gaps  # type: ignore[method-assign]
+
+
+def places_count_events() -> None:
+    """With SIMULTANEOUS: events at one time have places of their own."""
+    tick_places.TickPlaces.of = lambda self, slot, ticks: np.arange(len(ticks))  # type: ignore[method-assign]
 
 
 def nothing() -> None:
@@ -188,12 +232,25 @@ MUTANTS = (
 )
 
 
+TIED_MUTANTS = (
+    children_are_seen_at_their_time,
+    runs_that_went_on_stay,
+    only_the_last_event_of_a_time_takes_runs_away,
+    runs_pass_over_neighbours_of_no_use,
+    a_guard_of_the_same_time_counts,
+    a_late_guard_of_the_same_time_counts,
+    places_count_events,
+)
+"""Those that only worlds with SIMULTANEOUS can tell."""
+
+
 def noticed(mutant: str, worlds: int) -> int:
     """The first world that shows that a mutant is wrong; -1 if none does."""
-    {change.__name__: change for change in MUTANTS}[mutant]()
+    change = {change.__name__: change for change in (*MUTANTS, *TIED_MUTANTS)}[mutant]
+    change()
     for seed in range(worlds):
         try:
-            agrees(numbered_world(seed))
+            agrees(tied_world(Random(seed)) if change in TIED_MUTANTS else numbered_world(seed))
         except Exception:  # noqa: BLE001  a wrong variant may also crash
             return seed
     return -1

@@ -11,6 +11,7 @@ from hypothesis import given
 from acep_approx import compile_query
 from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.words import register_text
+from acep_approx.errors import UnsupportedError
 from acep_approx.planning.cost import RunsCost
 from acep_approx.planning.explain import MOST_LINES, advice, explain_text
 from acep_approx.planning.planner import plan
@@ -156,6 +157,18 @@ def test_the_strategy_says_what_it_ignores(strategy: str, said: str) -> None:
     (line,) = section(text, "strategy")
     assert line.startswith(strategy)
     assert said in line
+
+
+def test_simultaneous_is_said_and_makes_another_query() -> None:
+    """Why the runs engine, what becomes of events at one time; a state or a history is of no use to the other one."""
+    text = "PATTERN SEQ(A a, B b) WITHIN 5"
+    plain, query = compile_query(text, engine="runs"), compile_query(text + " SIMULTANEOUS")
+    assert section(query.explain(), "engine") == ["runs (exact)", "because the cells cannot answer SIMULTANEOUS"]
+    assert section(query.explain(), "strategy")[1].startswith("SIMULTANEOUS: what one event of a time does")
+    assert "SIMULTANEOUS" not in plain.explain()
+    assert plain.plan.fingerprint() != query.plan.fingerprint()
+    with pytest.raises(UnsupportedError, match=r"ACEP-Q900.*SIMULTANEOUS"):
+        compile_query(text + " SIMULTANEOUS", engine="cells")
 
 
 def test_cost_is_sizes_alone() -> None:

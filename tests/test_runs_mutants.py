@@ -11,6 +11,7 @@ from tests.cases import cases
 from tests.processes import python
 from tests.runs_mutants import (
     MUTANTS,
+    TIED_MUTANTS,
     a_guard_passes,
     a_late_guard_looks_past_the_gap,
     neighbours_need_not_be_neighbours,
@@ -43,8 +44,11 @@ RARE = {
 """Noticed by one world in a hundred or so."""
 
 
+WRONG = (*MUTANTS[1:], *TIED_MUTANTS)
+
+
 @pytest.mark.parametrize(
-    "mutant", [pytest.param(m.__name__, marks=pytest.mark.slow if m in RARE else ()) for m in MUTANTS[1:]]
+    "mutant", [pytest.param(m.__name__, marks=pytest.mark.slow if m in RARE else ()) for m in WRONG]
 )
 def test_a_mutant_is_noticed(mutant: str) -> None:
     """Brute force tells a wrong variant from the right one."""

@@ -230,6 +230,24 @@ def test_bytes_are_text_only_to_queries_that_read_them_so() -> None:
     assert found[0][0]["p"] == b"v"
 
 
+def test_texts_that_are_known_already_have_an_order() -> None:
+    """A query that asks for it comes later than the texts: it is restored."""
+    specs: list[Spec] = [("PATTERN SEQ(A a, B b) WHERE b.s < a.s WITHIN 99", "matches", "runs", None)]
+    rows = [{"ts": i, "type": "AB"[i % 2], "s": "zyxwvu"[i % 6]} for i in range(36)]
+    tables = [pa.Table.from_pylist(rows[i : i + 12]) for i in (0, 12, 24)]
+    assert together(specs, tables, lambda stream: restored(specs, stream)) == [alone(specs[0], tables)]
+
+
+def test_constants_are_never_forgotten_and_other_texts_are() -> None:
+    """Also where the programs of a query are made anew, and ask for the codes of their constants once more."""
+    texts = event_columns.Texts()
+    assert [texts.code("m"), texts.code("n")] == [0, 1]
+    assert texts.encode(pa.array(["x", "n", "y"])).tolist() == [2, 1, 3]
+    assert texts.code("m") == 0
+    assert texts.keep(np.array([3]))[[0, 1, 3]].tolist() == [0, 1, 2]
+    assert texts.values == ["m", "n", "y"]
+
+
 # --- what does not fit ---------------------------------------------------------------------------------------
 
 PAIR: list[Spec] = [

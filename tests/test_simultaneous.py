@@ -7,11 +7,11 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from acep_approx.matching.matcher import Matcher
 from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
+from acep_approx.api.matcher import Matcher
 from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding

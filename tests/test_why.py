@@ -128,6 +128,20 @@ def test_a_bare_regular_expression():
     assert answer.awaited[0]["failed"][0]["nearest"] == "2 > 3"
 
 
+def test_events_at_one_time_where_they_cannot_follow_one_another():
+    answer = why("PATTERN SEQ(A a, B b) WITHIN 5 SIMULTANEOUS", "0 A, 0 B, 9 A", 0)
+    assert not answer.matched
+    assert [(one["variable"], one["came"]) for one in answer.awaited] == [("b", 0)]
+    assert answer.helps == ("no SIMULTANEOUS",)
+    text = "PATTERN SEQ(A a, ~(N n), B b) WITHIN 5 SIMULTANEOUS"
+    assert why(text, "0 A, 0 N, 2 N, 2 B, 9 A", 1).matched
+    assert why(text, "0 A, 0 N, 1 N, 2 B, 9 A", 1).awaited[0]["cut"] == {"row": 3, "by": 2, "variable": "n"}
+    contiguous = "PATTERN SEQ(A a, B b) WHERE strict_contiguity WITHIN 5 SIMULTANEOUS"
+    answer = why(contiguous, "0 A, 0 Z, 1 Z, 2 B, 9 A", 1)
+    assert "the next event (row 2, 1) did not fit, and it cannot be skipped" in answer.lines
+    assert answer.awaited[0]["cut"] == {"row": 3, "by": 2, "variable": None}
+
+
 def test_non_overlap_is_said():
     assert "NON OVERLAP" in why("PATTERN SEQ(A a, B b) WITHIN 5 NON OVERLAP", "0 A, 1 B", 1).text()
 

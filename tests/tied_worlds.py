@@ -6,13 +6,23 @@ from dataclasses import replace
 from itertools import groupby
 from random import Random
 
+from acep_approx.query.parser import parse
 from acep_approx.query.syntax import QuerySyntax, Window
 from tests.rich_worlds import Dice, RichWorld, Row, rich_world, stream, world_of
+
+CHOOSY = (
+    "PATTERN SEQ(A a, ANY b) WHERE skip_till_next_match { b.x > a.x } WITHIN 5 SIMULTANEOUS",
+    "PATTERN SEQ(ANY a, ANY b, ANY c) WHERE skip_till_next_match { b.x >= a.x AND c.x < b.x } WITHIN 8 SIMULTANEOUS",
+    "PATTERN SEQ(ANY+ a[], B b) WHERE skip_till_next_match { a[i].x > a[i-1].x } WITHIN 8 SIMULTANEOUS",
+)
+"""Queries of which some events at one time take runs away and others do not, which few random queries are."""
 
 
 def tied_world(random: Random) -> RichWorld:
     """The world that comes of a seed: most events have others at their time."""
     dice = Dice(random)
+    if dice.chance(6):
+        return world_of(parse(dice.pick(CHOOSY)), tied(stream(dice), dice))
     return world_of(simultaneous(rich_world(random, non_overlap=False).query, dice), tied(stream(dice), dice))
 
 

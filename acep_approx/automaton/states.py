@@ -57,8 +57,8 @@ class Step:
     ``letter`` indexes ``RegisterAutomaton.letters``. ``checks`` must all be TRUE. ``guard`` holds the letters of which
     no event may have passed since the last bound event. An event on which an ``inhibits`` step is open cannot be
     ignored. ``lifetime``: the first tick at which it is open, and the first at which it is not. ``moves`` says what
-    registers of the target become, where it does not follow from their kind. A *kill step* has no target and no arc:
-    it inhibits, and that is all it does.
+    registers of the target become, where it does not follow from their kind. A *kill step* has no target, no arc and
+    no guard: it inhibits, and that is all it does.
     """
 
     arc: int | None

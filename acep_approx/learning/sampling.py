@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.automaton.states import NO_EVENT
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel
@@ -253,6 +252,6 @@ def _steps(tables: RunTables) -> Ints:
         for step in map(automaton.steps.__getitem__, automaton.steps_from[pool.state]):
             target = automaton.leads_to(step, pool.errors)
             if target is not None:
-                leaves = step.inhibits or automaton.ignores[pool.state] == NO_EVENT
+                leaves = step.inhibits or not automaton.ignores[pool.state].passes(1 << step.letter)
                 found.append((at, number[target], step.arc, step.letter, int(leaves and at > 0)))
     return np.array(found, np.int64).reshape(-1, 5)

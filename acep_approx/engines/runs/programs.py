@@ -11,7 +11,7 @@ from acep_approx.automaton.resolve import Call, Held, Own, Parameter, Register, 
 from acep_approx.automaton.transfers import PLACE, Here, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
-from acep_approx.errors import LimitError
+from acep_approx.errors import LimitError, QueryError
 from acep_approx.kernels.runs import vm
 from acep_approx.query.syntax import Between, Binary, Constant, In, IsNull, Unary
 
@@ -287,6 +287,13 @@ class Lowering:
         """The value of a register once the event at hand is bound."""
         kind = self._kind(register)
         found = self.value(self.becomes(register), kind)
+        if register.kind == "computed" and found.kind != kind and (found.kind, kind) != ("int", "float"):
+            raise QueryError(
+                f"the register {register.variable!r} holds values of kind {kind}, and a step gives it one of kind "
+                f"{found.kind}",
+                code="ACEP-Q913",
+                hint="say what it holds by the values that steps give it; whole numbers may become floats",
+            )
         return self._as_float(found) if kind == "float" else found._replace(kind=kind)
 
     def _running(self, node: Running) -> Operand:

@@ -322,7 +322,11 @@ class TracedLinks:
 
 
 def _arcs(tables: RunTables) -> kernel_trace.Arcs:
-    """Per arc what becomes of the runs that take it."""
+    """Per arc what becomes of the runs that take it.
+
+    Runs that a kill step ends, or an event that only some states ignore, leave no link that tells of it: they are
+    taken to stay.
+    """
     automaton = tables.automaton
     in_place, leaves, ends = np.zeros((3, max(len(automaton.automaton.arcs), 1)), np.bool_)
     steps = tables.tables[tables.shape[layout.STEPS] : tables.shape[layout.STATES]].reshape(-1, layout.STEP)
