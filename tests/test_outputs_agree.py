@@ -6,6 +6,7 @@ merge are held against each other, and what a budget finds against what there is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 
 from acep_approx import Query, compile_query
 from acep_approx.errors import AcepError
+from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import Window
 from tests.cases import cases
 from tests.match_tables import bindings, counted, least, per_point
 from tests.naive import match_points
@@ -64,7 +67,14 @@ def comparing(dice: Random) -> str:
     return f"PATTERN SEQ({', '.join(parts)}) WHERE {' AND '.join(conditions)} WITHIN {window}{errors}"
 
 
-def world(seed: int) -> tuple[Query, pa.Table] | None:
+def tied(text: str) -> str:
+    """The same query with SIMULTANEOUS, in a quarter of its window."""
+    query = parse(text)
+    window = Window(max(query.window.amount // 4, 1), "ticks")
+    return to_text(replace(query, is_simultaneous=True, window=window))
+
+
+def world(seed: int, *, is_tied: bool = False) -> tuple[Query, pa.Table] | None:
     """A query with a long stream; None: it has too many matches, or the runs engine cannot run it."""
     dice = Random(seed)
     if dice.randrange(3):
@@ -75,10 +85,12 @@ def world(seed: int) -> tuple[Query, pa.Table] | None:
             return None
         text = to_text(tree)
     try:
-        query = compile_query(text, engine="runs")
+        query = compile_query(tied(text) if is_tied else text, engine="runs")
     except AcepError:
         return None
     events = stream(dice, dice.choice((60, 200, 500)))
+    if is_tied:  # two events at most times
+        events = events.set_column(0, "ts", pa.array([tick // 4 for tick in events["ts"].to_pylist()]))
     if query.match(events, limit=MOST + 1).to_arrow().num_rows > MOST:
         return None
     return query, events
@@ -103,9 +115,9 @@ def latest(points: pa.Table) -> dict[int, tuple[int, int]]:
     return {row["row"]: (row["errors"], -row["start"]) for row in points.to_pylist()}
 
 
-def outputs_agree(seed: int) -> int:
+def outputs_agree(seed: int, *, is_tied: bool = False) -> int:
     """All outputs of a world; returns how many matches there are, -1 where the world is left out."""
-    made = world(seed)
+    made = world(seed, is_tied=is_tied)
     if made is None:
         return -1
     query, events = made
@@ -151,4 +163,11 @@ def budgeted_are_true(query: Query, events: pa.Table, expected: dict[Any, int], 
 def test_all_outputs_agree_on_long_streams(part: int) -> None:
     """Lists, points, counts and compressed matches; merged in any way, in any split; inside a budget none is false."""
     seen = [outputs_agree(seed) for seed in range(part, cases(240), 4)]
+    assert sum(matches > 50 for matches in seen) >= len(seen) // 4
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_all_outputs_agree_where_events_at_one_time_do_not_follow_one_another(part: int) -> None:
+    """The same with SIMULTANEOUS: pools grow, runs leave and batches end within a time."""
+    seen = [outputs_agree(seed, is_tied=True) for seed in range(part, cases(240), 2)]
     assert sum(matches > 50 for matches in seen) >= len(seen) // 4

@@ -23,7 +23,7 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import LEARNER
 from acep_approx.spark.worker.job import Job, Spending
 from acep_approx.spark.worker.shard import Shard
-from acep_approx.spark.worker.state import describe
+from acep_approx.spark.worker.state import describe, split
 from tests.spark_driving import QUERY, job_of, run
 from tests.spark_driving import stream as keyed_stream
 
@@ -163,4 +163,4 @@ def test_state_of_an_older_format_says_so() -> None:
         QUERY.from_state(blob.joined({**header, "format": 5}, arrays))
     shard = blob.joined({"shard": 2}, {"matcher": np.zeros(0, np.uint8), "waiting": np.zeros(0, np.uint8)})
     with pytest.raises(DataError, match="ACEP-S011: the checkpoint holds state of the older format 2"):
-        describe(shard)
+        split(shard)
