@@ -69,9 +69,10 @@ def restored(specs: list[Spec], stream: StreamSide) -> StreamSide:
 
 
 def events(rows: int, seed: int, keys: int) -> pa.Table:
-    """Keys that come for a while and are silent then."""
+    """Keys, and some texts, that come for a while and are silent then."""
     dice = np.random.default_rng(seed)
     times = np.cumsum(dice.integers(0, 2, rows))
+    letter, passing = dice.choice(list("uvwz"), rows), (times // 20).astype(str)
     return pa.table(
         {
             "ts": times,
@@ -79,7 +80,7 @@ def events(rows: int, seed: int, keys: int) -> pa.Table:
             "k": pa.array(times * keys // (times[-1] + 1) + dice.integers(0, 4, rows), mask=dice.random(rows) < 0.05),
             "g": dice.integers(0, 3, rows),
             "x": dice.integers(0, 9, rows),
-            "s": pa.array(dice.choice(list("uvwz"), rows), mask=dice.random(rows) < 0.05),
+            "s": pa.array(np.where(dice.random(rows) < 0.5, letter, passing), mask=dice.random(rows) < 0.05),
         }
     )
 

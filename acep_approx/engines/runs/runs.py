@@ -126,7 +126,8 @@ class Runs:
         )
 
     def _program(self) -> records.Program:
-        return records.Program(self.tables.tables, self.tables.shape, self.columns.texts.ranks)
+        tables = self.tables
+        return records.Program(tables.tables, tables.shape, self.columns.texts.ranks, 1 if tables.asks_more else None)
 
     @property
     def shedding(self) -> Shedding:

@@ -11,7 +11,7 @@ from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register, Resolved
-from acep_approx.automaton.states import Step
+from acep_approx.automaton.states import ALWAYS, Step
 from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import EVENT_SCALARS, GONE, TIMES, hidden_columns
@@ -146,6 +146,14 @@ class RunTables:
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
         self.tables = np.zeros(0, np.int64)
         self.shape = np.zeros(layout.SHAPE, np.int64)
+
+    @property
+    def asks_more(self) -> bool:
+        """Whether the kernel must know of more than conditions and strategies: see ``records.Program``."""
+        automaton = self.automaton
+        has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
+        has_checks = any(ignore.checks for ignore in automaton.ignores)
+        return self.options is not NO_OPTIONS or self.is_simultaneous or has_lifetimes or has_checks
 
     # --- programs -------------------------------------------------------------------------------------------
 

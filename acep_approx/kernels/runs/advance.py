@@ -184,7 +184,7 @@ def try_source(
         status = lacks_room(control, program, pools, lineage.links, source, n)
         if status != at.DONE:
             return status
-        if tables[ix(source + at.SOURCE_CALLS)] > 0 and control[at.CALLED] == 0:
+        if program.more is not None and tables[ix(source + at.SOURCE_CALLS)] > 0 and control[at.CALLED] == 0:
             control[at.ASK] = n
             return at.CALL
         if shedding is not None:
@@ -201,7 +201,7 @@ def try_source(
             control[at.DONE_STEPS] += block.n
             if shedding is not None:
                 charge(pools, shedding, block)
-        if block.removes and program.shape[at.SIMULTANEOUS]:
+        if program.more is not None and block.removes and program.shape[at.SIMULTANEOUS]:
             note_gone(program, pools, lanes, block)
         elif block.removes:
             keep_staying(pools, lanes, block, control[at.OFFSET])
@@ -265,7 +265,7 @@ def end_pool(
         if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
             runs = admit(control, program, pools, shedding, event, pool)
             table[ix(pool * POOL + RUNS)] = runs
-    if program.shape[at.SIMULTANEOUS]:
+    if program.more is not None and program.shape[at.SIMULTANEOUS]:
         let_wait(control, program, table, pool)
     else:
         take_in_children(control, program, pools, lineage, event.key, pool, runs)

@@ -169,7 +169,7 @@ def begin_event(
             return status
         if shedding is not None:
             find_newest(program, pools, shedding.words)
-    if shape[at.SIMULTANEOUS]:
+    if program.more is not None and shape[at.SIMULTANEOUS]:
         status = end_tick(control, program, pools, lineage, event)
         if status != at.DONE:
             return status
@@ -184,10 +184,10 @@ def begin_event(
     for i in range(tables[ix(where)], tables[ix(where + 1)]):
         target = shape[at.TARGETS] + at.TARGET_WORDS * i
         p, stays = tables[ix(target)] * POOL, tables[ix(target + at.TARGET_STAYS)]
-        if not shape[at.SIMULTANEOUS] or pools.table[ix(p + LAST_PLACE)] != event.place:
+        if program.more is None or not shape[at.SIMULTANEOUS] or pools.table[ix(p + LAST_PLACE)] != event.place:
             begin_pool(control, pools, event, p, tables[ix(target + at.TARGET_GAP)], stays)
             pools.table[ix(p + LAST_PLACE)] = event.place
-        if shape[at.SIMULTANEOUS]:
+        if program.more is not None and shape[at.SIMULTANEOUS]:
             begin_pool_again(program, pools, p, stays)
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0

@@ -57,7 +57,7 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
     else:
         for j in range(block.n):
             mask[ix(j)] = 1
-    if program.shape[at.OWNER_WINDOWS] != at.NOT_HIDDEN:
+    if program.more is not None and program.shape[at.OWNER_WINDOWS] != at.NOT_HIDDEN:
         leave_out_closed(program, pools, lanes, event, block)
     if run_part(program, pools, lanes, block, step + at.STEP_CHECKS):
         return -1
@@ -73,12 +73,18 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
 
 
 @inline
+def is_open(tables: Ints, step: int, now: int) -> bool:
+    """Whether a step can be taken now."""
+    return bool(tables[ix(step + at.STEP_FROM)] <= now < tables[ix(step + at.STEP_UNTIL)])
+
+
+@inline
 def begin_staying(program: Program, pools: Pools, lanes: Lanes, event: Event, block: RunBlock) -> int:
     """Which runs of a block the event leaves where they are if no step inhibits; returns 1 as ``run_part`` does."""
     how = program.tables[ix(block.source + at.SOURCE_STAYS)]
     for j in range(block.n):
         lanes.stay[ix(j)] = how != at.LEAVE
-    if how == at.MAY_STAY:
+    if program.more is not None and how == at.MAY_STAY:
         for j in range(block.n):
             lanes.mask[ix(j)] = pools.words[ix(block.starts + j)] >= event.low
         if run_part(program, pools, lanes, block, block.source + at.SOURCE_IGNORE):
@@ -131,7 +137,7 @@ def run_block(
         return 1
     for s in range(block.first, block.first + block.steps):
         step = shape[at.STEPS] + s * at.STEP
-        if event.now < tables[ix(step + at.STEP_FROM)] or event.now >= tables[ix(step + at.STEP_UNTIL)]:
+        if program.more is not None and not is_open(tables, step, event.now):
             continue
         m = test_step(program, pools, lanes, event, block, step)
         if m < 0:

@@ -188,7 +188,8 @@ def children_by_registers(
             c += 1
         else:
             merged += 1
-            merge_hidden(program, pools, t, child, c)
+            if program.more is not None:
+                merge_hidden(program, pools, t, child, c)
             words[ix(base + child)] = max(words[ix(base + child)], start)
         if keeps:
             new, after = (step.link + q) * LINK, words[ix(base + room + child)]

@@ -51,9 +51,9 @@ def write_hits(
     if shedding is not None:
         mark = words[ix(hidden - room)] & 3
     owner, times = 0, 1
-    if program.shape[at.OWNER_WINDOWS] != at.NOT_HIDDEN:
+    if program.more is not None and program.shape[at.OWNER_WINDOWS] != at.NOT_HIDDEN:
         owner = words[ix(hidden - (1 + program.shape[at.SHEDS]) * room)]
-    if program.shape[at.TIMES] != at.NOT_HIDDEN:
+    if program.more is not None and program.shape[at.TIMES] != at.NOT_HIDDEN:
         times = words[ix(hidden + program.shape[at.TIMES] * room)]
     for i in range(tables[ix(state + 2)]):
         end = program.shape[at.ENDS] + 2 * (tables[ix(state + 1)] + i)

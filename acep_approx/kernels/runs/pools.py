@@ -172,9 +172,9 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
     for f in range(alike, table[ix(p + FIELDS)]):
         column, how = base + (COLUMNS + f) * room, tables[ix(program.shape[HIDDEN] + f - alike)]
         old, new = words[ix(column + to)], words[ix(column + run)]
-        if how == KEEP_LEAST:
+        if program.more is not None and how == KEEP_LEAST:
             new = min(old, new)
-        elif how == ADD_UP:
+        elif program.more is not None and how == ADD_UP:
             new += old
         words[ix(column + to)] = new
 

@@ -195,7 +195,7 @@ def aggregate_int(program: Program, words: Ints, do: Operands) -> int:
     tables, ranks = program.tables, program.ranks
     code, to, a, _, b, sb, n = do
     passed = 0
-    if tables[ix(code)] == LOOK_UP:  # the table begins at b, the column a says where to look
+    if program.more is not None and tables[ix(code)] == LOOK_UP:  # table at b, place in a
         for j in range(n):
             words[ix(to + j)] = words[ix(b + words[ix(a + j)])]
         return passed
