@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused() -> None:
     padded = cells.copy()
     padded[0] = 3
     for bad in (cells[:-1], np.append(cells, cells), padded):
-        assert refused(engine, (bad, logs)) == "ACEP-D046"
+        assert refused(engine, (bad, logs)) == "ACEP-D047"
     names = logs.numbering
     for bad in (
         replace(logs, entries=logs.entries[:-2]),
@@ -133,12 +133,12 @@ def test_what_does_not_fit_is_refused() -> None:
         replace(logs, lengths=np.append(logs.lengths, 0)),
         replace(logs, latest=np.zeros(len(names.vectors) + 1, np.int64)),
     ):
-        assert refused(engine, (cells, bad)) == refused(other, (cells, bad)) == "ACEP-D046"
+        assert refused(engine, (cells, bad)) == refused(other, (cells, bad)) == "ACEP-D047"
     (source, label, target), number = next(iter(names.moves.items()))
     rest = {move: log for move, log in names.moves.items() if log != number}
     for move in ((source, 99, target), (len(names.vectors), label, target), (source, label, -1)):
         bad = replace(names, vectors=list(names.vectors), moves={move: number, **rest})
-        assert refused(other, (cells, replace(logs, numbering=bad))) == "ACEP-D046"
+        assert refused(other, (cells, replace(logs, numbering=bad))) == "ACEP-D047"
     assert names.resets
     bad = replace(names, vectors=list(names.vectors), resets=dict.fromkeys(names.resets, 10**6))
-    assert refused(other, (cells, replace(logs, numbering=bad))) == "ACEP-D046"
+    assert refused(other, (cells, replace(logs, numbering=bad))) == "ACEP-D047"

@@ -239,7 +239,7 @@ class ArcLogs:
         Raises
         ------
         DataError
-            ``ACEP-D046``: the copy does not fit this engine.
+            ``ACEP-D047``: the copy does not fit this engine.
 
         Complexity: O(entries of the copy).
         """

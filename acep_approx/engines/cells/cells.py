@@ -170,7 +170,7 @@ class Cells:
         Raises
         ------
         DataError
-            ``ACEP-D046``: the copy does not fit this engine.
+            ``ACEP-D047``: the copy does not fit this engine.
         """
         if cells.size != self.stride or (cells.reshape(-1, 2, self.lanes)[:, 0] != NEVER).any():  # a row has a pad
             raise other_query("cells")

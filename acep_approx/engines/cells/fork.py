@@ -54,7 +54,7 @@ class LogsOfKey:
         Raises
         ------
         DataError
-            ``ACEP-D046``
+            ``ACEP-D047``
         """
         fits = self.latest.size <= len(self.numbering.vectors) and self.lengths.size <= len(self.numbering)
         fits = fits and bool((self.lengths >= 0).all())
@@ -67,7 +67,7 @@ class LogsOfKey:
         Raises
         ------
         DataError
-            ``ACEP-D046``
+            ``ACEP-D047``
         """
         self.check_size()
         states, moves, resets = len(self.numbering.vectors), self.numbering.moves, self.numbering.resets
@@ -103,7 +103,7 @@ def other_query(what: str) -> DataError:
     """The error of a copy that does not fit."""
     return DataError(
         f"this copy of the {what} of a key is of another query, or was changed",
-        code="ACEP-D046",
+        code="ACEP-D047",
         hint="put back only what the engine of the same query gave",
     )
 
