@@ -11,6 +11,7 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.errors import DataError
+from acep_approx.matching.tick_places import TickPlaces
 from tests.cases import cases
 from tests.engine_driver import Driver
 
@@ -95,3 +96,29 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(DataError, match="another query") as caught:
             driver.engine.put(0, changed)
         assert caught.value.code == "ACEP-D047"
+
+
+@pytest.mark.parametrize("query", QUERIES[:4])
+@pytest.mark.parametrize("lists", [True, False])
+def test_a_copy_from_within_a_time(query: str, lists: bool) -> None:
+    """With SIMULTANEOUS: children that wait for the end of their time, and runs that leave then, are copied as such."""
+    dice, within = Random(query), 0
+    text = query[: query.index("WITHIN")] + "WITHIN 10 SIMULTANEOUS" + " ERRORS 1" * ("ERRORS" in query)
+    for _ in range(cases(20)):
+        events = stream(dice, 150)
+        events = events.set_column(0, "ts", pa.array([tick // 7 for tick in events["ts"].to_pylist()]))
+        driver = Driver(compile_query(text), events, lists=lists)
+        order, grouped = np.argsort(driver.grouped.row), driver.grouped
+        place = np.empty(len(order), np.int64)
+        place[order] = TickPlaces(by_partition=True).of(grouped.slot[order], grouped.tick[order])
+        driver.grouped = replace(grouped, place=place)
+        mine, other = driver.of_slot(0), driver.of_slot(1)
+        half = len(mine) // 2
+        within += grouped.tick[mine[half - 1]] == grouped.tick[mine[half]]
+        driver.run(mine[:half])
+        copy = driver.engine.fork(0)
+        expected = driver.run(mine[half:])
+        driver.run(other[: len(other) // 3])
+        driver.engine.put(0, copy)
+        assert driver.run(mine[half:]) == expected
+    assert within
