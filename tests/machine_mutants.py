@@ -10,6 +10,7 @@ from typing import Any
 
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.states import Step
+from acep_approx.engines.runs.reactions import Reactions
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
@@ -34,7 +35,7 @@ def kill_steps_kill_nothing() -> None:
 
 def ignored_events_are_gaps() -> None:
     """A pool does not see the events that its runs ignore."""
-    RunTables._follows = lambda *_: False  # type: ignore[method-assign]
+    Reactions.follows = lambda *_: False  # type: ignore[method-assign]
 
 
 def nothing_is_a_gap() -> None:

@@ -14,7 +14,7 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.arrays import Ints
 from acep_approx.automaton.registers import RegisterAutomaton, Step
-from acep_approx.automaton.resolve import Call
+from acep_approx.automaton.resolve import Call, Held
 from acep_approx.engines.runs.hidden import EARLIEST
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.options import Function, Owners, RunOptions
@@ -208,3 +208,32 @@ def test_functions_compute_registers_of_floats() -> None:
     plain = Driver(query, events)
     driver = Driver(query, events, replace(registers, steps=[changed(step) for step in registers.steps]), options)
     assert driver.run(all_of(driver)) == plain.run(all_of(plain)) != []
+
+
+def test_registers_change_places_where_runs_go_on_themselves() -> None:
+    """A step may give a register what another one held, also where no child is made of a run."""
+    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE partition_contiguity { c.x > a.x AND c.y > a.y } WITHIN 60"
+    dice = Random(11)
+    rows = [{"ts": i, "type": dice.choice("ABBC"), "x": dice.randrange(4), "y": dice.randrange(4)} for i in range(400)]
+    events, query = pa.Table.from_pylist(rows), compile_query(text, engine="runs")
+    registers = query.plan.registers
+    assert registers is not None
+
+    def changed(step: Step) -> Step:
+        held = registers.live[step.source]
+        if step.source != step.target or len(held) != 2:
+            return step
+        one, other = held
+        return replace(step, moves={one: Held(other), other: Held(one)})
+
+    machine = replace(registers, steps=[changed(step) for step in registers.steps])
+    free = Driver(compile_query(text.replace("c.x > a.x AND c.y > a.y", "a.x >= 0"), engine="runs"), events)
+    expected = []
+    for match in free.run(all_of(free)):
+        first, last = rows[match[3][0]], rows[match[-1][0]]
+        x, y = (first["x"], first["y"]) if len(match) % 2 == 0 else (first["y"], first["x"])  # 6: one b, none more
+        if last["x"] > x and last["y"] > y:
+            expected.append(match)
+    driver = Driver(query, events, machine)
+    assert driver.run(all_of(driver)) == expected
+    assert expected

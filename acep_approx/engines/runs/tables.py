@@ -16,7 +16,9 @@ from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
+from acep_approx.engines.runs.pool import Pool
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
+from acep_approx.engines.runs.reactions import KILLS, Reactions
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.pools import (
     ALL,
@@ -30,32 +32,6 @@ from acep_approx.kernels.runs.pools import (
     LOW_INT,
     MOST_KEYS,
 )
-
-KILLS = -1
-"""In the place of the pool that a step leads to: it only takes runs away."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """A state with a number of errors, and what becomes of runs that reach it.
-
-    ``merge``: of runs that one event brings here; ``across``: whether runs are merged with those of other events, by an
-    index over the registers ``keys``; ``is_probed``: whether events find runs by it; ``front``: which values of each
-    register are better (none: all runs are kept); ``stays``: whether anything can come after; ``is_end``: whether a
-    match can end here; ``alike``: of the ``fields``, how many runs that are merged must agree in.
-    """
-
-    state: int
-    errors: int
-    merge: int
-    fields: int
-    across: bool = False
-    is_probed: bool = False
-    keys: tuple[int, ...] = ()
-    front: tuple[int, ...] = ()
-    stays: bool = True
-    is_end: bool = False
-    alike: int = 0
 
 
 @dataclass
@@ -137,7 +113,8 @@ class RunTables:
         # states that registers are carried to, so that runs which reach them with one event may differ
         self._carries = {s.target for s, (_, _, _, moves) in ways if any(m.place != vm.SCALAR for m in moves)}
         self.pools = self._pools()
-        self._number = {(pool.state, pool.errors): i for i, pool in enumerate(self.pools)}
+        keeps = [all(m.place != vm.REGISTER or m.number == f for f, m in enumerate(steps[3])) for steps in self._steps]
+        self.reactions = Reactions(automaton, self.pools, keeps)
         self.constants_at = 1 + len(self.guard_letters) + len(columns.expressions)
         self.now_at = self.scalars.size
         self.temporaries_at = self.now_at + EVENT_SCALARS
@@ -278,10 +255,10 @@ class RunTables:
         for mask in classes:
             involved: dict[int, None] = {}
             for pool in order:
-                how = self._how(pool, mask)
+                how = self.reactions.how(pool, mask)
                 for group in self._groups(pool, mask):
                     scalars = self._probe(pool, group[0][0]) if group else []
-                    removes = int(self._removes(pool, group, mask))
+                    removes = int(self.reactions.removes(pool, group, mask))
                     calls = {call for number, _ in group for call in self._calls[number]}
                     calls |= self._calls_to_ignore[self.pools[pool].state] if how == layout.MAY_STAY else set()
                     is_charged = int(pool != START or self.options.charges_births)
@@ -290,17 +267,17 @@ class RunTables:
                     self.calls_of_sources.append(calls)
                     probes += scalars
                     for number, target in group:
-                        in_place = self._is_in_place(pool, number, target, group, mask)
+                        in_place = self.reactions.is_in_place(pool, number, target, group, mask)
                         inhibits = self.automaton.steps[number].inhibits and how != layout.LEAVE
                         steps += self._step_words(number, target, moves, moves_at, in_place, inhibits)
                         if target != KILLS:
                             involved.setdefault(target)
                     if pool:
                         involved.setdefault(pool)
-                if pool and self._follows(pool, mask):
+                if pool and self.reactions.follows(pool, mask):
                     involved.setdefault(pool)
             class_first.append(len(sources) // layout.SOURCE_WORDS)
-            targets += [word for pool in involved for word in self._target(pool, mask)]
+            targets += [word for pool in involved for word in self.reactions.target(pool, mask)]
             targets_first.append(len(targets) // layout.TARGET_WORDS)
         guards, guards_first = self._guards(classes)
         states, ends, fronts = self._states()
@@ -343,44 +320,17 @@ class RunTables:
         here = self.pools[pool]
         found = []
         for number in self.automaton.steps_from[here.state]:
-            target = self._end(number, here.errors)
+            target = self.reactions.end(number, here.errors)
             if mask >> self.automaton.steps[number].letter & 1 and target is not None and (pool or target != KILLS):
                 found.append((number, target))
         found.sort(key=lambda item: item[1] == pool)  # runs that stay in their pool change their registers last
         together = [item for item in found if not self._probe(pool, item[0])]
         alone = [[item] for item in found if self._probe(pool, item[0])]
-        return [together, *alone] if together or self._how(pool, mask) == layout.MAY_STAY else alone
-
-    def _end(self, number: int, errors: int) -> int | None:
-        """The pool that a step leads to after ``errors``; None where it would be one error too many."""
-        step = self.automaton.steps[number]
-        if step.target is None:
-            return KILLS
-        target = self.automaton.leads_to(step, errors)
-        return self._number[target] if target is not None else None
-
-    def _how(self, pool: int, mask: int) -> int:
-        """What an event of ``mask`` does to the runs of a pool if no step inhibits."""
-        ignore = self.automaton.ignores[self.pools[pool].state]
-        if pool == 0:
-            return layout.STAY
-        if not ignore.passes(mask):
-            return layout.LEAVE
-        return layout.MAY_STAY if ignore.checks else layout.STAY
+        return [together, *alone] if together or self.reactions.how(pool, mask) == layout.MAY_STAY else alone
 
     def _staying(self, pool: int, mask: int) -> list[int]:
         code = self._ignores[self.pools[pool].state]
-        return [self._how(pool, mask), code.begin, code.length]
-
-    def _follows(self, pool: int, mask: int) -> bool:
-        """Whether a pool must see an event pass, because its runs end where others come between."""
-        ignore = self.automaton.ignores[self.pools[pool].state]
-        return ignore.needs_neighbours and ignore.passes(mask)
-
-    def _target(self, pool: int, mask: int) -> list[int]:
-        """The words of a pool that an event of ``mask`` has to do with."""
-        ignore = self.automaton.ignores[self.pools[pool].state]
-        return [pool, int(ignore.needs_neighbours), self._how(pool, mask)]
+        return [self.reactions.how(pool, mask), code.begin, code.length]
 
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
@@ -389,24 +339,6 @@ class RunTables:
             return []  # functions are called with runs that stand together
         tested = self._equalities(number)
         return [tested[key] for key in keys] if keys and set(keys) <= set(tested) else []
-
-    def _is_in_place(self, pool: int, number: int, target: int, group: list[tuple[int, int]], mask: int) -> bool:
-        """Whether runs that take a step stay in their pool, alone: the same runs with other registers."""
-        here = self.pools[pool]
-        goes_on = self._how(pool, mask) == layout.LEAVE or self.automaton.steps[number].inhibits
-        is_only_one = sum(end == pool for _, end in group) == 1
-        is_free = not self.is_simultaneous and here.merge == APART and not here.is_end
-        return target == pool and is_only_one and goes_on and is_free
-
-    def _removes(self, pool: int, group: list[tuple[int, int]], mask: int) -> bool:
-        """Whether runs leave their pool on an event of ``mask``."""
-        if pool == 0:
-            return False
-        if self._how(pool, mask) != layout.STAY:
-            return True
-        steps = self.automaton.steps
-        stays = (self._is_in_place(pool, n, target, group, mask) and not steps[n].guard for n, target in group)
-        return any(steps[n].inhibits and not stay for (n, _), stay in zip(group, stays, strict=True))
 
     def _step_words(
         self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool, inhibits: bool
