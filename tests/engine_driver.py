@@ -43,6 +43,8 @@ class Driver:
     lists : bool, default True
         Whether matches are listed; else hits are given, with the latest start.
     shedding : LoadShedder, optional
+    merging : sequence of str, optional
+        Default: all.
     """
 
     def __init__(
@@ -54,7 +56,9 @@ class Driver:
         *,
         lists: bool = True,
         shedding: LoadShedder | None = None,
+        merging: Sequence[str] = MERGING,
     ) -> None:
+        self.merging = merging
         self.plan, self.options, self.lists, self.shedding = query.plan, options, lists, shedding
         self.registers = registers or query.plan.registers
         assert self.registers is not None
@@ -77,7 +81,7 @@ class Driver:
             self.registers,
             EventColumns(self._stream.schema, self._stream.roles.column, self._stream.texts),
             self.window,
-            frozenset(MERGING),
+            frozenset(self.merging),
             keeps_lineage=self.lists,
             is_count=self.preparer.is_count,
             shedding=self.shedding,

@@ -214,7 +214,7 @@ def test_registers_change_places_where_runs_go_on_themselves() -> None:
     """A step may give a register what another one held, also where no child is made of a run."""
     text = "PATTERN SEQ(A a, B+ b[], C c) WHERE partition_contiguity { c.x > a.x AND c.y > a.y } WITHIN 60"
     dice = Random(11)
-    rows = [{"ts": i, "type": dice.choice("ABBC"), "x": dice.randrange(4), "y": dice.randrange(4)} for i in range(400)]
+    rows = [{"ts": i, "type": dice.choice("ABBC"), "x": dice.randrange(4), "y": dice.randrange(4)} for i in range(4000)]
     events, query = pa.Table.from_pylist(rows), compile_query(text, engine="runs")
     registers = query.plan.registers
     assert registers is not None
@@ -234,6 +234,7 @@ def test_registers_change_places_where_runs_go_on_themselves() -> None:
         x, y = (first["x"], first["y"]) if len(match) % 2 == 0 else (first["y"], first["x"])  # 6: one b, none more
         if last["x"] > x and last["y"] > y:
             expected.append(match)
-    driver = Driver(query, events, machine)
-    assert driver.run(all_of(driver)) == expected
+    for merging in ((), ("equal",)):
+        driver = Driver(query, events, machine, merging=merging)
+        assert driver.run(all_of(driver)) == expected
     assert expected
