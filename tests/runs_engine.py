@@ -56,3 +56,24 @@ def pushed(query: Query, batches: list[pa.Table], output: Any, merge: str, dice:
         if dice and dice.randrange(2):
             matcher = query.from_state(matcher.state_bytes())
     return pa.concat_tables([*parts, matcher.finish()])
+
+
+def agrees_in_any_split(world: RichWorld, merge: str, dice: Random) -> None:
+    """One output of batches that are cut anywhere, with restarts between them, is that of brute force."""
+    query = compiled(world)
+    if query is None:
+        return
+    output = dice.choice(("matches", "points", "counts"))
+    table = world.table()
+    whole = pushed(query, [table], output, merge, None)
+    cuts = sorted(dice.randint(0, table.num_rows) for _ in range(dice.randrange(7)))
+    batches = [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
+    parts = pushed(query, batches, output, merge, dice)
+    assert parts.to_pylist() == whole.to_pylist()
+    expected = world.expected()
+    if output == "matches":
+        assert bindings(parts, world.query) == expected
+    elif output == "counts":
+        assert counted(parts) == per_point(expected)
+    else:
+        assert least(parts) == match_points(expected)

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from acep_approx import QueryError, compile_query
 from acep_approx.query.parser import parse
 from tests.cases import cases, examples
-from tests.match_tables import bindings, counted, least, per_point
-from tests.naive import match_points
+from tests.match_tables import bindings
 from tests.naive_overlap import reported_matches
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import Dice, RichWorld, rich_worlds, stream
-from tests.runs_engine import MERGES, agrees, compiled, pushed
+from tests.runs_engine import MERGES, agrees, agrees_in_any_split, compiled, pushed
 from tests.smaller_worlds import holds_for
 from tests.worlds import World, worlds
 
@@ -35,28 +34,7 @@ def test_listed_counted_and_detected_as_by_brute_force(part: int) -> None:
 def test_any_split_and_any_restart_give_the_same(world: RichWorld, merge: str, random: Random) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing, nor does the order."""
     seed = random.random()
-
-    def check(world: RichWorld) -> None:
-        query = compiled(world)
-        if query is None:
-            return
-        dice = Random(seed)
-        output = dice.choice(("matches", "points", "counts"))
-        table = world.table()
-        whole = pushed(query, [table], output, merge, None)
-        cuts = sorted(dice.randint(0, table.num_rows) for _ in range(dice.randrange(5)))
-        batches = [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
-        parts = pushed(query, batches, output, merge, dice)
-        assert parts.to_pylist() == whole.to_pylist()
-        expected = world.expected()
-        if output == "matches":
-            assert bindings(parts, world.query) == expected
-        elif output == "counts":
-            assert counted(parts) == per_point(expected)
-        else:
-            assert least(parts) == match_points(expected)
-
-    holds_for(world, check)
+    holds_for(world, lambda world: agrees_in_any_split(world, merge, Random(seed)))
 
 
 @pytest.mark.parametrize("output", ["matches", "points", "counts"])

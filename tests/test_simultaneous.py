@@ -19,11 +19,11 @@ from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs import layout
 from acep_approx.query.parser import parse
 from tests.cases import cases, examples
-from tests.match_tables import bindings, counted, least, per_point, reports
-from tests.naive import Binding, expected_matches, match_points
+from tests.match_tables import bindings, reports
+from tests.naive import Binding, expected_matches
 from tests.naive_partial import expected_partials
 from tests.rich_worlds import RichWorld
-from tests.runs_engine import MERGES, agrees, compiled, pushed
+from tests.runs_engine import MERGES, agrees, agrees_in_any_split, compiled, pushed
 from tests.smaller_worlds import holds_for
 from tests.tied_worlds import shuffled, tied_world
 
@@ -46,28 +46,7 @@ def test_listed_counted_and_detected_as_by_brute_force(part: int) -> None:
 def test_any_split_and_any_restart_give_the_same(random: Random, merge: str) -> None:
     """Batches cut anywhere, also within a time, and a state saved and restored between them, change nothing."""
     seed = random.random()
-
-    def check(world: RichWorld) -> None:
-        query = compiled(world)
-        if query is None:
-            return
-        dice = Random(seed)
-        output = dice.choice(("matches", "points", "counts"))
-        table = world.table()
-        whole = pushed(query, [table], output, merge, None)
-        cuts = sorted(dice.randint(0, table.num_rows) for _ in range(dice.randrange(7)))
-        batches = [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
-        parts = pushed(query, batches, output, merge, dice)
-        assert parts.to_pylist() == whole.to_pylist()
-        expected = world.expected()
-        if output == "matches":
-            assert bindings(parts, world.query) == expected
-        elif output == "counts":
-            assert counted(parts) == per_point(expected)
-        else:
-            assert least(parts) == match_points(expected)
-
-    holds_for(tied_world(random), check)
+    holds_for(tied_world(random), lambda world: agrees_in_any_split(world, merge, Random(seed)))
 
 
 @examples(300, shrink=False)
