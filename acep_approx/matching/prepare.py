@@ -82,6 +82,8 @@ class Preparer:
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
         used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, slots, out)
         out = Relevant(*(column[:used] for column in out))
+        if rows == self._cls.size:  # not a piece: its memory is free for what comes
+            self._cls = np.zeros(0, np.int64)
         ids = out.row if batch.ids is None else batch.ids[out.row - batch.first_row]
         return Grouped(out.slot, out.tick, out.cls, out.row, ids, out.place)
 

@@ -56,6 +56,10 @@ class Computed:
         self._slots: dict[tuple[str, ...], Ints] = {}
         self._words: dict[Expression, Ints] = {}
 
+    def forget_truths(self) -> None:
+        """No query will ask any more which conditions hold."""
+        self.truths = Truths(len(self._events), self._column)
+
     def slots(self, key_columns: tuple[str, ...]) -> Ints:
         """The key slot of each event; -1 where one of the columns is null."""
         if key_columns not in self._slots:

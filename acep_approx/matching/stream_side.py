@@ -53,11 +53,14 @@ class KeySlots:
         self.slots = 0 if columns else 1
         self.without_key = 0
         self.swept = 0
+        self._none = np.zeros(0, np.int64)  # the slots of events without key, one batch after the other
 
     def encode(self, data: pa.RecordBatch) -> Ints:
         """The slot of each event's key; -1 where it has none."""
         if not self.columns or not data.num_rows:
-            return np.zeros(data.num_rows, np.int64)
+            if data.num_rows > self._none.size:
+                self._none = np.zeros(data.num_rows, np.int64)
+            return self._none[: data.num_rows]
         slot = self.keys.encode([data.column(name) for name in self.columns])
         self.without_key += int((slot < 0).sum())
         self.slots = max(self.slots, int(slot.max()) + 1)
@@ -211,6 +214,8 @@ class StreamSide:
         batch = self.batch(events, derived)
         for number, query in enumerate(self.queries):
             query.prepare(batch)
+            if number == len(self.queries) - 1:
+                batch.computed.forget_truths()  # memory that what comes now can use
             self.is_within = True
             for table in query.run(batch):
                 yield number, table
