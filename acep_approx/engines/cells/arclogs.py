@@ -15,7 +15,7 @@ from acep_approx.arrays import Ints, extended, places
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.engines.batches import Grouped, Listed
-from acep_approx.engines.cells.fork import LogsOfKey, Numbering, first_of, numbers_in
+from acep_approx.engines.cells.fork import LogsOfKey, Numbering, numbers_in
 from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.cells import layout
 from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, update
@@ -258,7 +258,7 @@ class ArcLogs:
         self.arena[at : at + copy.entries.size] = copy.entries
         filled = np.flatnonzero(copy.lengths)
         heads = self.logs.reshape(self.slots, self._width, HEAD_COLUMNS)[slot]
-        heads[logs[filled], layout.OFFSET] = self.used + first_of(copy.lengths)[filled]
+        heads[logs[filled], layout.OFFSET] = self.used + (np.cumsum(copy.lengths) - copy.lengths)[filled]
         heads[logs[filled], layout.END] = heads[logs[filled], layout.ROOM] = copy.lengths[filled]
         live = np.flatnonzero(copy.latest > NEVER)
         self.latest.reshape(self.slots, self._states)[slot, states[live]] = copy.latest[live]

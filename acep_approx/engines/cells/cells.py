@@ -8,7 +8,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START, Automaton
-from acep_approx.engines.cells.fork import other_query
+from acep_approx.engines.copies import does_not_fit
 from acep_approx.errors import LimitError
 from acep_approx.kernels.cells.detect import (
     FEW_LANES,
@@ -173,7 +173,7 @@ class Cells:
             ``ACEP-D047``: the copy does not fit this engine.
         """
         if cells.size != self.stride or (cells.reshape(-1, 2, self.lanes)[:, 0] != NEVER).any():  # a row has a pad
-            raise other_query("cells")
+            raise does_not_fit("cells")
         self.cells[slot * self.stride : (slot + 1) * self.stride] = cells
 
     def header(self) -> dict[str, int]:

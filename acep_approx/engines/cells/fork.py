@@ -12,7 +12,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.automaton.determinize import Vector
-from acep_approx.errors import DataError
+from acep_approx.engines.copies import does_not_fit
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS
 
@@ -59,7 +59,7 @@ class LogsOfKey:
         fits = self.latest.size <= len(self.numbering.vectors) and self.lengths.size <= len(self.numbering)
         fits = fits and bool((self.lengths >= 0).all())
         if not fits or ENTRY_COLUMNS * int(self.lengths.sum()) != self.entries.size:
-            raise other_query("logs")
+            raise does_not_fit("logs")
 
     def check(self, labels: int) -> None:
         """Refuse a copy of another engine that cannot be of this query; nothing of it is an index before.
@@ -74,7 +74,7 @@ class LogsOfKey:
         fits = sorted([*moves.values(), *resets.values()]) == list(range(len(self.numbering)))
         fits = fits and all(0 <= s < states and -1 <= v < labels and 0 <= t < states for s, v, t in moves)
         if not fits or not all(0 <= state < states for state in resets):
-            raise other_query("logs")
+            raise does_not_fit("logs")
 
 
 def numbers_in(there: Numbering, add_vector: Callable[[Vector], int], copy: LogsOfKey) -> tuple[Ints, Ints]:
@@ -97,17 +97,3 @@ def numbers_in(there: Numbering, add_vector: Callable[[Vector], int], copy: Logs
         if log in filled:
             logs[log] = there.resets.setdefault(state(guarded), len(there))
     return states, logs
-
-
-def other_query(what: str) -> DataError:
-    """The error of a copy that does not fit."""
-    return DataError(
-        f"this copy of the {what} of a key is of another query, or was changed",
-        code="ACEP-D047",
-        hint="put back only what the engine of the same query gave",
-    )
-
-
-def first_of(lengths: Ints) -> Ints:
-    """Where each of some lists begins once all are joined."""
-    return np.cumsum(lengths) - lengths

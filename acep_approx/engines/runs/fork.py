@@ -13,19 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.errors import DataError
+from acep_approx.engines.copies import does_not_fit
 from acep_approx.kernels.runs import layout, saved
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 
 
 class SavedPool(NamedTuple):
-    """Where a pool stands among saved words: its number and runs, how many of these are children, its first column."""
+    """Where a pool stands among saved words: its number, its runs, its first column."""
 
     pool: int
     runs: int
-    children: int
     columns_at: int
+
+    @property
+    def links(self) -> slice:
+        """Where its runs have their links."""
+        return slice(self.columns_at + self.runs, self.columns_at + 2 * self.runs)
 
 
 @dataclass(eq=False)
@@ -41,40 +45,37 @@ class RunsOfKey:
     pace: Floats
     links: Ints | None = None
 
+    def pools(self, fields: Ints) -> Iterator[SavedPool]:
+        """Its pools; ``fields``: per pool its columns behind start and link."""
+        return saved_pools(self.words, 0, self.words.size, fields)
+
 
 def saved_pools(words: Ints, begin: int, end: int, fields: Ints) -> Iterator[SavedPool]:
     """The pools in saved words; ``fields``: per pool its columns behind start and link."""
     at = begin
     while at < end:
         pool, runs = int(words[at]) & saved.POOL_MASK, int(words[at + 1])
-        yield SavedPool(pool, runs, int(words[at]) >> saved.PENDING, at + saved.SAVED)
+        yield SavedPool(pool, runs, at + saved.SAVED)
         at += saved.SAVED + runs * (kp.COLUMNS + int(fields[pool]))
-
-
-def link_columns(words: Ints, begin: int, end: int, fields: Ints) -> Iterator[slice]:
-    """Where saved words hold the links of runs."""
-    for each in saved_pools(words, begin, end, fields):
-        yield slice(each.columns_at + each.runs, each.columns_at + 2 * each.runs)
 
 
 def links_of(copy: RunsOfKey, fields: Ints) -> Ints:
     """The links of the runs of a copy, without those that have none."""
-    columns = [copy.words[at] for at in link_columns(copy.words, 0, copy.words.size, fields)]
+    columns = [copy.words[each.links] for each in copy.pools(fields)]
     links: Ints = np.concatenate([np.zeros(0, np.int64), *columns])
     return links[links >= 0]
 
 
 def renumber(copy: RunsOfKey, fields: Ints, number: Ints) -> None:
     """Give the links of a copy their new numbers."""
-    for at in link_columns(copy.words, 0, copy.words.size, fields):
-        links = copy.words[at]
-        copy.words[at] = np.where(links >= 0, number[links], links)
+    for each in copy.pools(fields):
+        links = copy.words[each.links]
+        copy.words[each.links] = np.where(links >= 0, number[links], links)
 
 
 def newest_start(copy: RunsOfKey, fields: Ints) -> int:
     """The latest start of its runs; below every tick where there are none."""
-    pools = saved_pools(copy.words, 0, copy.words.size, fields)
-    starts = [int(copy.words[each.columns_at : each.columns_at + each.runs].max()) for each in pools]
+    starts = [int(copy.words[each.columns_at :][: each.runs].max()) for each in copy.pools(fields)]
     return max(starts, default=kp.NEVER)
 
 
@@ -127,8 +128,4 @@ def check(copy: RunsOfKey, fields: Ints, used: int, guards: int) -> None:
         before = to[:, [layout.LINK_BEFORE, layout.LINK_OTHER]]
         fits = fits and bool(np.all(before < np.arange(used)[:, None]))
     if not fits or at != end or links_of(copy, fields).max(initial=-1) >= used:
-        raise DataError(
-            "this copy of the runs of a key is of another query, or was changed",
-            code="ACEP-D047",
-            hint="put back only what the engine of the same query gave",
-        )
+        raise does_not_fit("runs")

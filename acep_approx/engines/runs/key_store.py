@@ -84,6 +84,11 @@ class KeyStore:
         begin, length, _ = self.rows[slot].tolist()
         return saved_pools(self.stored, begin, begin + length, fields)
 
+    def pools(self, fields: Ints) -> Iterator[SavedPool]:
+        """Where the saved runs of all keys stand in ``stored``."""
+        for begin, length, _ in self.rows.tolist():
+            yield from saved_pools(self.stored, begin, begin + length, fields)
+
     def copy_of(self, slot: int, words: Ints | None) -> RunsOfKey:
         """A copy of a key whose runs are ``words``; None: those that are saved."""
         begin, length, _ = self.rows[slot].tolist()

@@ -24,7 +24,6 @@ from acep_approx.engines.runs.fork import (
     links_of,
     newest_start,
     renumber,
-    saved_pools,
     with_links,
 )
 from acep_approx.engines.runs.key_store import KeyStore
@@ -211,7 +210,7 @@ class Runs:
             control[layout.LIVE] -= sum(each.runs for each in self.store.pools_of(slot, fields))
         if copy.links is not None:
             copy = self._with_own_links(slot, copy, copy.links)
-        control[layout.LIVE] += sum(each.runs for each in saved_pools(copy.words, 0, copy.words.size, fields))
+        control[layout.LIVE] += sum(each.runs for each in copy.pools(fields))
         self.store.put(slot, copy, newest_start(copy, fields), control)
 
     def _with_own_links(self, slot: int, copy: RunsOfKey, links: Ints) -> RunsOfKey:
@@ -354,9 +353,8 @@ class Runs:
     def _held(self) -> Iterator[tuple[Register, Ints, slice]]:
         """Where the saved runs of all keys, and their copies, hold registers."""
         fields, stored = self.arena.fields, self.store.stored
-        saved_runs = [(stored, self.store.pools_of(slot, fields)) for slot in range(self.slots)]
-        copies = [(copy.words, saved_pools(copy.words, 0, copy.words.size, fields)) for copy in self._copies]
-        for words, pools in saved_runs + copies:
+        copies = [(copy.words, copy.pools(fields)) for copy in self._copies]
+        for words, pools in [(stored, self.store.pools(fields)), *copies]:
             for each in pools:
                 first, runs = each.columns_at + each.runs * kp.COLUMNS, each.runs
                 for f, register in enumerate(self.automaton.live[self.tables.pools[each.pool].state]):

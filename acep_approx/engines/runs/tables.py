@@ -119,18 +119,14 @@ class RunTables:
         self.now_at = self.scalars.size
         self.temporaries_at = self.now_at + EVENT_SCALARS
         self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1 + len(self.scalars.calls))
+        has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
+        has_checks = any(ignore.checks for ignore in automaton.ignores)
+        # whether the kernel must know of more than conditions and strategies: see ``records.Program``
+        self.asks_more = options is not NO_OPTIONS or self.is_simultaneous or has_lifetimes or has_checks
         self.classes: tuple[int, ...] = ()
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
         self.tables = np.zeros(0, np.int64)
         self.shape = np.zeros(layout.SHAPE, np.int64)
-
-    @property
-    def asks_more(self) -> bool:
-        """Whether the kernel must know of more than conditions and strategies: see ``records.Program``."""
-        automaton = self.automaton
-        has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
-        has_checks = any(ignore.checks for ignore in automaton.ignores)
-        return self.options is not NO_OPTIONS or self.is_simultaneous or has_lifetimes or has_checks
 
     # --- programs -------------------------------------------------------------------------------------------
 
