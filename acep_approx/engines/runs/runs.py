@@ -101,8 +101,8 @@ class Runs:
         self.is_count = is_count
         self.merging = merging
         self.sheds = shedding is not None
-        self.tables = self._tables_for(columns)
         self.load_shedder = shedding or FixedLoad(Shedding(None, Allowance()))
+        self.tables = self._tables_for(columns)
         self.load_shedder.bind(self.tables)
         self.limit = -1
         self.control = np.zeros(layout.HEADER, np.int64)
@@ -121,7 +121,14 @@ class Runs:
         keeps = layout.WITH_OWNER if self.is_count else layout.WITHOUT_OWNER
         keeps = keeps if self.keeps_lineage else layout.NO_LINEAGE
         return RunTables(
-            self.automaton, columns, self.window, self.merging, keeps, sheds=self.sheds, options=self.options
+            self.automaton,
+            columns,
+            self.window,
+            self.merging,
+            keeps,
+            sheds=self.sheds,
+            ranks_dominated=bool(self.shedding.ranks_dominated),
+            options=self.options,
         )
 
     def _program(self) -> records.Program:
