@@ -34,7 +34,7 @@ from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.resume import take_up
 from acep_approx.engines.runs.rewording import Rewording
-from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.shedding import LAYOUT, Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.errors import DataError
@@ -466,13 +466,20 @@ class Runs:
         Raises
         ------
         DataError
-            ``ACEP-D044``: one of the two runs is inside a load budget, the other is not.
+            ``ACEP-D044``: one of the two runs is inside a load budget, the other is not. ``ACEP-D041``: both are, and
+            the state was written by another version.
         """
         if self.sheds != (header["shed"] is not None):
             raise DataError(
                 f"the state is of a run {'without' if self.sheds else 'inside'} a load budget, and this one is not",
                 code="ACEP-D044",
                 hint="go on as the run began: runs of the two kinds do not know the same",
+            )
+        if self.sheds and header["shed"].get("layout") != LAYOUT:
+            raise DataError(
+                "the state is of a run inside a load budget, in the older format: its runs do not know what they must",
+                code="ACEP-D041",
+                hint="go on with the version that wrote it, or start from the beginning",
             )
         self.control = arrays["control"]
         self.links, self.owner = arrays["links"], arrays["owner"]

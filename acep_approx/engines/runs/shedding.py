@@ -28,6 +28,8 @@ KINDS = {
 }
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
 """Words of the arena that go on, beside the latest starts and the counts."""
+LAYOUT = 2
+"""Changes when runs inside a budget carry other columns, or the arena keeps other words."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
 
@@ -340,7 +342,7 @@ class Shedding:
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
-        return {"arena": self._arena()}
+        return {"layout": LAYOUT, "arena": self._arena()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""
