@@ -273,5 +273,5 @@ def test_spark_adds_up_what_the_shards_say(spark, tmp_path):
     assert len(seen) == 1
     assert seen[0] == Progress.of(query.lastProgress)
     assert (seen[0].events, seen[0].bound, seen[0].matches) == (6, 20, 0)
-    assert list(seen[0].shed.values()) == [2, 0, 4, 0, 0]
+    assert list(seen[0].shed.values()) == [2, 0, 4, 0, 0, 0]
     assert (seen[0].price, seen[0].version, seen[0].rows) == (0.5, 3, 3)
