@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from acep_approx.arrays import Floats
+from acep_approx.arrays import Floats, Ints
 from acep_approx.query.syntax import Expression
 
 FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead"]
@@ -35,14 +35,37 @@ class RunFeature:
 
 
 @dataclass(frozen=True)
+class GroupCovers:
+    """Which groups cover which, and how much of what they lead to; groups are numbered over all pools.
+
+    Attributes
+    ----------
+    first : int64 array, shape (groups + 1,)
+        Where the covers of each group begin in the others.
+    cover : int64 array, shape (covers,)
+        A group whose kept runs reach some of what runs of the group reach.
+    share : float64 array, shape (covers,)
+        What share of it.
+    more : float64 array, shape (covers,)
+        What share of it no cover before it in the list reaches.
+    """
+
+    first: Ints
+    cover: Ints
+    share: Floats
+    more: Floats
+
+
+@dataclass(frozen=True)
 class Worth:
     """What runs are worth, by vertex.
 
     ``features`` per pool (the first is that of the start); ``remaining`` equal parts of the window; ``since`` the
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
     time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
-    later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per lineage, or per
-    run, that takes away a share of up to 1 / (1 + spread).
+    later runs take away, and those of which pools (the first is itself). Where groups cover each other (``by_group``),
+    what counts is the more of both. Ties are broken by a coin per lineage, or per run, that takes away a share of up to
+    1 / (1 + spread).
     """
 
     features: Sequence[Sequence[RunFeature]]
@@ -52,6 +75,7 @@ class Worth:
     cost: Floats
     overlap: Floats
     covers: Sequence[Sequence[int]]
+    by_group: GroupCovers | None = None
     spread: float = 10.0
     coin_per_run: bool = False
 
