@@ -17,6 +17,9 @@ PSEUDO = 5.0
 LEAST_COST = 0.05
 """Run-steps of a run at least."""
 
+KNOWN = 20.0
+"""Visits of a vertex that what a learner has found of it counts for."""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -56,6 +59,29 @@ def fit_values(graph: Graph) -> Values:
     cost = np.maximum(_shrunk(graph, counts.cost), LEAST_COST)
     chance = _shrunk(graph, counts.led.astype(np.float64))
     return Values(gain.reshape(-1), cost.reshape(-1), chance.reshape(-1))
+
+
+def with_counts(known: Values, before: Graph, after: Graph) -> Values:
+    """What runs are worth by what was known and by what a graph has counted since.
+
+    Parameters
+    ----------
+    known : Values
+        They count for 20 visits of each vertex.
+    before, after : Graph
+        The graph then, and now that more was counted.
+
+    Complexity: O(vertices).
+    """
+    old, new = before.counts, after.counts
+    shape = (after.scheme.groups, after.scheme.remaining, -1)
+
+    def mean(values: Floats, name: str) -> Floats:
+        visits = (new.visits - old.visits).astype(np.float64)
+        return np.asarray((KNOWN * values + getattr(new, name) - getattr(old, name)) / (KNOWN + visits))
+
+    gain = np.maximum.accumulate(mean(known.gain, "reached").reshape(shape), axis=1).reshape(-1)
+    return Values(gain, np.maximum(mean(known.cost, "cost"), LEAST_COST), np.clip(mean(known.chance, "led"), 0.0, 1.0))
 
 
 def _shrunk(graph: Graph, total: Floats) -> Floats:
