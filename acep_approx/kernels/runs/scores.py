@@ -46,6 +46,7 @@ from acep_approx.kernels.runs.vm import NULL
     RESERVE,
     RESERVE_SHARE,
     PACE_NOW,
+    DOMINATED_SHARE,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -86,17 +87,17 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
     EDGE,
-) = range(55)
-"""The first fifteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(56)
+"""The first sixteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
-below 0: the price stays as it is; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
-parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest
-start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin;
-``STAMP``: of the features, by which groups that runs have from others are told;
-``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of
-2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words
-written so far."""
+below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
+dominates; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where
+they begin; ``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each,
+unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by
+which groups are told apart; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
+which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
+there; ``SAMPLED``: words written so far."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -110,11 +111,11 @@ WHOLE, REAL, TABLE, KEY, PACE, AHEAD_WHOLE, AHEAD_REAL = range(7)
 came of late; and by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
 the run)."""
 
-LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED = range(5)
-REASONS = 5
+LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED, DOMINATED = range(6)
+REASONS = 6
 """Why runs are shed: the score at birth, or later, was below the price; the bound on run-steps, or on runs; a run that
-has just been made stands for them."""
-BORN = 5
+has just been made stands for them, or another of their pool can do all that they can."""
+BORN = 6
 """Log entries that are births, not runs shed."""
 LOG_BIRTHS, LOG_SHED = 1, 2
 

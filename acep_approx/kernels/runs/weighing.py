@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import called, inline, ix
-from acep_approx.kernels.runs.layout import LIVE, POOLS, WINDOW
+from acep_approx.kernels.runs.layout import DOMINATED, LIVE, POOLS, WINDOW
 from acep_approx.kernels.runs.pools import BASE, FRESH, NEVER, POOL, ROOM, RUNS, copy_run, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
@@ -23,6 +23,7 @@ from acep_approx.kernels.runs.scores import (
     COVERING,
     COVERS,
     COVERS_OF_GROUP,
+    DOMINATED_SHARE,
     EDGE,
     GAINS,
     LATEST,
@@ -127,7 +128,11 @@ def score_of(
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
-    score = (gain - covered) / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin)
+    left = gain - covered
+    if program.shape[DOMINATED] >= 0:
+        flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED]) * pools.table[ix(p + ROOM)]
+        left *= worth[DOMINATED_SHARE] if pools.words[ix(flag)] else 1.0
+    score = left / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin)
     return float(max(score, 0.0)), float(covered), int(group)
 
 

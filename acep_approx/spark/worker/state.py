@@ -16,7 +16,7 @@ from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.matching import blob
 from acep_approx.matching.sealed import OlderBytesError
 
-FORMAT = 4
+FORMAT = 3
 """Changes when the layout, or the meaning of a part, does."""
 
 
