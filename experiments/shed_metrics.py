@@ -9,6 +9,7 @@ partition, as matches are; a match point is an event, not a time, because severa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 LABEL_BITS = 12
 """Row and variable share one number; a query has fewer than 2 ** 12 variables."""
-STAMPS = ("errors", "start", "end", "missing")
+STAMPS = ("errors", "start", "end", "missing", "row", "tick")
 """Columns of a listing that are neither keys nor variables."""
 
 
@@ -81,7 +82,7 @@ def answer(listing: pa.Table, automaton: Automaton) -> Answer:
     order = np.lexsort((rows, which))
     offset = np.concatenate(([0], np.cumsum(np.bincount(which, minlength=matches)))).astype(np.int64)
     tick = to_numpy(listing.column("end").cast(pa.int64()).combine_chunks()).astype(np.int64)
-    return Answer(offset, rows[order], arcs[order], tick, _slots(listing, automaton))
+    return Answer(offset, rows[order], arcs[order], tick, _slots(listing, automaton.variables))
 
 
 def _lengths(column: pa.Array) -> Ints:
@@ -96,11 +97,11 @@ def _flat(column: pa.Array) -> Ints:
     return to_numpy(listed).astype(np.int64)
 
 
-def _slots(listing: pa.Table, automaton: Automaton) -> Ints:
+def _slots(listing: pa.Table, others: Sequence[str] = ()) -> Ints:
     """Numbers of the combinations of key values."""
     slots = np.zeros(len(listing), np.int64)
     for name in listing.column_names:
-        if name not in (*STAMPS, *automaton.variables):
+        if name not in (*STAMPS, *others):
             codes = listing.column(name).combine_chunks().dictionary_encode()
             slots = slots * len(codes.dictionary) + to_numpy(codes.indices)
     return np.unique(slots, return_inverse=True)[1].astype(np.int64)
@@ -187,11 +188,34 @@ def recalls(found: Answer, everything: Answer, window: int) -> Recalls:
         In ticks. A bundle is found where one of its match points is.
     """
     rows, tick, slot = points(everything)
-    is_found = np.isin(rows, found.point)
+    shares = _shares(np.isin(rows, found.point), tick, slot, window)
+    return Recalls(*shares, _share(contained(everything, found)))
+
+
+def _shares(is_found: Bools, tick: Ints, slot: Ints, window: int) -> tuple[float, float]:
+    """Share of the match points that were found, and of their bundles."""
     bundle = bundles(tick, slot, window)
     hit = np.zeros(bundle.max(initial=-1) + 1, np.bool_)
     hit[bundle[is_found]] = True
-    return Recalls(_share(is_found), _share(hit), _share(contained(everything, found)))
+    return _share(is_found), _share(hit)
+
+
+def recalls_of_points(everything: pa.Table, found: Ints, window: int) -> tuple[float, float]:
+    """Recall of match points and of bundles.
+
+    Parameters
+    ----------
+    everything : pyarrow.Table
+        What the exact run gives for the output "points".
+    found : int64 array, shape (points found,)
+        Their rows.
+    window : int
+        In ticks. A bundle is found where one of its match points is.
+    """
+    rows, first = np.unique(to_numpy(everything["row"].combine_chunks()), return_index=True)
+    points = everything.take(pa.array(first))
+    tick = to_numpy(points["end"].cast(pa.int64()).combine_chunks()).astype(np.int64)
+    return _shares(np.isin(rows, found), tick, _slots(points), window)
 
 
 def precision(found: Answer, everything: Answer) -> float:

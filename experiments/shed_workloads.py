@@ -3,12 +3,13 @@
 The patterns on real streams come from the page that describes the streams. DS1 and DS2 are the generators of Yu, Shi,
 Weidlich and Zhao, *SHARP* (arXiv 2507.04872, 2025), section 6.1. The paper's queries Q3 and Q4 compare values of two
 events with a third one, Q1 and Q2 sum up a repetition; ours are of these kinds, with windows and factors of our own,
-so that an exact run has tens of run-steps an event after merging and few of many runs make a match.
+so that an exact run has tens of run-steps an event after merging and few of many runs make a match. Those with more
+load are in ``shed_heavy``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -45,7 +46,8 @@ class Workload:
     unit: str | None
 
 
-def _rising(attribute: str, variables: str) -> str:
+def rising(attribute: str, variables: str) -> str:
+    """The condition that an attribute rises from variable to variable."""
     return " AND ".join(f"{v}.{attribute} < {w}.{attribute}" for v, w in pairwise(variables))
 
 
@@ -68,7 +70,7 @@ REAL: dict[str, tuple[str, str]] = {
         "tweets",  # bits of the mask: b d w r, then g e u
         (
             "PATTERN SEQ(ANY a, ANY b, ANY c, ANY d) WHERE [key] AND b.is_rt = 1 AND c.kw_mask % 16 > 0"
-            f" AND d.kw_mask % 128 >= 16 AND {_rising('followers', 'abcd')} WITHIN 24 h"
+            f" AND d.kw_mask % 128 >= 16 AND {rising('followers', 'abcd')} WITHIN 24 h"
         ),
     ),
     "S4": (
@@ -78,7 +80,7 @@ REAL: dict[str, tuple[str, str]] = {
     "F4": (
         "flights",
         (
-            f"PATTERN SEQ(DEP a, DEP b, DEP c, CXL d) WHERE [origin] AND {_rising('delay_min', 'abc')}"
+            f"PATTERN SEQ(DEP a, DEP b, DEP c, CXL d) WHERE [origin] AND {rising('delay_min', 'abc')}"
             " AND a.carrier <> b.carrier AND b.carrier <> c.carrier AND d.dest = a.dest WITHIN 30 min"
         ),
     ),
@@ -177,22 +179,31 @@ def _halves(name: str, query: str, stream: pa.Table, unit: str | None) -> Worklo
     return Workload(name, query, stream.slice(0, half), stream.slice(half), unit)
 
 
-def workloads(names: Iterable[str] = tuple(QUERIES), seed: int = 1) -> tuple[list[Callable[[], Workload]], list[str]]:
+Load = Callable[[int], Workload]
+"""Loads a workload; takes the seed of a generated stream."""
+
+
+def workloads(names: Iterable[str] = tuple(QUERIES)) -> tuple[list[Load], list[str]]:
     """The workloads that can be run here, each to be called when it is its turn: streams are large.
 
     Returns
     -------
     list of functions
-        Each returns a ``Workload``.
+        Each takes a seed and returns a ``Workload``.
     list of str
         Why the others are left out, for people.
     """
-    ready: list[Callable[[], Workload]] = []
+    return available({name: REAL[name][0] if name in REAL else None for name in names}, load)
+
+
+def available(streams: Mapping[str, str | None], make: Callable[[str, int], Workload]) -> tuple[list[Load], list[str]]:
+    """Of some workloads those that can be run here, and why the others are left out; ``streams``: name and file."""
+    ready: list[Load] = []
     reasons = []
-    for name in names:
-        path = DATA / f"{REAL[name][0]}.parquet" if name in REAL else None
-        if path is None or path.exists():
-            ready.append(partial(load, name, seed))
+    for name, file in streams.items():
+        path = DATA / f"{file}.parquet"
+        if file is None or path.exists():
+            ready.append(partial(make, name))
         else:
             reasons.append(f"{name}: there is no {path}")
     return ready, reasons

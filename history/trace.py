@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from history.arrays import Floats, Ints
+from history.arrays import Bools, Floats, Ints
 
 Masks = npt.NDArray[np.uint64]
 
@@ -111,6 +111,33 @@ class Trace:
         first = np.full(len(self.place), -1, np.int64)
         first[self.birth[::-1]] = np.arange(len(self.birth) - 1, -1, -1)
         return first
+
+    def of_births(self, chosen: Bools) -> Trace:
+        """What became of some of the births; match points stay as they are.
+
+        Parameters
+        ----------
+        chosen : bool array, shape (births,)
+            With a birth also those that were made from it, else what these led to would be told of nothing.
+
+        Complexity: O(births + visits).
+        """
+        births, visits = np.flatnonzero(chosen), np.flatnonzero(chosen[self.birth])
+        number, visit = np.cumsum(chosen) - 1, np.full(len(self.birth) + 1, -1, np.int64)
+        visit[visits] = np.arange(len(visits))
+        ends = visit[self.end_visit]
+        of_births = ("place", "tick", "start", "slot", "key")
+        of_visits = ("remaining", "since", "first_point", "mask", "cost")
+        return replace(
+            self,
+            **{name: getattr(self, name)[births] for name in of_births},
+            **{name: getattr(self, name)[visits] for name in of_visits},
+            values=[column[births] for column in self.values],
+            birth=number[self.birth[visits]],
+            parent=visit[self.parent[visits]],
+            end_visit=ends[ends >= 0],
+            end_point=self.end_point[ends >= 0],
+        )
 
     def slot_names(self, slots: Ints) -> npt.NDArray[np.str_]:
         """Names of some slots."""

@@ -19,6 +19,9 @@ LEAST_COST = 0.05
 SWEEPS, CLOSE, TINY = 64, 1e-6, 1e-12
 """How often gains are worked out anew from one another at most, and when they are the same."""
 
+KNOWN = 20.0
+"""Visits of a vertex that what a learner has found of it counts for."""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -105,6 +108,29 @@ def gains_by_paths(graph: Graph) -> Floats:
 def _gains(graph: Graph, total: Floats) -> Floats:
     """Mean gains of all vertices, shrunk and monotone in the part of the window; shape (vertices,)."""
     return np.maximum.accumulate(_shrunk(graph, total), axis=1).reshape(-1)
+
+
+def with_counts(known: Values, before: Graph, after: Graph) -> Values:
+    """What runs are worth by what was known and by what a graph has counted since.
+
+    Parameters
+    ----------
+    known : Values
+        They count for 20 visits of each vertex.
+    before, after : Graph
+        The graph then, and now that more was counted.
+
+    Complexity: O(vertices).
+    """
+    old, new = before.counts, after.counts
+    shape = (after.scheme.groups, after.scheme.remaining, -1)
+
+    def mean(values: Floats, name: str) -> Floats:
+        visits = (new.visits - old.visits).astype(np.float64)
+        return np.asarray((KNOWN * values + getattr(new, name) - getattr(old, name)) / (KNOWN + visits))
+
+    gain = np.maximum.accumulate(mean(known.gain, "reached").reshape(shape), axis=1).reshape(-1)
+    return Values(gain, np.maximum(mean(known.cost, "cost"), LEAST_COST), np.clip(mean(known.chance, "led"), 0.0, 1.0))
 
 
 def _shrunk(graph: Graph, total: Floats) -> Floats:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
-from acep_approx.budget.audit import RecallEstimate
+from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
 from acep_approx.report.charts import by_state, shed_bars
 from acep_approx.report.drawing import percent, short, steps
@@ -137,6 +137,19 @@ def test_an_empty_run_says_what_is_not_there():
         assert text in words
     unknown = replace(EMPTY, recall=RecallEstimate(None, None, None, 0, 0, reason="too short"))
     assert "Unknown: too short." in report_html(unknown)
+
+
+def test_of_too_few_match_points_there_is_an_interval_and_no_number():
+    """Four audited match points once made a headline of 75%, where 28% was the truth."""
+    few = AuditSample(np.arange(3), np.array([1, 1, 1]), np.array([1, 2, 1]), 300).estimate()
+    low, high = percent(few.low), percent(few.high)
+    shown = replace(record(), recall=few)
+    page = " ".join(Page(report_html(shown)).words)
+    for words in (page, "\n".join(summary(shown))):
+        assert f"4 match points audited, too few for an estimate; it lies between {low} and {high}" in words
+    assert f"{low} to {high}" in page
+    assert "about" not in page.split("match points in the input")[1][:20]  # nor a number that follows from one
+    assert '<circle class="r0"' not in report_html(shown)
 
 
 def test_the_size_of_the_page_is_bounded():

@@ -12,7 +12,8 @@ from acep_approx import compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.query.parser import parse
 from experiments.shed_comparators import LEAST_COST, POLICIES, SLOTS, chain, parts, vertices
-from experiments.shed_metrics import Answer, bundles, exact, precision, recalls
+from experiments.shed_heavy import HEAVY, HEAVY_GENERATED, HEAVY_REAL, heavy_workloads, load_heavy
+from experiments.shed_metrics import Answer, bundles, exact, precision, recalls, recalls_of_points
 from experiments.shed_workloads import GENERATED, QUERIES, load, workloads
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
@@ -23,12 +24,24 @@ from tests.shed_streams import LISTED, world
 
 
 def test_every_workload_compiles_and_missing_streams_have_a_reason() -> None:
-    for query in QUERIES.values():
+    for query in (*QUERIES.values(), *HEAVY.values()):
         assert compile_query(query, engine="runs").plan.registers is not None
-    ready, reasons = workloads()
-    assert len(ready) + len(reasons) == len(QUERIES)
-    assert len(ready) >= len(GENERATED)
-    assert all("there is no" in reason for reason in reasons)
+    for (ready, reasons), all_of, generated in (
+        (workloads(), QUERIES, GENERATED),
+        (heavy_workloads(), HEAVY, HEAVY_GENERATED),
+    ):
+        assert len(ready) + len(reasons) == len(all_of)
+        assert len(ready) >= len(generated)
+        assert all("there is no" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("name", HEAVY_REAL)
+def test_heavy_workloads_lie_on_both_sides_of_the_middle(name: str) -> None:
+    if name not in [make(1).name for make in heavy_workloads([name])[0]]:
+        pytest.skip("the stream is not here")
+    some = load_heavy(name)
+    assert len(some.train) == len(some.test) == HEAVY_REAL[name][1]
+    assert some.train["ts"][-1].as_py() <= some.test["ts"][0].as_py()
 
 
 @pytest.mark.parametrize("name", GENERATED)
@@ -97,6 +110,8 @@ def test_answers_and_recalls_equal_naive_ones(seed: int) -> None:
     ends = set().union(*chains)
     assert expected, "another seed is needed"
     assert got.matches == pytest.approx(len(found) / len(expected))
+    table = compile_query(LISTED, engine="runs").match(pa.Table.from_pylist(rows)).points()
+    assert recalls_of_points(table, np.unique(some.point), window) == pytest.approx((got.points, got.bundles))
     assert got.points == pytest.approx(len(found_rows) / len(ends))
     assert got.bundles == pytest.approx(sum(bool(one & found_rows) for one in chains) / len(chains))
     assert precision(some, everything) == 1.0

@@ -111,8 +111,14 @@ def test_a_line_in_words():
     totals.add(progress())
     assert line(progress(), totals) == (
         "batch 1: 40 events in 3.9 s, 2 matches, 1 late, 3 waiting, 50% of the budget, 6 runs shed, "
-        "recall about 0.80, history version 2"
+        "history version 2"
     )
+    totals.add(progress(batch=2))  # of one micro-batch nobody knows how far it can be trusted
+    estimate = totals.recall()
+    assert f", recall {estimate.low:.2f} to {estimate.high:.2f}, " in line(progress(), totals)
+    totals.add(progress(batch=3, kept=40, audited=50))
+    estimate = totals.recall()
+    assert f", recall about 0.80 ({estimate.low:.2f} to {estimate.high:.2f}), " in line(progress(), totals)
     exact = progress(steps=50, bound=0, audited=0, kept=0, version=0, late=0, waiting=0, matches=1)
     assert line(exact, Totals()) == "batch 1: 40 events in 3.9 s, 1 match"
 
@@ -143,7 +149,7 @@ def test_the_panel_shows_this_batch_beside_all():
 
     totals = Totals()
     for batch in (0, 1):
-        totals.add(progress(batch=batch))
+        totals.add(progress(batch=batch, kept=40, audited=50))
     console = Console(width=100)
     with console.capture() as capture:
         console.print(table(progress(), totals))
@@ -152,7 +158,7 @@ def test_the_panel_shows_this_batch_beside_all():
     assert rows["events matched"] == ["40", "80"]
     assert rows["shed: bound on run-steps"] == ["3", "6"]
     assert rows["budget used"] == ["50%", "50%"]
-    assert rows["estimated recall"][1].startswith("0.80 (0.")
+    assert rows["estimated recall"][1].startswith("about 0.80 (0.")
     assert "malformed" not in rows
 
 
@@ -172,9 +178,18 @@ def scraped(exporter) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
 
+def test_of_too_few_match_points_prometheus_gets_only_an_interval(exporter):
+    for batch in (1, 2):
+        exporter(progress(batch=batch))
+    found = scraped(exporter)
+    assert 'acep_estimated_recall{pattern="plain"}' not in found
+    ends = [found[f'acep_estimated_recall_{end}{{pattern="plain"}}'] for end in ("low", "high")]
+    assert 0 < ends[0] < 0.8 < ends[1] < 1
+
+
 def test_what_prometheus_gets(exporter):
     exporter(progress())
-    exporter(progress(batch=2, version=3, lag=None, live=7))
+    exporter(progress(batch=2, version=3, lag=None, live=7, kept=40, audited=50))
     found = scraped(exporter)
     label = 'pattern="plain"'
     assert found[f'acep_events_total{{{label},result="matched"}}'] == 78
@@ -184,6 +199,7 @@ def test_what_prometheus_gets(exporter):
     assert found[f'acep_shed_total{{{label},reason="bound on run-steps"}}'] == 6
     assert found[f"acep_budget_used_ratio{{{label}}}"] == 0.5
     assert found[f"acep_estimated_recall{{{label}}}"] == pytest.approx(0.8)
+    assert found[f"acep_estimated_recall_low{{{label}}}"] < 0.8 < found[f"acep_estimated_recall_high{{{label}}}"]
     assert found[f"acep_watermark_lag_seconds{{{label}}}"] == 45
     assert found[f"acep_partial_matches{{{label}}}"] == 7
     assert found[f"acep_policy_update_total{{{label}}}"] == 1

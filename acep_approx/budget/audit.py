@@ -6,7 +6,7 @@ point that only marked runs reach is one that the policy alone would have lost.
 
 Source: ours; the papers do not estimate recall. The estimate is the ratio estimator of a cluster sample, its interval
 that of Wilson with the design effect and Student's quantile (Korn and Graubard, Survey Methodology 1998, who do the
-same with the exact interval).
+same with the exact interval), with half a cell more than was seen (after Agresti and Coull, American Statistician 1998).
 """
 
 from __future__ import annotations
@@ -114,6 +114,10 @@ def mixed(hashed: Ints | np.int64, words: Ints) -> Ints:
     return np.asarray(of_arrays(hashed, words), np.int64)
 
 
+LEAST_POINTS = 30
+"""Audited match points below which there is no estimate, only an interval."""
+
+
 @dataclass(frozen=True)
 class RecallEstimate:
     """Estimated share of all match points that the policy finds by itself.
@@ -121,9 +125,9 @@ class RecallEstimate:
     Attributes
     ----------
     recall : float or None
-        The estimate; None where nothing was audited.
+        The estimate; None where fewer than ``LEAST_POINTS`` match points were audited, or those of one cell only.
     low, high : float or None
-        Ends of its interval.
+        Ends of the interval; None where it tells nothing, as no match point was audited, or those of one cell only.
     points, cells : int
         Audited match points, and cells with at least one.
     outside : int
@@ -131,7 +135,7 @@ class RecallEstimate:
     level : float
         Chance that such an interval holds the truth, nominally.
     reason : str
-        Why there is no estimate; empty where there is one.
+        Why there is no estimate, in words; empty where there is one.
 
     Notes
     -----
@@ -151,7 +155,15 @@ class RecallEstimate:
     @property
     def total(self) -> int | None:
         """Estimated number of match points in the input, those found included; None where it cannot be told."""
-        return round(self.points + self.outside / self.recall) if self.recall else None
+        return self._total(self.recall)
+
+    @property
+    def totals(self) -> tuple[int | None, int | None]:
+        """The same at the ends of the interval: at least, and at most so many; None where it cannot be told."""
+        return self._total(self.high), self._total(self.low)
+
+    def _total(self, recall: float | None) -> int | None:
+        return round(self.points + self.outside / recall) if recall else None
 
 
 @dataclass(frozen=True)
@@ -173,8 +185,10 @@ class AuditSample:
     >>> first = AuditSample.of(np.array([7, 7, 9]), np.array([True, False, True]), outside=40)
     >>> second = AuditSample.of(np.array([9, 9, 11]), np.array([True, True, False]), outside=30)
     >>> estimate = first.combine(second).estimate()
-    >>> round(estimate.recall, 2), estimate.points, estimate.cells, estimate.total
-    (0.67, 6, 3, 111)
+    >>> estimate.points, estimate.cells, estimate.recall, estimate.reason
+    (6, 3, None, '6 match points audited, too few for an estimate')
+    >>> round(estimate.low, 2), round(estimate.high, 2)
+    (0.03, 0.99)
     """
 
     cells: Ints
@@ -238,34 +252,46 @@ class AuditSample:
         Returns
         -------
         RecallEstimate
-            Without numbers, but with the reason, where no match point was audited. Complexity: linear in the cells.
+            With too few match points an interval and the reason, but no number that looks like an answer; with none, or
+            those of one cell, not even that. Complexity: linear in the cells.
 
         Notes
         -----
         Match points of one cell share their outcome, so they count for less than as many independent ones. The design
-        effect says how much less. It is never taken below 1, and where all points are found, or none, it cannot be
-        seen: then each cell counts as one point.
+        effect says how much less (jackknife over cells); it is never taken below 1. Few cells, of very different sizes,
+        most of them found, show too little of it, so it is measured with half a cell more, of the size of the cell of a
+        point on average, as often found as lost. That is ours; without it such intervals hold in as few as 76 of 100
+        cases (``tests/test_audit.py``).
         """
         cells, points, found = len(self.cells), int(self.points.sum()), int(self.found.sum())
-        if not points:
-            reason = "no match point fell into the audited cells: a larger share or a longer input would tell"
-            return RecallEstimate(None, None, None, 0, 0, self.outside, level, reason)
+        reason = _too_few(points, cells)
+        if cells < 2:
+            return RecallEstimate(None, None, None, points, cells, self.outside, level, reason)
         recall = found / points
-        low, high = 0.0, 1.0
-        if cells > 1:
-            low, high = _wilson(recall, self._effective(recall), student(0.5 + level / 2, cells - 1))
-        return RecallEstimate(recall, low, high, points, cells, self.outside, level)
+        low, high = self._interval(level)
+        low, high = min(low, recall), max(high, recall)
+        return RecallEstimate(None if reason else recall, low, high, points, cells, self.outside, level, reason)
 
-    def _effective(self, recall: float) -> float:
-        """How many independent match points this sample is worth."""
-        points = float(self.points.sum())
-        fewest = points**2 / float((self.points.astype(np.float64) ** 2).sum())
-        if recall in (0.0, 1.0):
-            return fewest
-        cells = len(self.cells)
-        residuals = (self.found - recall * self.points) / (points - self.points)  # the estimate without each cell
-        variance = (cells - 1) / cells * float((residuals**2).sum())
-        return min(recall * (1 - recall) / variance, points) if variance else points
+    def _interval(self, level: float) -> tuple[float, float]:
+        """The interval of the share, with half a cell more than was seen, as often found as lost."""
+        points, sizes = float(self.points.sum()), self.points.astype(np.float64)
+        size = float((sizes**2).sum()) / points  # of the cell of a point, on average
+        share = (float(self.found.sum()) + size / 4) / (points + size / 2)
+        residuals = (self.found - share * sizes) / (points - sizes)  # the estimate without each cell
+        of_more = ((1 - share) ** 2 + share**2) / 4 * (size / points) ** 2
+        variance = float((residuals**2).sum()) + of_more
+        number = min(share * (1 - share) / variance, points)
+        return _wilson(share, number, student(0.5 + level / 2, len(self.cells) - 1))
+
+
+def _too_few(points: int, cells: int) -> str:
+    """Why so many match points are not enough; empty if they are."""
+    if not points:
+        return "no match point fell into the audited cells: a larger share or a longer input would tell"
+    seen = f"{points:,} match point{'' if points == 1 else 's'} audited"
+    if cells < 2:
+        return f"{seen}, all in one cell: they tell nothing about the others"
+    return f"{seen}, too few for an estimate" if points < LEAST_POINTS else ""
 
 
 def _wilson(share: float, number: float, quantile: float) -> tuple[float, float]:

@@ -10,6 +10,7 @@ Source: ours; Horvitz and Thompson, JASA 1952, for the weights.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +23,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.training.trace import Tracer
-from history.counting import vertices_of
 from history.trace import Trace
-from history.vectors import Scheme
-from rl.records import Lineages
 
 LOOK_BACK = 1024
 """Links, or events, that are kept until it is looked which windows have closed."""
@@ -155,27 +153,15 @@ class Cohort:
         is_found = np.isin(self._rows[trace.point_row[new]], self._found)
         self.sample = self.sample.combine(AuditSample.of(cells[new], is_found))
 
-    def outcomes(self, trace: Trace, scheme: Scheme) -> tuple[Lineages, Ints]:
+    def whole(self, trace: Trace) -> Trace:
         """What became of the runs of a trace that lie, with their whole window, in one chosen cell.
 
-        Returns
-        -------
-        outcomes : Lineages
-            One row for each visit.
-        visits : int64 array, shape (rows,)
-            Which visit of the trace.
+        Match points have the rows of the stream. Complexity: O(births + visits + match points).
         """
         epoch = self.cells.epoch
         is_one = trace.start // epoch == (trace.start + self.cells.window) // epoch
         is_whole = is_one & (self.cells.cells(self._slots_of(trace)[trace.slot], trace.start) >= 0)
-        visits = np.flatnonzero(is_whole[trace.birth])
-        outcomes = Lineages(
-            tick=trace.tick[trace.birth[visits]] + trace.since[visits],
-            vertex=vertices_of(scheme, trace)[visits],
-            points=np.bitwise_count(trace.mask[visits]).astype(np.int64),
-            weight=np.full(len(visits), self.weight),
-        )
-        return outcomes, visits
+        return replace(trace.of_births(is_whole), point_row=self._rows[trace.point_row])
 
     @property
     def weight(self) -> float:

@@ -100,17 +100,16 @@ def recall_bar(estimate: RecallEstimate) -> str:
     Parameters
     ----------
     estimate : RecallEstimate
-        With numbers.
+        With an interval, if not with a number.
 
     Returns
     -------
     str
     """
-    assert estimate.recall is not None
     assert estimate.low is not None
     assert estimate.high is not None
     width, left, right, y = 560.0, 24.0, 24.0, 52.0
-    low, at, high = (left + share * (width - left - right) for share in (estimate.low, estimate.recall, estimate.high))
+    low, high = (left + share * (width - left - right) for share in (estimate.low, estimate.high))
     parts = [f'<rect class="room" x="{left}" y="{y - 9}" width="{width - left - right}" height="18" rx="9"/>']
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = left + share * (width - left - right)
@@ -120,15 +119,20 @@ def recall_bar(estimate: RecallEstimate) -> str:
         f'<rect class="r0" fill-opacity=".35" x="{low:.1f}" y="{y - 9}" width="{high - low:.1f}" height="18"/>'
     )
     parts.append(f'<path class="line l0" d="M{low:.1f} {y - 13}v26M{high:.1f} {y - 13}v26"/>')
-    parts.append(f'<circle class="r0" cx="{at:.1f}" cy="{y}" r="7"/>')
-    parts.append(label(min(max(at, 50), width - 50), y - 24, percent(estimate.recall), kind="head", anchor="middle"))
+    if estimate.recall is not None:
+        at = left + estimate.recall * (width - left - right)
+        parts.append(f'<circle class="r0" cx="{at:.1f}" cy="{y}" r="7"/>')
+        parts.append(
+            label(min(max(at, 50), width - 50), y - 24, percent(estimate.recall), kind="head", anchor="middle")
+        )
+    number = "" if estimate.recall is None else f"{percent(estimate.recall)}, "
     return picture(
         parts,
         width=width,
         height=98,
         name="recall",
         title="Estimated recall",
-        description=f"{percent(estimate.recall)}, between {percent(estimate.low)} and {percent(estimate.high)} "
+        description=f"{number}between {percent(estimate.low)} and {percent(estimate.high)} "
         f"with {percent(estimate.level)} confidence.",
     )
 

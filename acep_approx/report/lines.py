@@ -51,17 +51,34 @@ def summary(record: RunRecord) -> list[str]:
 
 
 def recall_words(estimate: RecallEstimate | None) -> str:
-    """The estimate with its interval, or why there is none."""
+    """The estimate with its interval; the interval alone, where it rests on too little; or why there is none.
+
+    Examples
+    --------
+    >>> from acep_approx.budget import RecallEstimate
+    >>> recall_words(RecallEstimate(None, 0.21, 0.97, 4, 3, reason="4 match points audited, too few for an estimate"))
+    '4 match points audited, too few for an estimate; it lies between 21% and 97%, with 95% confidence'
+    """
     if estimate is None:
         return "unknown: there was no audit"
-    if estimate.recall is None or estimate.low is None or estimate.high is None:
+    if estimate.low is None or estimate.high is None:
         return f"unknown: {estimate.reason}"
-    cells = f"{estimate.cells:,} cell{'' if estimate.cells == 1 else 's'}"
-    points = f"{estimate.points:,} match point{'' if estimate.points == 1 else 's'}"
-    return (
-        f"{percent(estimate.recall)} ({percent(estimate.low)} to {percent(estimate.high)} with "
-        f"{percent(estimate.level)} confidence; {points} audited in {cells})"
-    )
+    low, high, level = map(percent, (estimate.low, estimate.high, estimate.level))
+    if estimate.recall is None:
+        return f"{estimate.reason}; it lies between {low} and {high}, with {level} confidence"
+    points, cells = counted(estimate.points, "match point"), counted(estimate.cells, "cell")
+    return f"{percent(estimate.recall)} ({low} to {high} with {level} confidence; {points} audited in {cells})"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "cell"), counted(1200, "cell")
+    ('1 cell', '1,200 cells')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def learning_facts(record: RunRecord, known: Learning) -> Iterator[tuple[str, str]]:

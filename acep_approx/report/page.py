@@ -14,7 +14,7 @@ from acep_approx.report.charts import bundle_bars, by_state, recall_bar, shed_ba
 from acep_approx.report.drawing import moment, percent, table
 from acep_approx.report.flow import MOST_PATHS, flow, words
 from acep_approx.report.learned import learned
-from acep_approx.report.lines import recall_words
+from acep_approx.report.lines import counted, recall_words
 from acep_approx.report.load import load
 from acep_approx.report.style import STYLE
 from acep_approx.report.times import thinned
@@ -85,13 +85,11 @@ def _head(record: RunRecord) -> Iterator[str]:
     """What ran, and the four numbers to know."""
     yield f"<h1>{escape(record.source)} under a budget of {escape(record.budget)}</h1>"
     yield f'<p class="soft">{escape(record.bound)}</p>'
-    recall, interval = "unknown", "not audited"
-    if record.recall and record.recall.recall is not None:
-        recall, interval = percent(record.recall.recall), _interval(record.recall)
+    recall, of_recall = _recall_tile(record.recall)
     used = percent(record.work / record.allowed) if record.allowed else "none"
     points = len(record.point_ticks)
     tiles = (
-        (recall, f"estimated recall ({interval})"),
+        (recall, of_recall),
         (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
         (f"{record.shed_runs:,}", "runs shed"),
         (f"{points:,}", f"match points found in {record.events:,} events"),
@@ -105,6 +103,15 @@ def _head(record: RunRecord) -> Iterator[str]:
         speed = f", {record.events / record.seconds:,.0f} events/s" if record.seconds > 0 else ""
         facts.append(("time", f"{record.seconds:,.2f} s{speed}"))
     yield "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts) + "</dl>"
+
+
+def _recall_tile(estimate: RecallEstimate | None) -> tuple[str, str]:
+    """The estimate, and what it is; of too few match points only the interval."""
+    if estimate is None or estimate.low is None:
+        return "unknown", "recall (not audited)" if estimate is None else "recall (too little was audited)"
+    if estimate.recall is None:
+        return _interval(estimate), f"recall ({counted(estimate.points, 'match point')} audited: too few to say more)"
+    return percent(estimate.recall), f"estimated recall ({_interval(estimate)})"
 
 
 def _interval(estimate: RecallEstimate) -> str:
@@ -148,21 +155,35 @@ def _shed(record: RunRecord) -> Iterator[str]:
 def _recall(record: RunRecord) -> Iterator[str]:
     yield "<h2>Estimated recall</h2>"
     estimate = record.recall
-    if estimate is None or estimate.recall is None:
-        yield f"<p>{escape(recall_words(estimate).capitalize())}.</p>"
+    if estimate is None or estimate.low is None:
+        yield f"<p>{escape(_sentence(recall_words(estimate)))}</p>"
         return
+    if estimate.recall is None:
+        yield f"<p>{escape(_sentence(recall_words(estimate)))}</p>"
     yield f'<p class="soft">{_COHORT if record.learning else _AUDIT}</p>'
-    total = "unknown" if estimate.total is None else f"about {estimate.total:,}"
     rows = [
-        ["estimate", percent(estimate.recall)],
+        ["estimate", "too few to say" if estimate.recall is None else percent(estimate.recall)],
         [f"interval, {percent(estimate.level)}", _interval(estimate)],
         ["match points audited", f"{estimate.points:,}"],
         ["cells audited", f"{estimate.cells:,}"],
         ["match points found elsewhere", f"{estimate.outside:,}"],
-        ["match points in the input", total],
+        ["match points in the input", _total_words(estimate)],
     ]
     beside = table(["recall of the policy", ""], rows, caption="")
     yield f'<div class="pair"><figure>{recall_bar(estimate)}</figure>{beside}</div>'
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _total_words(estimate: RecallEstimate) -> str:
+    """How many match points there are in the input, as far as the audit tells."""
+    least, most = estimate.totals
+    if least is None or most is None:
+        return "unknown"
+    between = f"{least:,} to {most:,}"
+    return between if estimate.total is None else f"about {estimate.total:,} ({between})"
 
 
 def _matches(record: RunRecord) -> Iterator[str]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from acep_approx.budget.learning_ledger import Rescoring
 from acep_approx.learning.learner import LEAST_PRICE, Learner
+from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.sampler import Sampler
-from rl.records import Lineages
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece
@@ -68,7 +66,7 @@ class OnlineLearning:
         self.sampler = Sampler(arena, learner.reader)
         self.sampler.sample(learner.sample_size.shares)
         self._latest: RunEvents
-        self._traces: list[Trace] = []  # of the cohort, that the learner has not processed yet
+        self._traces: list[Trace] = []  # what became of the cohort, that the learner has not processed yet
         self._waiting = self._found = 0  # events since it last did, and match points by then
 
     @property
@@ -111,15 +109,26 @@ class OnlineLearning:
             return
         self.quota += rate * len(batch) * self.explores / (1 - self.explores)
         events, left = self._latest, self.quota - self.cohort.steps
-        self._traces += self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left)
+        self._take(self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left))
+
+    def _take(self, traces: Iterable[Trace]) -> None:
+        """Take what became of the cohort, as long as it knows the rows of its events."""
+        assert self.cohort is not None
+        for trace in traces:
+            self.cohort.compare(trace)
+            self._traces.append(self.cohort.whole(trace))
+
+    def _outcomes(self) -> Outcomes:
+        """What the learner has not processed yet."""
+        traces, self._traces = self._traces, []
+        return Outcomes(traces, self.cohort.weight if self.cohort is not None else 1.0)
 
     def _learn(self, tick: int, rate: float, spare: float, found: int) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
         learner = self.learner
-        outcomes, self._traces = self._outcomes(self._traces), []
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
-        learner.process(sample, outcomes, found)
+        learner.process(sample, self._outcomes(), found)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
             self._rescore(rate, spare)
@@ -127,23 +136,14 @@ class OnlineLearning:
 
     def _rescore(self, rate: float, spare: float) -> None:
         arena = self.arena
-        worth, price = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+        found = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+        if found is None:
+            return
+        worth, price = found
         if self.counts_runs:
             price = LEAST_PRICE
         arena.allow(replace(arena.allowance, price=price / arena.factor))
         arena.rescore(worth)
-
-    def _outcomes(self, traces: Iterable[Trace]) -> Lineages:
-        """What became of the runs of some traces of the cohort."""
-        found = [Lineages.none()]
-        if self.cohort is None:
-            return found[0]
-        for trace in traces:
-            self.cohort.compare(trace)
-            outcomes, visits = self.cohort.outcomes(trace, self.learner.scheme)
-            self.learner.reach(trace, visits, outcomes.vertex)
-            found.append(outcomes)
-        return Lineages(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(Lineages)))
 
     def note(self, piece: Piece) -> None:
         """Write down where the run stands, if runs have just been scored anew."""
@@ -163,8 +163,8 @@ class OnlineLearning:
     def finish(self) -> None:
         """The stream has ended: what became of the rest of the cohort."""
         if self.cohort is not None:
-            self.learner.add_outcomes(self._outcomes([*self._traces, *self.cohort.finish()]))
-            self._traces = []
+            self._take(self.cohort.finish())
+            self.learner.add_outcomes(self._outcomes())
 
     def full_work(self, events: int) -> float:
         """Run-steps per event of the exact run, after so many events: by the cohort, else by the learner."""

@@ -13,6 +13,7 @@ from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.errors import UsageError
 from acep_approx.learning.exact_sample import Cohort
+from acep_approx.learning.judging import Ranking
 from acep_approx.learning.learner import Learner
 from acep_approx.shedding.allowance import (
     RESERVE_SHARE,
@@ -130,7 +131,8 @@ class Shedder:
             return Learner(tables)
         assert worth is not None
         promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self.load.share)
-        return Learner(tables, known.graph_.scheme, known.values(), worth.overlap, promise)
+        ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
+        return Learner(tables, known.graph_, ranking, promise, self.load.share)
 
     def _has_cells(self) -> bool:
         """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""

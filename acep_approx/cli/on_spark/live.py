@@ -77,7 +77,7 @@ def line(progress: Progress, totals: Totals) -> str:
     if progress.budget_used is not None:
         parts.append(f"{progress.budget_used:.0%} of the budget, {amount(sum(progress.shed.values()), 'run')} shed")
     if (recall := _recall(totals)) is not None:
-        parts.append(f"recall about {recall}")
+        parts.append(f"recall {recall}")
     if progress.version:
         parts.append(f"history version {progress.version}")
     return ", ".join(parts)
@@ -129,8 +129,7 @@ def _states(progress: Progress, totals: Totals) -> Iterator[tuple[str, str, str]
 
 def _recall(totals: Totals) -> str | None:
     estimate = totals.recall()
-    if estimate.recall is None:
+    if estimate.low is None or estimate.high is None:
         return None
-    if estimate.cells < 2:
-        return f"{estimate.recall:.2f}"
-    return f"{estimate.recall:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+    between = f"{estimate.low:.2f} to {estimate.high:.2f}"
+    return between if estimate.recall is None else f"about {estimate.recall:.2f} ({between})"

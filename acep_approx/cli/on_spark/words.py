@@ -29,31 +29,27 @@ class Numbers:
         As ``metrics.COUNTS``.
     shed : mapping of str to int
         Runs shed, by reason.
-    recall : RecallEstimate
+    recall : RecallEstimate or None
+        None: it is only known how many match points were audited in all, not in which cells, so there is no interval.
     version : int
         Of the history; 0: none.
     """
 
     counts: Mapping[str, int]
     shed: Mapping[str, int]
-    recall: RecallEstimate
+    recall: RecallEstimate | None
     version: int
 
     @classmethod
     def of_batch(cls, observed: Mapping[str, Any]) -> Self:
         """From what Spark added up, see ``metrics.observed``."""
-        import numpy as np
-
-        from acep_approx.budget.audit import AuditSample
         from acep_approx.spark.streaming.metrics import COUNTS, Totals
 
         counts = {name: int(observed.get(name) or 0) for name in COUNTS}
-        audited = [(0, counts["kept"], counts["audited"])] if counts["audited"] else []
-        cells, kept, points = np.array(audited, np.int64).reshape(-1, 3).T
         return cls(
             counts,
             {reason: int(observed.get(f"shed_{i}") or 0) for i, reason in enumerate(Totals().shed)},
-            AuditSample(cells, kept, points).estimate(),
+            None,
             int(observed.get("version") or 0),
         )
 
@@ -99,11 +95,16 @@ def budget_lines(numbers: Numbers, spending: Spending) -> Iterator[str]:
     yield f"work: {counts['steps']:,} run-steps of {counts['bound']:,} allowed{used}"
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in numbers.shed.items() if number)
     yield f"shed: {amount(sum(numbers.shed.values()), 'run')}" + (f": {reasons}" if reasons else "")
-    yield f"estimated recall: {_recall(numbers.recall)}"
+    yield f"estimated recall: {_recall(numbers)}"
 
 
-def _recall(estimate: RecallEstimate) -> str:
-    if estimate.recall is None:
-        return f"unknown: {estimate.reason}"
-    between = "" if estimate.cells < 2 else f"{estimate.low:.0%} to {estimate.high:.0%} with 95% confidence; "
-    return f"{estimate.recall:.0%} ({between}{amount(estimate.points, 'match point')} audited)"
+def _recall(numbers: Numbers) -> str:
+    from acep_approx.report.lines import recall_words
+
+    audited = numbers.counts.get("audited", 0)
+    if numbers.recall is not None or not audited:
+        return recall_words(numbers.recall)
+    return (
+        f"unknown: of {amount(audited, 'match point')} audited in the whole job the policy alone found "
+        f"{numbers.counts['kept']:,}; how far that can be trusted is not known"
+    )

@@ -97,8 +97,12 @@ class Exporter:
         self._recall = gauge(
             "acep_estimated_recall",
             "Estimated share of match points found by the policy alone: from audited cells in which nothing is shed, "
-            "of the last 512 micro-batches.",
+            "of the last 512 micro-batches. From 30 audited match points on.",
         )
+        self._recall_ends = {
+            end: gauge(f"acep_estimated_recall_{end}", f"Where that share {words}, with 95% confidence.")
+            for end, words in (("low", "lies at least"), ("high", "lies at most"))
+        }
 
     def __call__(self, progress: Progress) -> None:
         """Take the numbers of a micro-batch."""
@@ -125,9 +129,17 @@ class Exporter:
             value = getattr(progress, name)
             if value is not None:
                 gauge.labels(pattern).set(value)
-        recall = totals.recall().recall
-        if recall is not None:
-            self._recall.labels(pattern).set(recall)
+        self._tell_recall(pattern, totals)
+
+    def _tell_recall(self, pattern: str, totals: Totals) -> None:
+        """The interval as soon as there is one; the number only where enough was audited."""
+        estimate = totals.recall()
+        if estimate.recall is not None:
+            self._recall.labels(pattern).set(estimate.recall)
+        for end, gauge in self._recall_ends.items():
+            value = getattr(estimate, end)
+            if value is not None:
+                gauge.labels(pattern).set(value)
 
     def close(self) -> None:
         """Stop serving."""
