@@ -31,6 +31,8 @@ KINDS = {
 }
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
 """Words of the arena that go on, beside the latest starts and the counts."""
+LAYOUT = 2
+"""Changes when runs inside a budget carry other columns, or the arena keeps other words."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
 
@@ -54,6 +56,8 @@ class Shedding:
     allowance : Allowance
     logs_births, logs_shed : bool
         Whether births, or runs that are shed, are logged; ``take_log`` gives what was logged.
+    ranks_dominated : bool, optional
+        Whether runs that can do no more than another are the first to go. Default: where any may go.
 
     Attributes
     ----------
@@ -68,9 +72,13 @@ class Shedding:
         *,
         logs_births: bool = False,
         logs_shed: bool = False,
+        ranks_dominated: bool | None = None,
     ) -> None:
         self.worth = worth
         self.allowance = allowance
+        self.ranks_dominated = ranks_dominated
+        if ranks_dominated is None:
+            self.ranks_dominated = allowance.price > 0 or allowance.runs >= 0
         self.logs = kernel.LOG_BIRTHS * logs_births | kernel.LOG_SHED * logs_shed
         self.keys_now: Callable[[], KeyCodes] = KeyCodes
         self.words = np.zeros(kernel.SHED_HEADER, np.int64)
@@ -126,6 +134,7 @@ class Shedding:
         self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         self.floats[kernel.SPREAD] = worth.spread
+        self.floats[kernel.DOMINATED_SHARE] = 0.0 if tables.drops else worth.dominated
         self.floats[kernel.FACTOR] = 1.0
         self.allow(self.allowance)
 
@@ -345,7 +354,7 @@ class Shedding:
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
-        return {"arena": self._arena()}
+        return {"layout": LAYOUT, "arena": self._arena()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""

@@ -12,8 +12,11 @@ from acep_approx.query.syntax import Expression
 FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum"]
 REASONS = (
     "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
+    "another can do all that it can",
 )  # fmt: skip
 WITHOUT_END = 1e18
+DOMINATED = 1 / 256
+"""What is left of the score of a run beside another of its place that can do all that it can."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Worth:
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
     time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
     later runs take away, and those of which pools (the first is itself). Ties are broken by a coin per lineage, or per
-    run, that takes away a share of up to 1 / (1 + spread).
+    run, that takes away a share of up to 1 / (1 + spread). ``dominated``: what is left of the score
+    of a run beside one of its place that can do all that it can; 1: nobody looks.
     """
 
     features: Sequence[Sequence[RunFeature]]
@@ -55,6 +59,7 @@ class Worth:
     covers: Sequence[Sequence[int]]
     spread: float = 10.0
     coin_per_run: bool = False
+    dominated: float = DOMINATED
 
 
 @dataclass(frozen=True)

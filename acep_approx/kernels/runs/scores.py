@@ -16,6 +16,7 @@ import math
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.kernels.runs.layout import DOMINATED as DOMINATED_AT
 from acep_approx.kernels.runs.layout import LIVE, LOGGED, POOLS, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -50,6 +51,7 @@ from acep_approx.kernels.runs.vm import NULL
     RESERVE,
     RESERVE_SHARE,
     PACE_NOW,
+    DOMINATED_SHARE,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -82,11 +84,12 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
     EDGE,
-) = range(47)
-"""The first fifteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(48)
+"""The first sixteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
-below 0: the price stays as it is; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
+below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
+dominates; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
 parts of the arena by where they begin; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound;
 ``SAMPLE``: at which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those
 that bring a run there; ``SAMPLED``: words written so far."""
@@ -106,11 +109,11 @@ the run); the difference and the sum of two numbers of the run (2**16 * the seco
 higher by ``FIRST_REAL`` where the first number is a floating point number, by ``SECOND_REAL`` where the second is."""
 FIRST_REAL, SECOND_REAL = 1, 2
 
-LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED = range(5)
-REASONS = 5
+LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED, DOMINATED = range(6)
+REASONS = 6
 """Why runs are shed: the score at birth, or later, was below the price; the bound on run-steps, or on runs; a run that
-has just been made stands for them."""
-BORN = 5
+has just been made stands for them, or another of their pool can do all that they can."""
+BORN = 6
 """Log entries that are births, not runs shed."""
 LOG_BIRTHS, LOG_SHED = 1, 2
 
@@ -244,6 +247,9 @@ def score_of(
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
+    if program.shape[DOMINATED_AT] >= 0:
+        flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED_AT]) * pools.table[ix(p + ROOM)]
+        gain *= worth[DOMINATED_SHARE] if pools.words[ix(flag)] else 1.0
     return float(gain / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin))
 
 
