@@ -93,7 +93,8 @@ def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, 
     late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
     left = np.maximum(log[:, START] + window - log[:, TICK], 0) * parts // (window + 1)
     vertex = (log[:, GROUP] * parts + left) * times + late
-    gain, cost = worth.gain[vertex], worth.cost[vertex]
+    vertex = np.where(vertex < len(worth.gain), vertex, -1)  # features may have changed since it was shed
+    gain, cost = np.where(vertex >= 0, worth.gain[vertex], 0.0), np.where(vertex >= 0, worth.cost[vertex], 1.0)
     return gain, covered, cost, vertex
 
 

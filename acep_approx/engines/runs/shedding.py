@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance, GroupCovers, RunFeature, Worth
 from acep_approx.errors import DataError
@@ -25,7 +26,9 @@ KINDS = {
     "text": kernel.TABLE,
     "key": kernel.KEY,
     "pace": kernel.PACE,
-    "ahead": kernel.AHEAD_WHOLE,
+    "ahead": kernel.AHEAD,
+    "difference": kernel.LESS,
+    "sum": kernel.PLUS,
 }
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
 """Words of the arena that go on, beside the latest starts and the counts."""
@@ -152,16 +155,25 @@ class Shedding:
             for number, feature in enumerate(features):
                 word = at + kernel.PLACE_WORDS + number * kernel.FEATURE_WORDS
                 kind, column = KINDS[feature.kind], max(feature.column, 0)
-                if feature.of is not None:
-                    events = self.tables.scalars.columns
-                    column += (self._event_at + events.place(feature.of)) << 16
-                    kind = kernel.AHEAD_REAL if events.kind(feature.of) == "float" else kind
+                if kind >= kernel.AHEAD:
+                    kind, other = self._held_against(kind, feature, self.tables.pools[pool].state)
+                    column += other << 16
                 self.words[word : word + 5] = kind, column, feature.buckets, edges_at, len(feature.edges)
                 edges_at += len(feature.edges)
                 if feature.kind in ("text", "key"):
                     self._tables.append((word, feature))
             first_group += groups[pool]
         self.words[int(self.words[kernel.PLACES]) + len(worth.features) * kernel.PLACE] = first_group
+
+    def _held_against(self, kind: int, feature: RunFeature, state: int) -> tuple[int, int]:
+        """The kind of a feature that comes of two numbers, and where the second one stands."""
+        events, live = self.tables.scalars.columns, self.tables.automaton.live[state]
+        first = register_kind(live[feature.column], events)
+        if feature.of is not None:
+            second, other = events.kind(feature.of), self._event_at + events.place(feature.of)
+        else:
+            second, other = register_kind(live[feature.other], events), feature.other
+        return kind + kernel.FIRST_REAL * (first == "float") + kernel.SECOND_REAL * (second == "float"), other
 
     @property
     def floats(self) -> Floats:

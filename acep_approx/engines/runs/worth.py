@@ -9,7 +9,7 @@ from typing import Literal
 from acep_approx.arrays import Floats, Ints
 from acep_approx.query.syntax import Expression
 
-FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead"]
+FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum"]
 REASONS = (
     "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
     "another can do all that it can",
@@ -26,7 +26,7 @@ class RunFeature:
     ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
     that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
     how many of its events came of late; "ahead" by how much the register is above what it is taken ``of`` in the event
-    at hand.
+    at hand. "difference" and "sum" are of the register and an ``other`` one.
     """
 
     kind: FeatureKind
@@ -35,6 +35,7 @@ class RunFeature:
     edges: tuple[float, ...] = ()
     groups: dict[str, int] = field(default_factory=dict)
     of: Expression | None = None
+    other: int = 0
 
 
 @dataclass(frozen=True)

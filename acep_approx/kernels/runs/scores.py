@@ -106,10 +106,13 @@ PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
 """Words of a place: first group, features; per feature: kind, column, buckets, where its edges (in the
 arena) or its table (in ``lookup``) begin, their number."""
-WHOLE, REAL, TABLE, KEY, PACE, AHEAD_WHOLE, AHEAD_REAL = range(7)
+WHOLE, REAL, TABLE, KEY, PACE = range(5)
+AHEAD, LESS, PLUS = 8, 12, 16
 """Kinds of features: a number, a floating point number, a text, the key; the pace of the key: how many of its events
-came of late; and by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
-the run)."""
+came of late; by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
+the run); the difference and the sum of two numbers of the run (2**16 * the second + the first). The last three are
+higher by ``FIRST_REAL`` where the first number is a floating point number, by ``SECOND_REAL`` where the second is."""
+FIRST_REAL, SECOND_REAL = 1, 2
 
 LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED, DOMINATED = range(6)
 REASONS = 6
@@ -163,11 +166,18 @@ def mark_at(table: Ints, p: int, run: int) -> int:
 
 
 @inline
-def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, key: int) -> int:
-    """The bucket of a feature; ``word``: where the register stands, if it is one."""
-    shed, worth, lookup, words, floats = shedding.words, shedding.floats, shedding.lookup, pools.words, pools.floats
+def number_at(pools: Pools, word: int, is_real: int) -> float:
+    """A word of the pools as a number, NaN for NULL."""
+    if is_real:
+        return float(pools.floats[ix(word)])
+    return math.nan if pools.words[ix(word)] == NULL else float(pools.words[ix(word)])
+
+
+@inline
+def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int, key: int) -> int:
+    """The bucket of a feature; ``word``: where the register stands, if it is one, and what it is held against."""
+    shed, worth, lookup, words = shedding.words, shedding.floats, shedding.lookup, pools.words
     kind, first, many = shed[ix(feature)], shed[ix(feature + 3)], shed[ix(feature + 4)]
-    event_word = shed[ix(feature + 1)] >> 16
     bucket = shed[ix(feature + 2)] - 1
     if kind == KEY:
         if key < many:
@@ -176,17 +186,13 @@ def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, key: int) 
         if 0 <= words[ix(word)] < many:
             bucket = lookup[ix(first + words[ix(word)])]
     else:
-        value, is_known = worth[PACE_NOW], True
-        if kind == REAL:
-            value = floats[ix(word)]
-        elif kind == WHOLE:
-            value, is_known = float(words[ix(word)]), words[ix(word)] != NULL
-        elif kind == AHEAD_REAL:
-            value = floats[ix(word)] - floats[ix(event_word)]
-        elif kind == AHEAD_WHOLE:
-            value = float(words[ix(word)]) - float(words[ix(event_word)])
-            is_known = words[ix(word)] != NULL and words[ix(event_word)] != NULL
-        if value == value and is_known:
+        value = worth[PACE_NOW]
+        if kind != PACE:
+            value = number_at(pools, word, kind == REAL or (kind >= AHEAD and kind & FIRST_REAL != 0))
+        if kind >= AHEAD:
+            sign = 1.0 if kind >= PLUS else -1.0
+            value += sign * number_at(pools, other, kind & SECOND_REAL != 0)
+        if value == value:
             bucket = 0
             for i in range(many):
                 bucket += value >= worth[ix(first + i)]
@@ -201,8 +207,10 @@ def group_of(pools: Pools, shedding: Arena, pool: int, run: int, key: int) -> in
     base, room = pools.table[ix(pool * POOL + BASE)], pools.table[ix(pool * POOL + ROOM)]
     for f in range(shed[ix(at + 1)]):
         feature = at + PLACE_WORDS + f * FEATURE_WORDS
-        word = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run
-        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, key)
+        word, other = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run, shed[ix(feature + 1)] >> 16
+        if shed[ix(feature)] >= LESS:
+            other = base + (COLUMNS + other) * room + run
+        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, other, key)
     return int(group)
 
 
