@@ -95,7 +95,7 @@ def test_the_kernel_ranks_by_pairs(kind, pair):
     places = (Place("", 0), Place("", 0), Place("", 0, (feature,)), Place("", 0))
     scheme = Scheme(places, 200, remaining=1, since=())
     gain = np.array([100.0, 100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 100.0])  # all that have bound an A and a B are shed
-    worth = worth_of(automaton, scheme, gain, np.ones(scheme.vertices))
+    worth = replace(worth_of(automaton, scheme, gain, np.ones(scheme.vertices)), dominated=1.0)
     shedding = Shedding(worth, Allowance(price=50.0, reserve=-1.0), logs_shed=True)
     matcher = Matcher(query.plan, shedding=FixedLoad(shedding))
     matcher.push(stream(2000, 2))
