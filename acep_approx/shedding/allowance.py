@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
     from acep_approx.shedding.load import Load
 
-RESERVE_SHARE = 0.03
+RESERVE_SHARE = 0.01
 """Share of what was granted so far that is held back for times of higher load."""
-RESERVE_EVENTS = 1024
+RESERVE_EVENTS = 256
 EPOCH_WINDOWS = 4
 
 

@@ -21,6 +21,7 @@ from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import seed_word
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
+from history.vectors import PAIRED
 
 REASON, POOL, ID, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ID, kernel.LOG_TICK, kernel.LOG_SLOT
 START, LAST, SCORE, PRICE = kernel.LOG_START, kernel.LOG_LAST, kernel.LOG_SCORE, kernel.LOG_PRICE
@@ -94,7 +95,7 @@ def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, 
     for pool, features in enumerate(worth.features):
         groups = int(np.prod([feature.buckets for feature in features]))
         mine = np.flatnonzero(log[:, POOL] == pool)
-        group = first_group + _groups(log[mine], features, engine)
+        group = first_group + _groups(log[mine], features, engine, engine.tables.pools[pool].state)
         first = group * parts * times + late[mine]
         left = np.maximum(log[mine, START] + window - log[mine, TICK], 0) * parts // (window + 1)
         cover = log[mine, COVER] + window - log[mine, TICK]
@@ -117,15 +118,15 @@ def coins(log: Ints, shedding: Shedding) -> Floats:
     return worth.spread / (worth.spread + (hashed & 0xFFFF) / 65536.0)
 
 
-def _groups(log: Ints, features: Any, engine: Runs) -> Ints:
-    """Group of each run within its pool."""
+def _groups(log: Ints, features: Any, engine: Runs, state: int) -> Ints:
+    """Group of each run within its pool, which is of a state."""
     group = np.zeros(len(log), np.int64)
     for feature in features:
-        group = group * feature.buckets + _buckets(log, feature, engine)
+        group = group * feature.buckets + _buckets(log, feature, engine, state)
     return group
 
 
-def _buckets(log: Ints, feature: RunFeature, engine: Runs) -> Ints:
+def _buckets(log: Ints, feature: RunFeature, engine: Runs, state: int) -> Ints:
     unknown = feature.buckets - 1
     if feature.kind in ("key", "text"):
         is_key = feature.kind == "key"
@@ -133,21 +134,26 @@ def _buckets(log: Ints, feature: RunFeature, engine: Runs) -> Ints:
         table = np.array([*(feature.groups.get(text, unknown) for text in texts), unknown], np.int64)
         codes = log[:, SLOT] if is_key else log[:, kernel.LOG + feature.column]
         return table[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))]
-    numbers = _numbers(log, feature, engine)
+    numbers = _numbers(log, feature, engine, state)
     found = np.searchsorted(np.array(feature.edges), numbers, side="right")
     return np.where(np.isnan(numbers), unknown, found).astype(np.int64)
 
 
-def _numbers(log: Ints, feature: RunFeature, engine: Runs) -> Floats:
+def _numbers(log: Ints, feature: RunFeature, engine: Runs, state: int) -> Floats:
     """What a feature of numbers is of each run; NaN for NULL."""
     if feature.kind == "pace":
         return np.ascontiguousarray(log[:, PACE]).view(np.float64)
-    if feature.of is None:
-        return _floats(log[:, kernel.LOG + feature.column], is_real=feature.kind == "float")
-    events = engine.columns
-    is_real = events.kind(feature.of) == "float"
-    column = log.shape[1] - len(events.expressions) + events.place(feature.of)
-    return _floats(log[:, kernel.LOG + feature.column], is_real=is_real) - _floats(log[:, column], is_real=is_real)
+    live, events = engine.automaton.live[state], engine.columns
+    kind = register_kind(live[feature.column], events)
+    value = _floats(log[:, kernel.LOG + feature.column], is_real=kind == "float")
+    if feature.of is not None:
+        column = log.shape[1] - len(events.expressions) + events.place(feature.of)
+        return value - _floats(log[:, column], is_real=events.kind(feature.of) == "float")
+    if feature.kind not in PAIRED:
+        return value
+    is_real = register_kind(live[feature.other], events) == "float"
+    other = _floats(log[:, kernel.LOG + feature.other], is_real=is_real)
+    return value - other if feature.kind == "difference" else value + other
 
 
 def _floats(words: Ints, *, is_real: bool) -> Floats:

@@ -71,7 +71,7 @@ class Shedder:
         self.plan = plan
         self.load = load
         self.observer = observer
-        self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed)
+        self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
         self.metrics = Metrics()
         self.online: OnlineLearning | None = None
         self.clock = StepClock()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.errors import DataError
@@ -24,10 +25,14 @@ KINDS = {
     "text": kernel.TABLE,
     "key": kernel.KEY,
     "pace": kernel.PACE,
-    "ahead": kernel.AHEAD_WHOLE,
+    "ahead": kernel.AHEAD,
+    "difference": kernel.LESS,
+    "sum": kernel.PLUS,
 }
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
 """Words of the arena that go on, beside the latest starts and the counts."""
+LAYOUT = 2
+"""Changes when runs inside a budget carry other columns, or the arena keeps other words."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
 
@@ -51,6 +56,8 @@ class Shedding:
     allowance : Allowance
     logs_births, logs_shed : bool
         Whether births, or runs that are shed, are logged; ``take_log`` gives what was logged.
+    ranks_dominated : bool, optional
+        Whether runs that can do no more than another are the first to go. Default: where any may go.
 
     Attributes
     ----------
@@ -65,9 +72,13 @@ class Shedding:
         *,
         logs_births: bool = False,
         logs_shed: bool = False,
+        ranks_dominated: bool | None = None,
     ) -> None:
         self.worth = worth
         self.allowance = allowance
+        self.ranks_dominated = ranks_dominated
+        if ranks_dominated is None:
+            self.ranks_dominated = allowance.price > 0 or allowance.runs >= 0
         self.logs = kernel.LOG_BIRTHS * logs_births | kernel.LOG_SHED * logs_shed
         self.keys_now: Callable[[], KeyCodes] = KeyCodes
         self.words = np.zeros(kernel.SHED_HEADER, np.int64)
@@ -123,6 +134,7 @@ class Shedding:
         self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         self.floats[kernel.SPREAD] = worth.spread
+        self.floats[kernel.DOMINATED_SHARE] = 0.0 if tables.drops else worth.dominated
         self.floats[kernel.FACTOR] = 1.0
         self.allow(self.allowance)
 
@@ -134,15 +146,24 @@ class Shedding:
             for number, feature in enumerate(features):
                 word = at + kernel.PLACE_WORDS + number * kernel.FEATURE_WORDS
                 kind, column = KINDS[feature.kind], max(feature.column, 0)
-                if feature.of is not None:
-                    events = self.tables.scalars.columns
-                    column += (self._event_at + events.place(feature.of)) << 16
-                    kind = kernel.AHEAD_REAL if events.kind(feature.of) == "float" else kind
+                if kind >= kernel.AHEAD:
+                    kind, other = self._held_against(kind, feature, self.tables.pools[pool].state)
+                    column += other << 16
                 self.words[word : word + 5] = kind, column, feature.buckets, edges_at, len(feature.edges)
                 edges_at += len(feature.edges)
                 if feature.kind in ("text", "key"):
                     self._tables.append((word, feature))
             first_vertex += groups[pool] * worth.remaining * (len(worth.since) + 1)
+
+    def _held_against(self, kind: int, feature: RunFeature, state: int) -> tuple[int, int]:
+        """The kind of a feature that comes of two numbers, and where the second one stands."""
+        events, live = self.tables.scalars.columns, self.tables.automaton.live[state]
+        first = register_kind(live[feature.column], events)
+        if feature.of is not None:
+            second, other = events.kind(feature.of), self._event_at + events.place(feature.of)
+        else:
+            second, other = register_kind(live[feature.other], events), feature.other
+        return kind + kernel.FIRST_REAL * (first == "float") + kernel.SECOND_REAL * (second == "float"), other
 
     @property
     def floats(self) -> Floats:
@@ -333,7 +354,7 @@ class Shedding:
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
-        return {"arena": self._arena()}
+        return {"layout": LAYOUT, "arena": self._arena()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""

@@ -108,7 +108,7 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
         if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
             control[at.ASK] = made
             return at.GROW_LINKS
-        end_tick_in(control, program, pools, lineage, event.key, pool)
+        end_tick_in(control, program, pools, lineage, event, pool)
     return at.DONE
 
 

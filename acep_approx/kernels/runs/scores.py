@@ -16,6 +16,7 @@ import math
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.kernels.runs.layout import DOMINATED as DOMINATED_AT
 from acep_approx.kernels.runs.layout import LIVE, LOGGED, POOLS, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -50,6 +51,7 @@ from acep_approx.kernels.runs.vm import NULL
     RESERVE,
     RESERVE_SHARE,
     PACE_NOW,
+    DOMINATED_SHARE,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -82,11 +84,12 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
     EDGE,
-) = range(47)
-"""The first fifteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(48)
+"""The first sixteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
-below 0: the price stays as it is; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
+below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
+dominates; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
 parts of the arena by where they begin; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound;
 ``SAMPLE``: at which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those
 that bring a run there; ``SAMPLED``: words written so far."""
@@ -98,16 +101,19 @@ PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
 """Words of a place: first vertex, features; per feature: kind, column, buckets, where its edges (in the
 arena) or its table (in ``lookup``) begin, their number."""
-WHOLE, REAL, TABLE, KEY, PACE, AHEAD_WHOLE, AHEAD_REAL = range(7)
+WHOLE, REAL, TABLE, KEY, PACE = range(5)
+AHEAD, LESS, PLUS = 8, 12, 16
 """Kinds of features: a number, a floating point number, a text, the key; the pace of the key: how many of its events
-came of late; and by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
-the run)."""
+came of late; by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
+the run); the difference and the sum of two numbers of the run (2**16 * the second + the first). The last three are
+higher by ``FIRST_REAL`` where the first number is a floating point number, by ``SECOND_REAL`` where the second is."""
+FIRST_REAL, SECOND_REAL = 1, 2
 
-LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED = range(5)
-REASONS = 5
+LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED, DOMINATED = range(6)
+REASONS = 6
 """Why runs are shed: the score at birth, or later, was below the price; the bound on run-steps, or on runs; a run that
-has just been made stands for them."""
-BORN = 5
+has just been made stands for them, or another of their pool can do all that they can."""
+BORN = 6
 """Log entries that are births, not runs shed."""
 LOG_BIRTHS, LOG_SHED = 1, 2
 
@@ -152,11 +158,18 @@ def mark_at(table: Ints, p: int, run: int) -> int:
 
 
 @inline
-def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, key: int) -> int:
-    """The bucket of a feature; ``word``: where the register stands, if it is one."""
-    shed, worth, lookup, words, floats = shedding.words, shedding.floats, shedding.lookup, pools.words, pools.floats
+def number_at(pools: Pools, word: int, is_real: int) -> float:
+    """A word of the pools as a number, NaN for NULL."""
+    if is_real:
+        return float(pools.floats[ix(word)])
+    return math.nan if pools.words[ix(word)] == NULL else float(pools.words[ix(word)])
+
+
+@inline
+def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int, key: int) -> int:
+    """The bucket of a feature; ``word``: where the register stands, if it is one, and what it is held against."""
+    shed, worth, lookup, words = shedding.words, shedding.floats, shedding.lookup, pools.words
     kind, first, many = shed[ix(feature)], shed[ix(feature + 3)], shed[ix(feature + 4)]
-    event_word = shed[ix(feature + 1)] >> 16
     bucket = shed[ix(feature + 2)] - 1
     if kind == KEY:
         if key < many:
@@ -165,17 +178,13 @@ def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, key: int) 
         if 0 <= words[ix(word)] < many:
             bucket = lookup[ix(first + words[ix(word)])]
     else:
-        value, is_known = worth[PACE_NOW], True
-        if kind == REAL:
-            value = floats[ix(word)]
-        elif kind == WHOLE:
-            value, is_known = float(words[ix(word)]), words[ix(word)] != NULL
-        elif kind == AHEAD_REAL:
-            value = floats[ix(word)] - floats[ix(event_word)]
-        elif kind == AHEAD_WHOLE:
-            value = float(words[ix(word)]) - float(words[ix(event_word)])
-            is_known = words[ix(word)] != NULL and words[ix(event_word)] != NULL
-        if value == value and is_known:
+        value = worth[PACE_NOW]
+        if kind != PACE:
+            value = number_at(pools, word, kind == REAL or (kind >= AHEAD and kind & FIRST_REAL != 0))
+        if kind >= AHEAD:
+            sign = 1.0 if kind >= PLUS else -1.0
+            value += sign * number_at(pools, other, kind & SECOND_REAL != 0)
+        if value == value:
             bucket = 0
             for i in range(many):
                 bucket += value >= worth[ix(first + i)]
@@ -190,8 +199,10 @@ def group_of(pools: Pools, shedding: Arena, pool: int, run: int, key: int) -> in
     base, room = pools.table[ix(pool * POOL + BASE)], pools.table[ix(pool * POOL + ROOM)]
     for f in range(shed[ix(at + 1)]):
         feature = at + PLACE_WORDS + f * FEATURE_WORDS
-        word = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run
-        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, key)
+        word, other = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run, shed[ix(feature + 1)] >> 16
+        if shed[ix(feature)] >= LESS:
+            other = base + (COLUMNS + other) * room + run
+        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, other, key)
     return int(group)
 
 
@@ -236,6 +247,9 @@ def score_of(
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
+    if program.shape[DOMINATED_AT] >= 0:
+        flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED_AT]) * pools.table[ix(p + ROOM)]
+        gain *= worth[DOMINATED_SHARE] if pools.words[ix(flag)] else 1.0
     return float(gain / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin))
 
 
