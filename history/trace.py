@@ -139,6 +139,35 @@ class Trace:
             end_point=self.end_point[ends >= 0],
         )
 
+    def compact(self) -> Trace:
+        """The same without the texts, slots and match points that no birth can have to do with.
+
+        Complexity: O(births + visits + match points), and the logarithm of the births.
+        """
+        slots, slot = np.unique(self.slot, return_inverse=True) if self.slots else (np.unique(self.slot), self.slot)
+        kept = np.isin(self.point_slot, slots)
+        number = np.concatenate([[0], np.cumsum(kept)])
+        is_text = [kind == "text" for kind in self.kinds]
+        codes = np.concatenate([self.key, *(c for c, one in zip(self.values, is_text, strict=True) if one)])
+        texts = np.unique(codes[codes >= 0].astype(np.int64))
+
+        def code(column: Floats) -> Floats:
+            return np.where(column >= 0, np.searchsorted(texts, np.nan_to_num(column)), column).astype(np.float64)
+
+        return replace(
+            self,
+            slot=slot.astype(np.int64),
+            key=code(self.key.astype(np.float64)).astype(np.int64),
+            values=[code(column) if one else column for column, one in zip(self.values, is_text, strict=True)],
+            texts=[self.texts[at] for at in texts.tolist()],
+            slots=[self.slots[at] for at in slots.tolist()] if self.slots else (),
+            first_point=number[self.first_point],
+            point_row=self.point_row[kept],
+            point_tick=self.point_tick[kept],
+            point_slot=np.searchsorted(slots, self.point_slot[kept]) if self.slots else self.point_slot[kept],
+            end_point=number[self.end_point],
+        )
+
     def slot_names(self, slots: Ints) -> npt.NDArray[np.str_]:
         """Names of some slots."""
         if not self.slots:

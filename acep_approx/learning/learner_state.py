@@ -1,7 +1,4 @@
-"""A learner as bytes, to go on after a restart: plain arrays and a JSON header under a digest, no pickle.
-
-Drift detectors are left out, as in ``rl.Updater.to_arrays``: a change just before the restart is noticed later.
-"""
+"""A learner as bytes, to go on after a restart: plain arrays and a JSON header under a digest, no pickle."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
         for number, part in enumerate(learner.live.to_bytes()):
             arrays[f"graph.{number}"] = np.frombuffer(part, np.uint8)
         if learner._kept:
-            rows = learner._tests.to_bytes({"texts": learner.reader.texts})
+            rows = learner._tests.to_bytes({})
             arrays["rows"] = np.frombuffer(rows, np.uint8)
             arrays["letters"] = np.array([sample.events.counts for sample in learner._kept])
     sink = io.BytesIO()
@@ -78,6 +75,8 @@ def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
 def _header(learner: Learner) -> dict[str, Any]:
     return {
         "scheme": learner.scheme.to_json(),
+        "texts": learner.reader.texts,
+        "detectors": learner.updater.detectors.to_json(),
         "rankings": {name: _scheme_of(getattr(learner, name)) for name in RANKINGS},
         "live": {"scheme": learner.live.scheme.to_json(), **learner.live.header()},
         "tally": vars(learner.tally),
@@ -104,6 +103,8 @@ def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner.scheme = scheme
     part = {name.removeprefix("updater."): each for name, each in arrays.items() if name.startswith("updater.")}
     learner.updater = Updater.from_arrays(learner.reader.chart(scheme), part)
+    learner.updater.detectors.restore(saved["detectors"])
+    learner.reader.know(saved["texts"])
     for name in RANKINGS:
         setattr(learner, name, _ranking(name, saved["rankings"][name], arrays))
     live = dict(saved["live"])
@@ -130,8 +131,8 @@ def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> l
     """The tests that were kept, in the pieces that they came in."""
     if not saved:
         return []
-    tests, header = SampledTests.from_bytes(arrays["rows"].tobytes())
-    tests, texts = learner.reader.adopt(tests, header["texts"]), learner.reader.texts
+    tests, _ = SampledTests.from_bytes(arrays["rows"].tobytes())
+    texts = learner.reader.texts
     ends = np.cumsum([size for size, *_ in saved])
     parts: list[SampledTests] = [tests[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
     return [  # what they were samples of was used when they came

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.learning_ledger import Rescoring
 from acep_approx.learning.learner import LEAST_PRICE, Learner
+from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.sampler import Sampler
 
@@ -172,3 +174,47 @@ class OnlineLearning:
             cells = self.cohort.cells
             return self.cohort.steps / (cells.share * (1 + cells.window / cells.epoch)) / events
         return float(self.learner.demand()[1].sum())
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON.
+
+        Complexity: O(tests that are kept + history graph + open windows of the cohort).
+        """
+        parts = {
+            "sampled": self.sampler.to_bytes(),  # before the learner: it may know new texts then
+            "outcomes": Outcomes(self._traces).to_bytes(),
+            "cohort": self.cohort.to_bytes() if self.cohort is not None else b"",
+        }
+        header = {
+            "quota": self.quota,
+            "rescored": [asdict(one) for one in self.rescored],
+            "waiting": self._waiting,
+            "found": self._found,
+            "price": self.arena.allowance.price,
+        }
+        parts["learner"] = learner_to_bytes(self.learner, header)
+        return {name: b64encode(part).decode() for name, part in parts.items()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave, by one that has just been made for the same query, columns and budget.
+
+        Call it before the arena is restored: runs are worth what they were.
+
+        Raises
+        ------
+        ValueError
+            It was another query, or other features.
+        """
+        parts = {name: b64decode(part) for name, part in saved.items()}
+        header = learner_of(parts["learner"], self.learner)
+        self.sampler.restore(parts["sampled"])
+        self._traces = list(Outcomes.from_bytes(parts["outcomes"]).traces)
+        if self.cohort is not None and parts["cohort"]:
+            self.cohort.restore(parts["cohort"])
+        self.quota, self._waiting, self._found = header["quota"], header["waiting"], header["found"]
+        self.rescored = [Rescoring(**one) for one in header["rescored"]]
+        if self.learner.refreshes:
+            self.arena.rescore(self.learner.worth())
+            self.arena.allow(replace(self.arena.allowance, price=header["price"]))

@@ -13,7 +13,6 @@ from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
-from acep_approx.errors import UsageError
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.judging import Ranking
 from acep_approx.learning.learner import Learner
@@ -250,20 +249,8 @@ class Shedder:
     # --- state ----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """What must be kept to go on elsewhere, as JSON: not the metrics.
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-U052``: it learns, and what it has learned is not in its state.
-        """
+        """What must be kept to go on elsewhere, as JSON: not the metrics, but what it has learned."""
         self._order.check("snapshot")
-        if self.online is not None:
-            raise UsageError(
-                "a run that learns cannot be saved: what it is learning would be lost",
-                code="ACEP-U052",
-                hint="run without learning, and refresh the history from the tests that runs write down",
-            )
         saved = {
             **self.arena.snapshot(),
             "seen": self._seen,
@@ -271,11 +258,15 @@ class Shedder:
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
         }
+        if self.online is not None:
+            saved["online"] = self.online.snapshot()
         return saved if self.observer is None else {**saved, "version": self.version}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
         self._order.check("restore")
+        if self.online is not None and "online" in saved:
+            self.online.restore(saved["online"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]

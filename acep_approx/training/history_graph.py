@@ -138,8 +138,8 @@ class HistoryGraph:
 
         The same events in the same order give the same history, however they are stored. A past of 2**18 events or more
         is counted in portions, each of the events of some keys, as it is on Spark (``spark.training``).
-        Complexity: an exact run over the past with lineage, one over the events that are tried, and about 80 cheaper
-        ones over those that are held out.
+        Complexity: an exact run over the past with lineage, one over the events that are tried, and about 110
+        cheaper ones over those that are held out.
         """
         self.__dict__.pop("graph_", None)
         self.learned_ = None

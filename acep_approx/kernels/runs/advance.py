@@ -42,11 +42,11 @@ from acep_approx.kernels.runs.scores import (
     SAMPLE_ENTRY,
     SAMPLE_NOW,
     UNTESTED,
-    admit,
     charge,
     left,
 )
 from acep_approx.kernels.runs.vm import BLOCK
+from acep_approx.kernels.runs.weighing import admit
 
 ENDING = 2
 """The phase of an event after ``TESTING``: children become runs."""

@@ -31,11 +31,8 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lineage, Pools, Program
 from acep_approx.kernels.runs.sample import choose_event
 from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
-from acep_approx.kernels.runs.scores import (
-    find_newest,
-    mark_of_event,
-    note_pace,
-)
+from acep_approx.kernels.runs.scores import mark_of_event, note_pace
+from acep_approx.kernels.runs.weighing import find_newest
 
 TESTING = 1
 """The phase of an event after its beginning: steps are tried."""

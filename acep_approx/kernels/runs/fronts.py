@@ -38,14 +38,13 @@ from acep_approx.kernels.runs.scores import (
     PRICE_NOW,
     TOKENS,
     WOULD_GO,
-    cover_of,
     left,
     log_score,
     mark_at,
     refuse,
-    score_of,
 )
 from acep_approx.kernels.runs.vm import NULL
+from acep_approx.kernels.runs.weighing import score_of
 
 EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
 """Which values of a register are the better ones; EQUAL: none are."""
@@ -149,13 +148,13 @@ def dominate(
     control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int
 ) -> bool:
     """Note that a run is dominated; returns whether it is not worth the price any more, and is counted as shed."""
-    words, p, shed = pools.words, pool * POOL, shedding.words
+    words, p = pools.words, pool * POOL
     flag, mark = flag_at(program, pools.table, p, run), mark_at(pools.table, p, run)
     if words[ix(flag)] or words[ix(mark)] == WOULD_GO:
         return False
     words[ix(flag)] = 1
-    cover, price = cover_of(shed, pool, 0), shedding.floats[PRICE_NOW]
-    score = score_of(program, pools, shedding, event, pool, run, cover)
+    price = shedding.floats[PRICE_NOW]
+    score, covered, _ = score_of(program, pools, shedding, event, pool, run, 0)
     is_merged = shedding.floats[DOMINATED_SHARE] == 0.0
     if score >= price and not is_merged:
         return False
@@ -167,7 +166,7 @@ def dominate(
         return True
     entry = refuse(control, pools, shedding, event, pool, run, DOMINATED)
     if entry >= 0:
-        log_score(shedding, entry, score, price, cover)
+        log_score(shedding, entry, score, price, covered)
     return True
 
 
