@@ -226,6 +226,10 @@ class Shedder:
         if self.online is not None:
             self.online.finish()
 
+    def forget(self) -> None:
+        """A run without end does not remember all of its match points; see ``Metrics.forget``."""
+        self.metrics.forget(self.cells)
+
     # --- state ----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
