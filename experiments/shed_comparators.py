@@ -64,7 +64,7 @@ def births(trace: Trace, scheme: Scheme) -> Ints:
     group = np.zeros(len(trace.place), np.int64)
     for number, place in enumerate(scheme.places):
         mine = np.flatnonzero(trace.place == number)
-        values = [np.asarray(trace.column(feature.name))[mine] for feature in place.features]
+        values = [feature.values(trace.column)[mine] for feature in place.features]
         group[mine] = scheme.first_group[number] + scheme.group(number, values, trace.texts, len(mine))
     return group
 

@@ -147,7 +147,7 @@ def groups_of(scheme: Scheme, trace: Trace) -> Ints:
     for number, place in enumerate(scheme.places):
         if place.features:
             here = np.flatnonzero(trace.place == number)
-            values = [trace.column(feature.name)[here] for feature in place.features]
+            values = [feature.values(trace.column)[here] for feature in place.features]
             group[here] = scheme.group(number, values, trace.texts)
     return group
 

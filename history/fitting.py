@@ -13,16 +13,19 @@ values are shrunk (``history.values``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import NormalDist
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from history.arrays import Floats, Ints
 from history.trace import KEY, Trace
-from history.vectors import Feature, Place, Scheme
+from history.vectors import PAIRED, Feature, FeatureKind, Place, Scheme
 
+Pairs = Sequence[tuple[str, str]]
+"""Columns of numbers of which differences and sums are looked at."""
 Column = tuple[str, npt.NDArray[np.generic]]
 """Kind and values of something that runs remember."""
 
@@ -44,6 +47,7 @@ def fit_scheme(
     window: int,
     trace: Trace,
     *,
+    pairs: Sequence[Pairs] = (),
     remaining: int = 8,
     since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4),
 ) -> Scheme:
@@ -58,6 +62,8 @@ def fit_scheme(
     trace : Trace
         Its births, with what they remember and whether they reached a match point. Candidates are its columns (where
         a place's runs have them) and the partition key.
+    pairs : sequence of Pairs, default none
+        Per place.
     remaining, since
         As for ``Scheme``.
 
@@ -76,11 +82,15 @@ def fit_scheme(
     for number, (state, errors) in enumerate(places):
         births = np.flatnonzero((trace.place == number) & (first >= 0))
         columns = {name: (kind, trace.column(name)[births]) for name, kind in kinds}
-        fitted.append(Place(state, errors, fit_features(columns, trace.texts, reached[births])))
+        mine = pairs[number] if pairs else ()
+        found = fit_features(columns, trace.texts, reached[births], pairs=mine)
+        fitted.append(Place(state, errors, found))
     return Scheme(tuple(fitted), window, remaining, since)
 
 
-def fit_features(columns: Mapping[str, Column], texts: Sequence[str], reached: Floats) -> tuple[Feature, ...]:
+def fit_features(
+    columns: Mapping[str, Column], texts: Sequence[str], reached: Floats, *, pairs: Pairs = ()
+) -> tuple[Feature, ...]:
     """Learn which of some columns tell of success, and their buckets.
 
     Parameters
@@ -91,6 +101,7 @@ def fit_features(columns: Mapping[str, Column], texts: Sequence[str], reached: F
         What the values of texts point to.
     reached : float64 array, shape (runs,)
         Success, from 0 to 1; between them where it is only known how likely it is.
+    pairs : Pairs, default none
 
     Returns
     -------
@@ -102,10 +113,11 @@ def fit_features(columns: Mapping[str, Column], texts: Sequence[str], reached: F
     births = len(reached)
     if births < LEAST_BIRTHS or reached.min() == 1 or not reached.any():
         return ()
-    values = _candidates(columns)
+    blanks = _candidates(columns, pairs)
     half = births // 2
-    made = {name: _bucketed(name, kind, column[:half], texts, reached[:half]) for name, kind, column in values}
-    judged = {name: made[name].bucket(column[half:], texts) for name, _, column in values}
+    values = {name: blank.values(lambda name: columns[name][1]) for name, blank in blanks.items()}
+    made = {name: _bucketed(blanks[name], column[:half], texts, reached[:half]) for name, column in values.items()}
+    judged = {name: made[name].bucket(column[half:], texts) for name, column in values.items()}
     chosen: list[str] = []
     strata = np.zeros(births - half, np.int64)
     while len(chosen) < MOST_FEATURES:
@@ -114,7 +126,7 @@ def fit_features(columns: Mapping[str, Column], texts: Sequence[str], reached: F
             break
         chosen.append(best)
         strata = strata * made[best].buckets + judged[best]
-    return tuple(_bucketed(name, *columns[name], texts, reached) for name in chosen)
+    return tuple(_bucketed(blanks[name], values[name], texts, reached) for name in chosen)
 
 
 def g_statistic(bucket: Ints, strata: Ints, reached: Floats) -> tuple[float, int]:
@@ -164,13 +176,18 @@ def chi_square_quantile(chance: float, freedom: int) -> float:
     return float(freedom * (1 - spread + NormalDist().inv_cdf(1 - chance) * spread**0.5) ** 3)
 
 
-def _candidates(columns: Mapping[str, Column]) -> list[tuple[str, str, npt.NDArray[np.generic]]]:
-    """Columns that differ among these births, and their kinds."""
-    found: list[tuple[str, str, npt.NDArray[np.generic]]] = []
+def _candidates(columns: Mapping[str, Column], pairs: Pairs) -> dict[str, Feature]:
+    """Features without buckets: of the columns that differ among these births, and of pairs of them."""
+    found: dict[str, Feature] = {}
     for name, (kind, column) in columns.items():
         same = column == column[0]
         if not (same | (np.isnan(column) & np.isnan(column[0]))).all():
-            found.append((name, kind, column))
+            found[name] = Feature(name, cast(FeatureKind, kind))
+    for one, other in pairs:
+        if one in found and other in found:
+            for kind, sign in zip(PAIRED, "-+", strict=True):
+                name = f"{one} {sign} {other}"
+                found[name] = Feature(name, cast(FeatureKind, kind), of=(one, other))
     return found
 
 
@@ -187,10 +204,11 @@ def _best(judged: dict[str, Ints], chosen: Sequence[str], strata: Ints, reached:
     return best
 
 
-def _bucketed(name: str, kind: str, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Floats) -> Feature:
-    if kind == "text":
-        return Feature(name, "text", groups=_text_groups(column.astype(np.int64), texts, reached))
-    return Feature(name, cast(Literal["int", "float"], kind), edges=_edges(column.astype(np.float64)))
+def _bucketed(blank: Feature, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Floats) -> Feature:
+    """A feature with its buckets."""
+    if blank.kind == "text":
+        return replace(blank, groups=_text_groups(column.astype(np.int64), texts, reached))
+    return replace(blank, edges=_edges(column.astype(np.float64)))
 
 
 def _edges(column: npt.NDArray[np.float64]) -> tuple[float, ...]:

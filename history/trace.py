@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from history.arrays import Floats, Ints
+from history.arrays import Bools, Floats, Ints
 
 Masks = npt.NDArray[np.uint64]
 
@@ -111,6 +111,62 @@ class Trace:
         first = np.full(len(self.place), -1, np.int64)
         first[self.birth[::-1]] = np.arange(len(self.birth) - 1, -1, -1)
         return first
+
+    def of_births(self, chosen: Bools) -> Trace:
+        """What became of some of the births; match points stay as they are.
+
+        Parameters
+        ----------
+        chosen : bool array, shape (births,)
+            With a birth also those that were made from it, else what these led to would be told of nothing.
+
+        Complexity: O(births + visits).
+        """
+        births, visits = np.flatnonzero(chosen), np.flatnonzero(chosen[self.birth])
+        number, visit = np.cumsum(chosen) - 1, np.full(len(self.birth) + 1, -1, np.int64)
+        visit[visits] = np.arange(len(visits))
+        ends = visit[self.end_visit]
+        of_births = ("place", "tick", "start", "slot", "key")
+        of_visits = ("remaining", "since", "first_point", "mask", "cost")
+        return replace(
+            self,
+            **{name: getattr(self, name)[births] for name in of_births},
+            **{name: getattr(self, name)[visits] for name in of_visits},
+            values=[column[births] for column in self.values],
+            birth=number[self.birth[visits]],
+            parent=visit[self.parent[visits]],
+            end_visit=ends[ends >= 0],
+            end_point=self.end_point[ends >= 0],
+        )
+
+    def compact(self) -> Trace:
+        """The same without the texts, slots and match points that no birth can have to do with.
+
+        Complexity: O(births + visits + match points), and the logarithm of the births.
+        """
+        slots, slot = np.unique(self.slot, return_inverse=True) if self.slots else (np.unique(self.slot), self.slot)
+        kept = np.isin(self.point_slot, slots)
+        number = np.concatenate([[0], np.cumsum(kept)])
+        is_text = [kind == "text" for kind in self.kinds]
+        codes = np.concatenate([self.key, *(c for c, one in zip(self.values, is_text, strict=True) if one)])
+        texts = np.unique(codes[codes >= 0].astype(np.int64))
+
+        def code(column: Floats) -> Floats:
+            return np.where(column >= 0, np.searchsorted(texts, np.nan_to_num(column)), column).astype(np.float64)
+
+        return replace(
+            self,
+            slot=slot.astype(np.int64),
+            key=code(self.key.astype(np.float64)).astype(np.int64),
+            values=[code(column) if one else column for column, one in zip(self.values, is_text, strict=True)],
+            texts=[self.texts[at] for at in texts.tolist()],
+            slots=[self.slots[at] for at in slots.tolist()] if self.slots else (),
+            first_point=number[self.first_point],
+            point_row=self.point_row[kept],
+            point_tick=self.point_tick[kept],
+            point_slot=np.searchsorted(slots, self.point_slot[kept]) if self.slots else self.point_slot[kept],
+            end_point=number[self.end_point],
+        )
 
     def slot_names(self, slots: Ints) -> npt.NDArray[np.str_]:
         """Names of some slots."""

@@ -16,6 +16,11 @@ PSEUDO = 5.0
 """Visits at the mean of the level above that are added to the visits of each level."""
 LEAST_COST = 0.05
 """Run-steps of a run at least."""
+SWEEPS, CLOSE, TINY = 64, 1e-6, 1e-12
+"""How often gains are worked out anew from one another at most, and when they are the same."""
+
+KNOWN = 20.0
+"""Visits of a vertex that what a learner has found of it counts for."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +52,85 @@ def fit_values(graph: Graph) -> Values:
     Parameters
     ----------
     graph : Graph
-        The history.
+        The history. Where ``graph.scheme.values`` is "paths", gains come from the edges: see ``gains_by_paths``.
+
+    Complexity: O(vertices), with "paths" also O(edges · sweeps).
+    """
+    counts = graph.counts
+    is_by_paths = graph.scheme.values == "paths"
+    gain = gains_by_paths(graph) if is_by_paths else _gains(graph, counts.reached.astype(np.float64))
+    cost = np.maximum(_shrunk(graph, counts.cost), LEAST_COST)
+    chance = _shrunk(graph, counts.led.astype(np.float64))
+    return Values(gain, cost.reshape(-1), chance.reshape(-1))
+
+
+def gains_by_paths(graph: Graph) -> Floats:
+    """What runs lead to, from the edges of the graph: one step of their way at a time; shape (vertices,).
+
+    The gain of a vertex is what its runs complete with the next event, what those lead to that stay until the next
+    part of the window, and what their children lead to beyond that:
+
+        gain(v) = p + stay(v) + sum over children u of h(u) max(0, gain(u) - stay(v) - p / 2)
+
+    p: direct completions per visit; h(u): the chance that there is a child, shared among its vertices as it was in the
+    past. A run and its child wait for the same events, so their gains do not add up: the larger one counts (as in
+    ``rl.values``). Means are shrunk as those of ``fit_values``; in the end each place has the mean that it has there.
+
+    A mean asks only what the runs of the vertex itself led to. By paths a vertex that was often seen, but whose runs
+    met few match points, is worth what the vertices are worth that it leads to. It is blind to what these do not tell
+    apart any more.
+
+    Bellman 1957; to use it here is ours. Complexity: O(edges) for each of up to 64 sweeps.
+    """
+    scheme, counts = graph.scheme, graph.counts
+    visits = np.maximum(counts.visits, 1)
+    rate = counts.moves / visits[counts.source]
+    stays = counts.target % (scheme.cells // scheme.remaining) > 0  # a child has bound its last event just now
+    (source, target, stay), (parent, child, made) = (
+        (counts.source[chosen], counts.target[chosen], rate[chosen]) for chosen in (stays, ~stays)
+    )
+    children = np.bincount(parent, made, scheme.vertices)
+    has_child = -np.expm1(-children) / np.maximum(children, TINY)
+    direct = counts.completed / visits
+    gain = np.zeros(scheme.vertices)
+    for _ in range(SWEEPS):
+        later = np.bincount(source, stay * gain[target], scheme.vertices)
+        more = np.maximum(gain[child] - later[parent] - direct[parent] / 2, 0.0)
+        backup = direct + later + has_child * np.bincount(parent, made * more, scheme.vertices)
+        before, gain = gain, _gains(graph, counts.visits * backup)
+        if np.abs(gain - before).max() <= CLOSE * gain.max():
+            break
+    place = scheme.place_of_group[np.arange(scheme.vertices) // scheme.cells]
+    reached, found = (np.bincount(place, column) for column in (counts.reached, counts.visits * gain))
+    return np.asarray(gain * (reached / np.maximum(found, TINY))[place], np.float64)
+
+
+def _gains(graph: Graph, total: Floats) -> Floats:
+    """Mean gains of all vertices, shrunk and monotone in the part of the window; shape (vertices,)."""
+    return np.maximum.accumulate(_shrunk(graph, total), axis=1).reshape(-1)
+
+
+def with_counts(known: Values, before: Graph, after: Graph) -> Values:
+    """What runs are worth by what was known and by what a graph has counted since.
+
+    Parameters
+    ----------
+    known : Values
+        They count for 20 visits of each vertex.
+    before, after : Graph
+        The graph then, and now that more was counted.
 
     Complexity: O(vertices).
     """
-    counts = graph.counts
-    gain = np.maximum.accumulate(_shrunk(graph, counts.reached.astype(np.float64)), axis=1)
-    cost = np.maximum(_shrunk(graph, counts.cost), LEAST_COST)
-    chance = _shrunk(graph, counts.led.astype(np.float64))
-    return Values(gain.reshape(-1), cost.reshape(-1), chance.reshape(-1))
+    old, new = before.counts, after.counts
+    shape = (after.scheme.groups, after.scheme.remaining, -1)
+
+    def mean(values: Floats, name: str) -> Floats:
+        visits = (new.visits - old.visits).astype(np.float64)
+        return np.asarray((KNOWN * values + getattr(new, name) - getattr(old, name)) / (KNOWN + visits))
+
+    gain = np.maximum.accumulate(mean(known.gain, "reached").reshape(shape), axis=1).reshape(-1)
+    return Values(gain, np.maximum(mean(known.cost, "cost"), LEAST_COST), np.clip(mean(known.chance, "led"), 0.0, 1.0))
 
 
 def _shrunk(graph: Graph, total: Floats) -> Floats:

@@ -7,7 +7,7 @@ runs of very different prospects share a vertex.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -24,6 +24,13 @@ MOST_GROUPS = 64
 SHOWN = 5
 """Texts of one bucket that are named to people."""
 
+FeatureKind = Literal["int", "float", "text", "difference", "sum"]
+"""What a feature holds: a number or a text of its own, or what comes of two numbers."""
+PAIRED = ("difference", "sum")
+ValuesBy = Literal["means", "paths"]
+"""How values are worked out from what was counted."""
+Column = npt.NDArray[np.generic]
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -32,13 +39,15 @@ class Feature:
     Parameters
     ----------
     name : str
-        The column of the trace: a register, or ``"key"``.
-    kind : {"int", "float", "text"}
+        The column of the trace: a register, or ``"key"``; what comes of two columns has a name of its own.
+    kind : {"int", "float", "text", "difference", "sum"}
         What it holds.
     edges : tuple of float
         Of numbers, in rising order. The bucket of a number is how many edges are at most as large as it.
     groups : dict of str to int
         Of texts: their buckets, from 0 without holes. All other texts, and NULL, are in the last bucket.
+    of : tuple of (str, str), default none
+        Of a difference or a sum: the two columns.
 
     Examples
     --------
@@ -50,9 +59,10 @@ class Feature:
     """
 
     name: str
-    kind: Literal["int", "float", "text"]
+    kind: FeatureKind
     edges: tuple[float, ...] = ()
     groups: dict[str, int] = field(default_factory=dict)
+    of: tuple[str, ...] = ()
 
     @property
     def buckets(self) -> int:
@@ -81,6 +91,13 @@ class Feature:
         numbers = np.asarray(values, np.float64)
         found = np.searchsorted(np.asarray(self.edges, np.float64), numbers, side="right").astype(np.int64)
         return np.where(np.isnan(numbers), len(self.edges) + 1, found)
+
+    def values(self, column: Callable[[str], Column]) -> Column:
+        """Its values, given those of the columns of a trace. O(runs)."""
+        if self.kind not in PAIRED:
+            return column(self.name)
+        one, other = (np.asarray(column(name), np.float64) for name in self.of)
+        return one - other if self.kind == "difference" else one + other
 
     def words(self, bucket: int) -> str:
         """A bucket in words.
@@ -156,6 +173,8 @@ class Scheme:
     since : tuple of float, default (0, 1/16, 1/4)
         Shares of the window, rising. The bucket of the time since the last event is how many of them it is above:
         0 means that the event has just been bound.
+    values : {"means", "paths"}, default "means"
+        How it is worked out what runs at a vertex are worth: see ``values.fit_values``.
 
     Examples
     --------
@@ -172,6 +191,7 @@ class Scheme:
     window: int
     remaining: int = 8
     since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4)
+    values: ValuesBy = "means"
 
     @property
     def cells(self) -> int:
@@ -299,12 +319,13 @@ class Scheme:
             "window": self.window,
             "remaining": self.remaining,
             "since": list(self.since),
+            "values": self.values,
             "places": [
                 {
                     "state": place.state,
                     "errors": place.errors,
                     "features": [
-                        {"name": f.name, "kind": f.kind, "edges": list(f.edges), "groups": f.groups}
+                        {"name": f.name, "kind": f.kind, "edges": list(f.edges), "groups": f.groups, "of": list(f.of)}
                         for f in place.features
                     ],
                 }
@@ -319,8 +340,15 @@ class Scheme:
             Place(
                 place["state"],
                 place["errors"],
-                tuple(Feature(f["name"], f["kind"], tuple(f["edges"]), dict(f["groups"])) for f in place["features"]),
+                tuple(_feature_of(f) for f in place["features"]),
             )
             for place in saved["places"]
         )
-        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]))
+        values = saved.get("values", "means")  # older histories know no other
+        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]), values)
+
+
+def _feature_of(saved: dict[str, Any]) -> Feature:
+    """The feature that ``Scheme.to_json`` wrote; before there were differences none had columns."""
+    edges, groups = tuple(saved["edges"]), dict(saved["groups"])
+    return Feature(saved["name"], saved["kind"], edges, groups, tuple(saved.get("of", ())))

@@ -9,10 +9,11 @@ the model is right, whatever it foretells. ADWIN's bound takes errors from [0, 1
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from river.drift import ADWIN
@@ -95,6 +96,20 @@ class Detectors:
                 if detector.drift_detected:
                     alarms.append(Alarm(when, where, what))
         return alarms
+
+    def to_json(self) -> list[list[Any]]:
+        """All of them; those are left out whose state river does not give away as bytes, and begin anew."""
+        held = [(key, one.clock, one._helper.__getstate__()) for key, one in self._at.items()]
+        return [[*key, clock, b64encode(state).decode()] for key, clock, state in held if isinstance(state, bytes)]
+
+    def restore(self, saved: list[list[Any]]) -> None:
+        """Take over what ``to_json`` gave."""
+        self._at = {}
+        for what, place, clock, held in saved:
+            one = ADWIN(delta=self.delta)  # type: ignore[no-untyped-call]
+            one.clock = clock
+            one._helper.__setstate__(b64decode(held))
+            self._at[what, place] = one
 
 
 def excess(chance: Floats, came: Bools) -> Floats:

@@ -65,6 +65,8 @@ class Updater:
         Of the chances foretold, against the outcomes of the cohort.
     observed : int
         Rows of tests and lineages so far.
+    detectors : Detectors
+        Of drift.
 
     Examples
     --------
@@ -86,7 +88,7 @@ class Updater:
         self.chart, self.delta = chart, delta
         self.statistics = Statistics(chart, HALF_LIFE * chart.scheme.window if half_life is None else half_life)
         self.calibration, self.alarms, self.observed = Calibration(), list[Alarm](), 0
-        self._detectors = Detectors(delta)
+        self.detectors = Detectors(delta)
         self._pending: dict[What, list[tuple[Ints, Ints, Floats]]] = {what: [] for what in _WHAT}
         self._learn()
 
@@ -126,7 +128,7 @@ class Updater:
 
     def succeed(self, other: Updater) -> None:
         """Go on where a learner of other vertices, but the same places, has come to: its detectors and calibration."""
-        self._detectors, self.calibration = other._detectors, other.calibration
+        self.detectors, self.calibration = other.detectors, other.calibration
 
     def watch(self) -> list[Alarm]:
         """Look for drift in what was observed since the last time. Nothing is predicted anew.
@@ -141,7 +143,7 @@ class Updater:
 
         Complexity: O(errors log errors).
         """
-        found = sorted(alarm for what in _WHAT for alarm in self._detectors.feed(what, *self._errors(what)))
+        found = sorted(alarm for what in _WHAT for alarm in self.detectors.feed(what, *self._errors(what)))
         self._pending = {what: [] for what in _WHAT}
         if found:
             self.statistics.discount({alarm.place for alarm in found}, DISCOUNT)
@@ -183,7 +185,7 @@ class Updater:
             one; the longer half-life.
         """
         merged = self.branch()
-        merged._detectors = deepcopy(self._detectors)
+        merged.detectors = deepcopy(self.detectors)
         merged.statistics = self.statistics.merge(other.statistics)
         merged.calibration = self.calibration.merge(other.calibration)
         merged.alarms = sorted([*self.alarms, *other.alarms])
@@ -216,7 +218,7 @@ class Updater:
 
     @classmethod
     def from_arrays(cls, chart: Chart, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Updater:
-        """What ``to_arrays`` wrote. Drift detectors restart empty: a change is noticed later if it came just before.
+        """What ``to_arrays`` wrote. Drift detectors restart empty, unless ``Detectors.restore`` is given theirs.
 
         Raises
         ------

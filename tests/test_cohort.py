@@ -21,6 +21,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.learning import exact_sample
 from acep_approx.learning.exact_sample import Cohort
+from acep_approx.learning.outcomes import Outcomes
 from acep_approx.matching import stream_side
 from acep_approx.training.trace import trace_past
 from history.counting import vertices_of
@@ -88,12 +89,11 @@ class Beside(FixedLoad):
     def take(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
             self.cohort.compare(trace)
-            self.traces.append(trace)
+            self.traces.append(self.cohort.whole(trace))
 
     def outcomes(self, traces: Iterable[Trace], scheme: Scheme) -> Lineages:
         """Of the cohort."""
-        some = [self.cohort.outcomes(trace, scheme)[0] for trace in traces] or [Lineages.none()]
-        return Lineages(*(np.concatenate([getattr(one, name) for one in some]) for name in vars(some[0])))
+        return Outcomes([*traces], self.cohort.weight).lineages(scheme)
 
     @property
     def slot_of(self) -> dict[str, int]:

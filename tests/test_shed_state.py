@@ -18,7 +18,7 @@ from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
@@ -151,7 +151,7 @@ def test_what_is_granted_for_events_of_no_interest_is_granted_once() -> None:
         matcher.push(table.slice(first, 50))
         shedder = Shedder(plan, of)
         matcher = Matcher.from_state(plan, matcher.state_bytes(), shedder)
-        assert shedder.arena.granted == pytest.approx(3 * min(first + 50, EVENTS))
+        assert shedder.granted == pytest.approx(3 * min(first + 50, EVENTS))
 
 
 def test_saving_a_run_does_not_change_it() -> None:
@@ -192,15 +192,6 @@ def test_a_state_of_a_run_with_a_budget_needs_one_and_the_other_way_round() -> N
         with pytest.raises(DataError) as error:
             Matcher.from_state(plan, matcher.state_bytes(), shedding)
         assert error.value.code == "ACEP-D044"
-
-
-def test_what_is_being_learned_cannot_be_saved() -> None:
-    plan = compiled(KEYED).plan
-    matcher = Matcher(plan, shedding=Shedder(plan, replace(load(KEYED, "20%"), learns=True)))
-    matcher.push(stream(7))
-    with pytest.raises(UsageError) as error:
-        matcher.state_bytes()
-    assert error.value.code == "ACEP-U052"
 
 
 def test_audited_cells_of_parts_with_other_seeds_are_other_cells() -> None:

@@ -237,7 +237,7 @@ def test_shed_runs_are_logged_with_their_scores() -> None:
     _, matcher = run(EXPLODING, table, shedding)
     log = engine_of(matcher).logged()
     assert len(log) == shedding.counts.sum() > 100
-    reasons = np.bincount(log[:, 0], minlength=5)
+    reasons = np.bincount(log[:, 0], minlength=kernel_scores.REASONS)
     assert reasons.tolist() == shedding.counts.sum(axis=0).tolist()
     born = log[log[:, 0] == kernel_scores.LOW_PRICE]
     scores, prices = np.ascontiguousarray(born[:, 9]).view(float), np.ascontiguousarray(born[:, 10]).view(float)

@@ -28,7 +28,7 @@ def test_a_report_is_read():
     assert (found.seconds, found.matching_seconds, found.lag) == (3.896, 0.25, 45.0)
     assert (found.rows, found.rows_per_second) == (40, 10.3)
     assert (found.events, found.relevant, found.matches, found.late, found.waiting) == (40, 39, 2, 1, 3)
-    assert found.shed == dict(zip(REASONS, [1, 2, 3, 0, 0], strict=True))
+    assert found.shed == dict(zip(REASONS, [1, 2, 3, 0, 0, 0], strict=True))
     assert (found.version, found.price, found.budget_used) == (2, 0.5, 0.5)
     assert (found.state_rows, found.state_bytes) == (5, 2000)
 
@@ -273,5 +273,5 @@ def test_spark_adds_up_what_the_shards_say(spark, tmp_path):
     assert len(seen) == 1
     assert seen[0] == Progress.of(query.lastProgress)
     assert (seen[0].events, seen[0].bound, seen[0].matches) == (6, 20, 0)
-    assert list(seen[0].shed.values()) == [2, 0, 4, 0, 0]
+    assert list(seen[0].shed.values()) == [2, 0, 4, 0, 0, 0]
     assert (seen[0].price, seen[0].version, seen[0].rows) == (0.5, 3, 3)

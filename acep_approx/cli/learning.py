@@ -99,9 +99,9 @@ class Saving:
 
     @property
     def _times(self) -> int:
-        """How often runs were rescored so far."""
+        """How often it was worked out so far what runs are worth."""
         online = self._online
-        return len(online.rescored) if online is not None else 0
+        return online.learner.versions if online is not None else 0
 
     def _save(self) -> None:
         """Write a new version."""

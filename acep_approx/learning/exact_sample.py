@@ -10,6 +10,8 @@ Source: ours; Horvitz and Thompson, JASA 1952, for the weights.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +21,11 @@ from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.blob import joined, split
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.training.trace import Tracer
-from history.counting import vertices_of
 from history.trace import Trace
-from history.vectors import Scheme
-from rl.records import Lineages
 
 LOOK_BACK = 1024
 """Links, or events, that are kept until it is looked which windows have closed."""
@@ -155,32 +155,53 @@ class Cohort:
         is_found = np.isin(self._rows[trace.point_row[new]], self._found)
         self.sample = self.sample.combine(AuditSample.of(cells[new], is_found))
 
-    def outcomes(self, trace: Trace, scheme: Scheme) -> tuple[Lineages, Ints]:
+    def whole(self, trace: Trace) -> Trace:
         """What became of the runs of a trace that lie, with their whole window, in one chosen cell.
 
-        Returns
-        -------
-        outcomes : Lineages
-            One row for each visit.
-        visits : int64 array, shape (rows,)
-            Which visit of the trace.
+        Match points have the rows of the stream. Complexity: O(births + visits + match points).
         """
         epoch = self.cells.epoch
         is_one = trace.start // epoch == (trace.start + self.cells.window) // epoch
         is_whole = is_one & (self.cells.cells(self._slots_of(trace)[trace.slot], trace.start) >= 0)
-        visits = np.flatnonzero(is_whole[trace.birth])
-        outcomes = Lineages(
-            tick=trace.tick[trace.birth[visits]] + trace.since[visits],
-            vertex=vertices_of(scheme, trace)[visits],
-            points=np.bitwise_count(trace.mask[visits]).astype(np.int64),
-            weight=np.full(len(visits), self.weight),
-        )
-        return outcomes, visits
+        return replace(trace.of_births(is_whole), point_row=self._rows[trace.point_row])
 
     @property
     def weight(self) -> float:
         """One over the chance that a run lies, with its whole window, in a chosen cell."""
         return self.cells.epoch / (self.cells.epoch - self.cells.window) / self.cells.share
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """All that it has seen, for ``restore``; see ``matching.blob``. Complexity: O(open windows + match points)."""
+        sample, none = self.sample, np.zeros(0, np.uint8)
+        arrays: dict[str, Any] = {
+            "found": self._found, "rows": self._rows, "cells": sample.cells, "cells_found": sample.found,
+            "points": sample.points,
+            "tracer": np.frombuffer(self._tracer.state_bytes(), np.uint8) if self._tracer is not None else none,
+        }  # fmt: skip
+        header = {
+            "steps": self.steps, "given_up": self.given_up, "outside": sample.outside, "slots": self._slots,
+            "last": self._last,
+        }  # fmt: skip
+        return joined(header, arrays)
+
+    def restore(self, raw: bytes) -> None:
+        """Go on from what ``to_bytes`` gave, with the same plan, columns and cells.
+
+        Raises
+        ------
+        ValueError
+            These are not such bytes.
+        """
+        header, arrays = split(raw)
+        self.steps, self.given_up, self._last = header["steps"], header["given_up"], header["last"]
+        self._slots = header["slots"]
+        self._found, self._rows = arrays["found"], arrays["rows"]
+        self.sample = AuditSample(arrays["cells"], arrays["cells_found"], arrays["points"], header["outside"])
+        if len(arrays["tracer"]):
+            self._tracer = Tracer.from_state(self.plan, arrays["tracer"].tobytes())
+            self._tracer.pipeline.look_back_after(LOOK_BACK)
 
     def _slots_of(self, trace: Trace) -> Ints:
         """The slot, in the run, of each slot of a trace."""

@@ -13,22 +13,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from acep_approx.arrays import Floats, Ints
+from acep_approx.arrays import Floats
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.learning.features import bare_scheme, select_features
+from acep_approx.learning.group_shares import group_shares
+from acep_approx.learning.judging import Ranking, Tally, found_within
+from acep_approx.learning.live_graph import NEVER, LiveGraph
+from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.sample_size import FIRST_ROWS, LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.training.policies import OVERLAP, raised, worth_of
-from history.bundles import of_trace
-from history.trace import Trace
+from history.graph import Graph
 from history.values import Values
-from history.vectors import Scheme
 from rl.drift import Alarm
-from rl.exploration import CohortCounts
 from rl.records import Events, Lineages
-from rl.updater import Updater
+from rl.updater import DISCOUNT, Updater
 
 KEPT_ROWS = 40_000
 """Tests that are kept to be read again, the latest."""
@@ -70,55 +71,71 @@ class Learner:
     ----------
     tables : RunTables
         Of the engine.
-    scheme : Scheme, optional
-        Vertices of the history that it starts from; default: without features, until it is found out which tell.
-    known : Values, optional
-        What this history holds runs for.
-    overlap : float64 array, shape (places,), optional
-        Share of its match points that a run is taken to lose beside a later one, by this history.
+    graph : Graph, optional
+        That of the history that it starts from.
+    known : Ranking, optional
+        By what this history ranks runs.
     promise : float, default 0
         Match points per event that this history finds within the budget.
+    share : float, default 1
+        Of the full work, that the budget is.
 
     Attributes
     ----------
     updater : rl.Updater
     scheme : Scheme
-    values : Values or None
-        As of the last time that runs were scored anew.
+        The updater's vertices.
+    ranking : Ranking or None
+        By what runs are ranked now; None: at random.
+    known : Ranking or None
+        That of the history as long as it ranks them: until what was learned is found to be better.
+    latest : Ranking or None
+        What was learned the last time that it was worked out.
+    tally : Tally
+        What these would have found of the cohort, and what the history would have.
+    versions : int
+        How often it was worked out what runs are worth.
     refreshes : list of int
-        Events after which they were.
+        Events after which runs were scored anew.
     alarms : list of rl.Alarm
         Of drift.
-    cohort : rl.CohortCounts
-        What the outcomes of the cohort say about all runs.
+    live : LiveGraph
+        The history graph, with the outcomes of the cohort; its vertices are those of ``ranking``.
     """
 
     def __init__(
         self,
         tables: RunTables,
-        scheme: Scheme | None = None,
-        known: Values | None = None,
-        overlap: Floats | None = None,
+        graph: Graph | None = None,
+        known: Ranking | None = None,
         promise: float = 0.0,
+        share: float = 1.0,
     ) -> None:
         self.reader = SampleReader(tables)
-        self.known = known
-        self.promise = promise
-        self.overlap = np.full(len(tables.pools), OVERLAP) if overlap is None else overlap
-        self.scheme = scheme or bare_scheme(self.reader, tables.window)
-        self.updater = Updater(self.reader.chart(self.scheme), HALF_WINDOWS * max(self.scheme.window, 1))
-        self.cohort = CohortCounts(self.scheme.vertices, HALF_WINDOWS * max(self.scheme.window, 1))
+        self.ranking = self.known = known
+        self.promise, self.share = promise, share
+        self.scheme = known.scheme if known is not None else bare_scheme(self.reader, tables.window)
+        half_life = HALF_WINDOWS * max(self.scheme.window, 1)
+        self.updater = Updater(self.reader.chart(self.scheme), half_life)
+        self.live = LiveGraph(graph or Graph(self.scheme), half_life)
         self.sample_size = SampleSize(passed=np.ones(len(tables.pools)))
-        self.values: Values | None = known
+        self.latest: Ranking | None = None
+        self.tally = Tally()
+        self.versions = 0
         self.refreshes: list[int] = []
         self.alarms: list[Alarm] = []
         self._passed_by = 0
         self._is_broken = False  # the promise of the history
-        self._kept_until = 0, 0  # events and match points so far, when it was last held to its promise
+        self._kept_until = 0, 0, NEVER  # events, match points and tick, when it was last held to its promise
         self._kept: list[TrainingSample] = []
         self._whole: SampledTests | None = None
         self._rescored = self._changed = Moment(0, 0)
         self._selected_at = 0  # tests seen when it was asked last what tells runs apart
+
+    @property
+    def values(self) -> Values | None:
+        """What runs are ranked by; None: nothing yet."""
+        return self.ranking.values if self.ranking is not None else None
 
     @property
     def most_events(self) -> int:
@@ -130,47 +147,49 @@ class Learner:
         """Events with a letter until then, about."""
         return int(self.most_events * self.sample_size.events / self._passed_by) + 1
 
-    def process(self, sample: TrainingSample, outcomes: Lineages, found: int) -> None:
+    def process(self, sample: TrainingSample, outcomes: Outcomes, found: int) -> None:
         """Learn from a sample of a part of the stream, and from outcomes of the cohort.
 
         ``found`` are the match points of the run so far.
         """
         self._passed_by += sample.size
-        self._hold_to_promise(found)
+        self._hold_to_promise(found, sample.events.tick)
         self._set_half_life(sample.events.tick)
-        self.updater.observe(sample.events, self.reader.encode(sample.tests, self.scheme), outcomes)
+        lineages = outcomes.lineages(self.scheme)
+        self.updater.observe(sample.events, self.reader.encode(sample.tests, self.scheme), lineages)
         self._kept.append(sample)
         self._whole = None
         self._forget()
         self._notice(self.updater.watch())
-        self.cohort.add(outcomes)
+        self._take_in(outcomes)
 
-    def _hold_to_promise(self, found: int) -> None:
+    def _hold_to_promise(self, found: int, tick: int) -> None:
         """Whenever enough match points have been promised, see whether half of them came."""
-        passed_by, before = self._kept_until
+        passed_by, before, since = self._kept_until
         promised = self.promise * (self._passed_by - passed_by)
         if promised >= SURPRISE:
-            self._is_broken |= found - before < promised / 2
-            self._kept_until = self._passed_by, found
+            if self.known is not None and not self._is_broken and found - before < promised / 2:
+                self._is_broken = True
+                self.live.forget(since, np.full(len(self.scheme.places), DISCOUNT))
+            self._kept_until = self._passed_by, found, tick
 
-    def add_outcomes(self, outcomes: Lineages) -> None:
+    def add_outcomes(self, outcomes: Outcomes) -> None:
         """Take outcomes of the cohort alone."""
+        lineages = outcomes.lineages(self.scheme)
         letters = np.zeros(len(self.reader.tables.automaton.letters))
-        nothing = Events(int(outcomes.tick.max(initial=self.updater.statistics.tick)), letters, 0.0)
-        self.updater.observe(nothing, self.reader.nothing(), outcomes)
-        self.cohort.add(outcomes)
+        nothing = Events(int(lineages.tick.max(initial=self.updater.statistics.tick)), letters, 0.0)
+        self.updater.observe(nothing, self.reader.nothing(), lineages)
+        self._take_in(outcomes)
 
-    def reach(self, trace: Trace, visits: Ints, vertex: Ints) -> None:
-        """Note to which match points visits of the cohort led, in the match maps of their vertices."""
-        led = np.flatnonzero(trace.mask[visits])
-        if not len(led):
-            return
-        bundles, position = of_trace(trace, -1, self.cohort.most_bundles)
-        mask, first = trace.mask[visits[led]], trace.first_point[visits[led]]
-        of, bit = np.nonzero((mask[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1))
-        place = position[first[of] + bit]
-        kept = place >= 0
-        self.cohort.reach(bundles, vertex[led[of[kept]]], place[kept])
+    def _take_in(self, outcomes: Outcomes) -> None:
+        """Judge what was learned by outcomes that it does not know yet, and add them to the graph."""
+        self.live.half_life = self.updater.statistics.half_life
+        self.live.pass_time(self.updater.statistics.tick)
+        for trace in outcomes.traces:
+            if self.known is not None and self.latest is not None:
+                new, old = (found_within(trace, ranking, self.share) for ranking in (self.latest, self.known))
+                self.tally.add(new, old)
+            self.live.add(trace)
 
     def _notice(self, alarms: Sequence[Alarm]) -> None:
         """Where the stream has changed, begin anew: with what was seen since, and what is seen soon."""
@@ -180,7 +199,10 @@ class Learner:
         since = min(alarm.tick for alarm in alarms)
         self._kept = [sample for sample in self._kept[:-1] if sample.events.tick >= since] + self._kept[-1:]
         self._whole = None
-        self.cohort.drop_before(since)
+        left = np.ones(len(self.scheme.places))
+        left[[alarm.place for alarm in alarms]] = DISCOUNT
+        self.live.forget(since, left)
+        self.tally = Tally()
         self._changed = Moment(self.sample_size.events, self.sample_size.rows)
         self.sample_size.more += FIRST_ROWS
 
@@ -210,7 +232,7 @@ class Learner:
 
     def is_due(self) -> bool:
         """Whether enough is new for runs to be scored anew."""
-        if not self.refreshes and not self._has_seen_enough():
+        if not self.versions and not self._has_seen_enough():
             return False
         begun = self._changed.events
         since, last = self.sample_size.events - begun, max(self._rescored.events - begun, 0)
@@ -228,8 +250,8 @@ class Learner:
         matches = int((tests.passed > 0)[self.updater.chart.ends[self.reader.target(tests)]].sum())
         return any(events >= least and matches >= wanted for least, wanted in first)
 
-    def rescore(self, price: float, steps: float, spare: float) -> tuple[Worth, float]:
-        """What runs are worth by now, and from which score on they can be kept.
+    def rescore(self, price: float, steps: float, spare: float) -> tuple[Worth, float] | None:
+        """What runs are worth by now, and from which score on they can be kept; None: all stays as it is.
 
         Parameters
         ----------
@@ -246,15 +268,16 @@ class Learner:
         is to be kept as before; or, where much more or less of the budget is left than should be, and before runs were
         valued for the first time, what the run-steps suffice for.
         """
-        scheme, values = self.scheme, self.values
-        worth = self.learn()
-        assert self.values is not None
-        tests = self.reader.born(self._tests, PRICED)
+        before = self.ranking
+        if not self.learn():
+            return None
+        assert self.ranking is not None
+        worth, tests = self.worth(), self.reader.born(self._tests, PRICED)
         if not len(tests):
             return worth, price
-        score, cost = self._scores(tests, self.scheme, self.values)
+        score, cost = self._scores(tests, self.ranking)
         enough = steps * sum(sample.size for sample in self._kept)
-        kept = enough if values is None else float(cost[self._scores(tests, scheme, values)[0] >= price].sum())
+        kept = enough if before is None else float(cost[self._scores(tests, before)[0] >= price].sum())
         if spare > PLENTY:
             kept = max(2 * kept, enough)
         elif spare < 1 / PLENTY:
@@ -264,36 +287,49 @@ class Learner:
         sides = score[order[[min(max(at - 1, 0), len(order) - 1), min(at, len(order) - 1)]]]
         return worth, float(np.sqrt(np.prod(np.maximum(sides, LEAST_PRICE))))
 
-    def learn(self) -> Worth:
-        """What runs are worth by now; vertices are other ones where others tell more."""
-        if self.known is not None:
-            self.known, self.overlap = None, np.full(len(self.overlap), OVERLAP)
+    def learn(self) -> bool:
+        """Work out what runs are worth by what was seen; whether they are ranked by that from now on.
+
+        Vertices are other ones where others tell more. As long as a history ranks the runs, what was learned does so
+        only if it is found to be better.
+        """
         self._rescored = Moment(self.sample_size.events, self.sample_size.rows)
         rows = self.sample_size.rows - self._changed.rows
         is_bare = not any(place.features for place in self.scheme.places)
-        if is_bare or not self.refreshes or rows >= REFIT * max(self._selected_at - self._changed.rows, 0):
+        if is_bare or not self.versions or rows >= REFIT * max(self._selected_at - self._changed.rows, 0):
             self._select_features()
             self._selected_at = self.sample_size.rows
+        self.versions += 1
+        self.latest = Ranking(self.scheme, self.updater.values(), np.full(len(self.scheme.places), OVERLAP))
+        if self.known is not None and not self._is_better():
+            return False
+        if self.live.scheme != self.scheme:
+            self.live.move(self.scheme, group_shares(self.reader, self._tests, self.live.scheme, self.scheme))
+        self.ranking, self.known = self.latest, None
         self.refreshes.append(self.sample_size.events)
-        self.values = self.updater.values()
-        return self.worth()
+        return True
+
+    def _is_better(self) -> bool:
+        """Whether what was learned is to be preferred to the history."""
+        return self._is_broken or self.tally.says_better()
 
     def demand(self) -> tuple[Floats, Floats]:
         """Scores of the children of the tests that are kept, and the run-steps per event that each stands for."""
-        assert self.values is not None
-        score, cost = self._scores(self.reader.born(self._tests, PRICED), self.scheme, self.values)
+        assert self.ranking is not None
+        score, cost = self._scores(self.reader.born(self._tests, PRICED), self.ranking)
         return score, cost / sum(sample.size for sample in self._kept)
 
-    def _scores(self, tests: SampledTests, scheme: Scheme, values: Values) -> tuple[Floats, Floats]:
+    def _scores(self, tests: SampledTests, ranking: Ranking) -> tuple[Floats, Floats]:
         """Scores of the children of some tests, and their run-steps by what is known now."""
-        vertex, cover = self.reader.children(tests, scheme)
+        values = ranking.values
+        vertex, cover = self.reader.children(tests, ranking.scheme)
         lost = np.where(cover >= 0, np.minimum(values.gain[cover], values.gain[vertex]), 0.0)
-        gain = values.gain[vertex] - self.overlap[self.reader.target(tests)] * lost
+        gain = values.gain[vertex] - ranking.overlap[self.reader.target(tests)] * lost
         return gain / values.cost[vertex], tests.passed * values.cost[vertex]
 
     def _select_features(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
-        before = self.scheme if self.refreshes else bare_scheme(self.reader, self.scheme.window)
+        before = self.scheme if self.versions else bare_scheme(self.reader, self.scheme.window)
         scheme = select_features(self.reader, self._tests, before)
         if scheme == self.scheme:
             return
@@ -303,11 +339,10 @@ class Learner:
             updater.observe(sample.events, self.reader.encode(sample.tests, scheme), Lineages.none())
         updater.succeed(self.updater)
         self.updater = updater
-        self.cohort = CohortCounts(scheme.vertices, self.cohort.half_life)
 
     def worth(self) -> Worth:
         """What runs are worth, for the kernel."""
-        assert self.values is not None
-        gain, cost = raised(self.values.gain), self.values.cost
-        worth = worth_of(self.reader.tables.automaton, self.scheme, gain, cost, OVERLAP)
-        return replace(worth, overlap=self.overlap)
+        assert self.ranking is not None
+        values = self.ranking.values
+        worth = worth_of(self.reader.tables.automaton, self.ranking.scheme, raised(values.gain), values.cost, OVERLAP)
+        return replace(worth, overlap=self.ranking.overlap)

@@ -1,7 +1,4 @@
-"""A learner as bytes, to go on after a restart: plain arrays and a JSON header under a digest, no pickle.
-
-Drift detectors are left out, as in ``rl.Updater.to_arrays``: a change just before the restart is noticed later.
-"""
+"""A learner as bytes, to go on after a restart: plain arrays and a JSON header under a digest, no pickle."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.learning.judging import Ranking, Tally
 from acep_approx.learning.learner import Learner, Moment
 from acep_approx.learning.sample_size import SampleSize
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
@@ -21,29 +19,31 @@ from acep_approx.matching.sealed import sealed, unsealed
 from history.values import Values
 from history.vectors import Scheme
 from rl.drift import Alarm
-from rl.exploration import CohortCounts
 from rl.records import Events
 from rl.updater import Updater
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FORMAT = 2
+FORMAT = 3
+RANKINGS = ("ranking", "known", "latest")
 VALUES = ("gain", "cost", "chance")
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
-    """A learner without a cohort, and what the caller wants to keep, as JSON. Complexity: O(tests that are kept)."""
+    """A learner, and what the caller wants to keep, as JSON. Complexity: O(tests that are kept)."""
     arrays: Arrays = {}
     saved: dict[str, Any] = {"format": FORMAT, "caller": header}
     if learner is not None:
         saved["learner"] = _header(learner)
         arrays |= {f"updater.{name}": column for name, column in learner.updater.to_arrays().items()}
-        arrays |= _values_to_arrays("values", learner.values) | _values_to_arrays("known", learner.known)
-        arrays["overlap"] = learner.overlap
+        for name in RANKINGS:
+            arrays |= _ranking_to_arrays(name, getattr(learner, name))
+        for number, part in enumerate(learner.live.to_bytes()):
+            arrays[f"graph.{number}"] = np.frombuffer(part, np.uint8)
         if learner._kept:
-            rows = learner._tests.to_bytes({"texts": learner.reader.texts})
+            rows = learner._tests.to_bytes({})
             arrays["rows"] = np.frombuffer(rows, np.uint8)
             arrays["letters"] = np.array([sample.events.counts for sample in learner._kept])
     sink = io.BytesIO()
@@ -75,7 +75,14 @@ def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
 def _header(learner: Learner) -> dict[str, Any]:
     return {
         "scheme": learner.scheme.to_json(),
+        "texts": learner.reader.texts,
+        "detectors": learner.updater.detectors.to_json(),
+        "rankings": {name: _scheme_of(getattr(learner, name)) for name in RANKINGS},
+        "live": {"scheme": learner.live.scheme.to_json(), **learner.live.header()},
+        "tally": vars(learner.tally),
+        "versions": learner.versions,
         "promise": learner.promise,
+        "share": learner.share,
         "refreshes": learner.refreshes,
         "alarms": [[alarm.tick, alarm.place, alarm.what] for alarm in learner.alarms],
         "looking": learner.sample_size.to_json(),
@@ -96,9 +103,15 @@ def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner.scheme = scheme
     part = {name.removeprefix("updater."): each for name, each in arrays.items() if name.startswith("updater.")}
     learner.updater = Updater.from_arrays(learner.reader.chart(scheme), part)
-    learner.cohort = CohortCounts(scheme.vertices, learner.cohort.half_life)
-    learner.values, learner.known = _values("values", arrays), _values("known", arrays)
-    learner.overlap, learner.promise = arrays["overlap"], saved["promise"]
+    learner.updater.detectors.restore(saved["detectors"])
+    learner.reader.know(saved["texts"])
+    for name in RANKINGS:
+        setattr(learner, name, _ranking(name, saved["rankings"][name], arrays))
+    live = dict(saved["live"])
+    parts = sorted((int(name[6:]), each.tobytes()) for name, each in arrays.items() if name.startswith("graph."))
+    learner.live.restore(Scheme.from_json(live.pop("scheme")), [part for _, part in parts], live)
+    learner.tally, learner.versions = Tally(**saved["tally"]), saved["versions"]
+    learner.promise, learner.share = saved["promise"], saved["share"]
     learner.refreshes = saved["refreshes"]
     learner.alarms = [Alarm(*alarm) for alarm in saved["alarms"]]
     learner.sample_size = SampleSize.from_json(saved["looking"])
@@ -118,8 +131,8 @@ def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> l
     """The tests that were kept, in the pieces that they came in."""
     if not saved:
         return []
-    tests, header = SampledTests.from_bytes(arrays["rows"].tobytes())
-    tests, texts = learner.reader.adopt(tests, header["texts"]), learner.reader.texts
+    tests, _ = SampledTests.from_bytes(arrays["rows"].tobytes())
+    texts = learner.reader.texts
     ends = np.cumsum([size for size, *_ in saved])
     parts: list[SampledTests] = [tests[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
     return [  # what they were samples of was used when they came
@@ -128,11 +141,18 @@ def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> l
     ]
 
 
-def _values_to_arrays(name: str, values: Values | None) -> Arrays:
-    return {} if values is None else {f"{name}.{column}": getattr(values, column) for column in VALUES}
+def _scheme_of(ranking: Ranking | None) -> dict[str, Any] | None:
+    return None if ranking is None else ranking.scheme.to_json()
 
 
-def _values(name: str, arrays: Arrays) -> Values | None:
-    if f"{name}.gain" not in arrays:
+def _ranking_to_arrays(name: str, ranking: Ranking | None) -> Arrays:
+    if ranking is None:
+        return {}
+    return {f"{name}.overlap": ranking.overlap} | {f"{name}.{col}": getattr(ranking.values, col) for col in VALUES}
+
+
+def _ranking(name: str, scheme: dict[str, Any] | None, arrays: Arrays) -> Ranking | None:
+    if scheme is None:
         return None
-    return Values(*(arrays[f"{name}.{column}"] for column in VALUES))
+    values = Values(*(arrays[f"{name}.{column}"] for column in VALUES))
+    return Ranking(Scheme.from_json(scheme), values, arrays[f"{name}.overlap"])

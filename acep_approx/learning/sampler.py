@@ -40,6 +40,21 @@ class Sampler:
         self._letters += self.reader.letters(self.arena.tables.classes, cls)
         self._relevant += len(cls)
 
+    def to_bytes(self) -> bytes:
+        """What was written down since the last ``take``, for ``restore``: with the texts of the reader."""
+        self.read()
+        header = {
+            "letters": self._letters.tolist(), "relevant": self._relevant,
+            "share": self._shares.share, "passed": list(self._shares.passed),
+        }  # fmt: skip
+        return SampledTests.joined(self._tests).to_bytes(header)
+
+    def restore(self, raw: bytes) -> None:
+        """Go on from what ``to_bytes`` gave, by a reader that knows the same texts."""
+        tests, header = SampledTests.from_bytes(raw)
+        self._tests, self._letters, self._relevant = [tests], np.array(header["letters"]), header["relevant"]
+        self.sample(Shares(header["share"], tuple(header["passed"])))
+
     def read(self) -> None:
         """Read what was written down, as long as its texts and keys are known."""
         shares = self._shares

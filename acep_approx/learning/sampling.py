@@ -143,6 +143,10 @@ class SampleReader:
         key = self._kept(tests.key.astype(np.float64), texts.__getitem__).astype(np.int64)
         return replace(tests, values=values, children=children, key=key)
 
+    def know(self, texts: Sequence[str]) -> None:
+        """Give texts the codes that they have by their order; for a reader that has read nothing yet."""
+        self.texts, self._codes = list(texts), {text: code for code, text in enumerate(texts)}
+
     def forget(self) -> list[str]:
         """Forget all texts, and give them back: tests that are kept must be adopted anew."""
         texts, self.texts, self._codes = self.texts, [], {}
@@ -235,7 +239,7 @@ class SampleReader:
 
     def group(self, key: Ints, values: Floats, place: Place, here: Ints) -> Ints:
         """The group of those runs, or children, which are ``here``, all of one place."""
-        columns = [self.column(key, values, feature.name)[here] for feature in place.features]
+        columns = [feature.values(lambda name: self.column(key, values, name))[here] for feature in place.features]
         return Scheme((place,), self.tables.window).group(0, columns, self.texts, len(here))
 
     def column(self, key: Ints, values: Floats, name: str) -> Floats | Ints:

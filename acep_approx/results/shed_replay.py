@@ -22,6 +22,7 @@ SENTENCES = {
     REASONS[2]: "the budget for this event was used up, and it was among those that were worth least",
     REASONS[3]: "there were as many runs as the budget allows, and it was among those that were worth least",
     REASONS[4]: "a run that had just been made reaches nearly all that it could, and stands for it",
+    REASONS[5]: "another run had come as far, started no earlier, and what it remembers is at least as good",
 }
 """Why a run was shed, by its reason."""
 

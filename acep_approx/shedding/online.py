@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING
-
-import numpy as np
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.learning_ledger import Rescoring
 from acep_approx.learning.learner import LEAST_PRICE, Learner
+from acep_approx.learning.learner_state import learner_of, learner_to_bytes
+from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.sampler import Sampler
-from rl.records import Lineages
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece
@@ -68,7 +68,7 @@ class OnlineLearning:
         self.sampler = Sampler(arena, learner.reader)
         self.sampler.sample(learner.sample_size.shares)
         self._latest: RunEvents
-        self._traces: list[Trace] = []  # of the cohort, that the learner has not processed yet
+        self._traces: list[Trace] = []  # what became of the cohort, that the learner has not processed yet
         self._waiting = self._found = 0  # events since it last did, and match points by then
 
     @property
@@ -111,15 +111,26 @@ class OnlineLearning:
             return
         self.quota += rate * len(batch) * self.explores / (1 - self.explores)
         events, left = self._latest, self.quota - self.cohort.steps
-        self._traces += self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left)
+        self._take(self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left))
+
+    def _take(self, traces: Iterable[Trace]) -> None:
+        """Take what became of the cohort, as long as it knows the rows of its events."""
+        assert self.cohort is not None
+        for trace in traces:
+            self.cohort.compare(trace)
+            self._traces.append(self.cohort.whole(trace))
+
+    def _outcomes(self) -> Outcomes:
+        """What the learner has not processed yet."""
+        traces, self._traces = self._traces, []
+        return Outcomes(traces, self.cohort.weight if self.cohort is not None else 1.0)
 
     def _learn(self, tick: int, rate: float, spare: float, found: int) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
         learner = self.learner
-        outcomes, self._traces = self._outcomes(self._traces), []
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
-        learner.process(sample, outcomes, found)
+        learner.process(sample, self._outcomes(), found)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
             self._rescore(rate, spare)
@@ -127,23 +138,14 @@ class OnlineLearning:
 
     def _rescore(self, rate: float, spare: float) -> None:
         arena = self.arena
-        worth, price = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+        found = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+        if found is None:
+            return
+        worth, price = found
         if self.counts_runs:
             price = LEAST_PRICE
         arena.allow(replace(arena.allowance, price=price / arena.factor))
         arena.rescore(worth)
-
-    def _outcomes(self, traces: Iterable[Trace]) -> Lineages:
-        """What became of the runs of some traces of the cohort."""
-        found = [Lineages.none()]
-        if self.cohort is None:
-            return found[0]
-        for trace in traces:
-            self.cohort.compare(trace)
-            outcomes, visits = self.cohort.outcomes(trace, self.learner.scheme)
-            self.learner.reach(trace, visits, outcomes.vertex)
-            found.append(outcomes)
-        return Lineages(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(Lineages)))
 
     def note(self, piece: Piece) -> None:
         """Write down where the run stands, if runs have just been scored anew."""
@@ -163,8 +165,8 @@ class OnlineLearning:
     def finish(self) -> None:
         """The stream has ended: what became of the rest of the cohort."""
         if self.cohort is not None:
-            self.learner.add_outcomes(self._outcomes([*self._traces, *self.cohort.finish()]))
-            self._traces = []
+            self._take(self.cohort.finish())
+            self.learner.add_outcomes(self._outcomes())
 
     def full_work(self, events: int) -> float:
         """Run-steps per event of the exact run, after so many events: by the cohort, else by the learner."""
@@ -172,3 +174,47 @@ class OnlineLearning:
             cells = self.cohort.cells
             return self.cohort.steps / (cells.share * (1 + cells.window / cells.epoch)) / events
         return float(self.learner.demand()[1].sum())
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON.
+
+        Complexity: O(tests that are kept + history graph + open windows of the cohort).
+        """
+        parts = {
+            "sampled": self.sampler.to_bytes(),  # before the learner: it may know new texts then
+            "outcomes": Outcomes(self._traces).to_bytes(),
+            "cohort": self.cohort.to_bytes() if self.cohort is not None else b"",
+        }
+        header = {
+            "quota": self.quota,
+            "rescored": [asdict(one) for one in self.rescored],
+            "waiting": self._waiting,
+            "found": self._found,
+            "price": self.arena.allowance.price,
+        }
+        parts["learner"] = learner_to_bytes(self.learner, header)
+        return {name: b64encode(part).decode() for name, part in parts.items()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave, by one that has just been made for the same query, columns and budget.
+
+        Call it before the arena is restored: runs are worth what they were.
+
+        Raises
+        ------
+        ValueError
+            It was another query, or other features.
+        """
+        parts = {name: b64decode(part) for name, part in saved.items()}
+        header = learner_of(parts["learner"], self.learner)
+        self.sampler.restore(parts["sampled"])
+        self._traces = list(Outcomes.from_bytes(parts["outcomes"]).traces)
+        if self.cohort is not None and parts["cohort"]:
+            self.cohort.restore(parts["cohort"])
+        self.quota, self._waiting, self._found = header["quota"], header["waiting"], header["found"]
+        self.rescored = [Rescoring(**one) for one in header["rescored"]]
+        if self.learner.refreshes:
+            self.arena.rescore(self.learner.worth())
+            self.arena.allow(replace(self.arena.allowance, price=header["price"]))

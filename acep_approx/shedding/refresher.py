@@ -15,6 +15,7 @@ import numpy as np
 
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
+from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.refresh import refresh
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
@@ -24,7 +25,7 @@ from acep_approx.shedding.observer import MOST_TESTS
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.drift import Alarm
-from rl.records import Events, Lineages
+from rl.records import Events
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,7 +119,7 @@ class Refresher:
         sample = _joined(learner, parts)
         self.events += sample.size
         self.points += sample.points
-        learner.process(sample, Lineages.none(), self.points)
+        learner.process(sample, Outcomes(), self.points)
         learner.sample_size.adapt(sample, max(int(sample.events.total), 1), self.most_tests)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:

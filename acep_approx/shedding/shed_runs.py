@@ -15,7 +15,7 @@ from acep_approx.budget.ledger import Shed
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.engines.runs.worth import REASONS, RunFeature
+from acep_approx.engines.runs.worth import REASONS
 from acep_approx.events.time import tick_unit, to_datetime
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import seed_word
@@ -24,7 +24,7 @@ from acep_approx.matching.pipeline import Pipeline
 
 REASON, POOL, ID, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ID, kernel.LOG_TICK, kernel.LOG_SLOT
 START, LAST, SCORE, PRICE = kernel.LOG_START, kernel.LOG_LAST, kernel.LOG_SCORE, kernel.LOG_PRICE
-COVER, PACE = kernel.LOG_COVER, kernel.LOG_PACE
+COVERED, GROUP = kernel.LOG_COVERED, kernel.LOG_GROUP
 
 
 def shed_by_state(shedding: Shedding) -> list[Shed]:
@@ -83,26 +83,18 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
 
 def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats, Ints]:
     """Gain, covered gain, cost and vertex of each run as the kernel looked them up; without a worth 0, 0, 1 and -1."""
-    gain, covered, cost = np.zeros(len(log)), np.zeros(len(log)), np.ones(len(log))
+    gain, cost = np.zeros(len(log)), np.ones(len(log))
+    covered = np.ascontiguousarray(log[:, COVERED]).view(np.float64)
     vertex = np.full(len(log), -1, np.int64)
     worth = shedding.worth
     if worth is None:
         return gain, covered, cost, vertex
     parts, times, window = worth.remaining, len(worth.since) + 1, engine.window
     late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
-    first_group = 0
-    for pool, features in enumerate(worth.features):
-        groups = int(np.prod([feature.buckets for feature in features]))
-        mine = np.flatnonzero(log[:, POOL] == pool)
-        group = first_group + _groups(log[mine], features, engine)
-        first = group * parts * times + late[mine]
-        left = np.maximum(log[mine, START] + window - log[mine, TICK], 0) * parts // (window + 1)
-        cover = log[mine, COVER] + window - log[mine, TICK]
-        vertex[mine] = first + left * times
-        other = worth.gain[first + np.maximum(cover, 0) * parts // (window + 1) * times]
-        gain[mine], cost[mine] = worth.gain[vertex[mine]], worth.cost[vertex[mine]]
-        covered[mine] = np.where(cover >= 0, worth.overlap[pool] * np.minimum(gain[mine], other), 0.0)
-        first_group += groups
+    left = np.maximum(log[:, START] + window - log[:, TICK], 0) * parts // (window + 1)
+    vertex = (log[:, GROUP] * parts + left) * times + late
+    vertex = np.where(vertex < len(worth.gain), vertex, -1)  # features may have changed since it was shed
+    gain, cost = np.where(vertex >= 0, worth.gain[vertex], 0.0), np.where(vertex >= 0, worth.cost[vertex], 1.0)
     return gain, covered, cost, vertex
 
 
@@ -115,43 +107,6 @@ def coins(log: Ints, shedding: Shedding) -> Floats:
     if worth.coin_per_run:
         hashed = mixed(hashed, log[:, LAST])
     return worth.spread / (worth.spread + (hashed & 0xFFFF) / 65536.0)
-
-
-def _groups(log: Ints, features: Any, engine: Runs) -> Ints:
-    """Group of each run within its pool."""
-    group = np.zeros(len(log), np.int64)
-    for feature in features:
-        group = group * feature.buckets + _buckets(log, feature, engine)
-    return group
-
-
-def _buckets(log: Ints, feature: RunFeature, engine: Runs) -> Ints:
-    unknown = feature.buckets - 1
-    if feature.kind in ("key", "text"):
-        is_key = feature.kind == "key"
-        texts = engine.shedding.keys_now().texts() if is_key else engine.columns.texts.values
-        table = np.array([*(feature.groups.get(text, unknown) for text in texts), unknown], np.int64)
-        codes = log[:, SLOT] if is_key else log[:, kernel.LOG + feature.column]
-        return table[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))]
-    numbers = _numbers(log, feature, engine)
-    found = np.searchsorted(np.array(feature.edges), numbers, side="right")
-    return np.where(np.isnan(numbers), unknown, found).astype(np.int64)
-
-
-def _numbers(log: Ints, feature: RunFeature, engine: Runs) -> Floats:
-    """What a feature of numbers is of each run; NaN for NULL."""
-    if feature.kind == "pace":
-        return np.ascontiguousarray(log[:, PACE]).view(np.float64)
-    if feature.of is None:
-        return _floats(log[:, kernel.LOG + feature.column], is_real=feature.kind == "float")
-    events = engine.columns
-    is_real = events.kind(feature.of) == "float"
-    column = log.shape[1] - len(events.expressions) + events.place(feature.of)
-    return _floats(log[:, kernel.LOG + feature.column], is_real=is_real) - _floats(log[:, column], is_real=is_real)
-
-
-def _floats(words: Ints, *, is_real: bool) -> Floats:
-    return np.ascontiguousarray(words).view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
 
 
 def _times(ticks: Ints, pipeline: Pipeline) -> Any:

@@ -1,13 +1,14 @@
 """How a history is used: which of its readings finds most on a part of the past that it was not learned from.
 
-Two things cannot be told from counts alone: whether the features of runs tell anything about later events or only about
-those learned from, and how much of what a run leads to a later run reaches as well. Both are tried.
+What cannot be told from counts alone is tried: whether the features of runs tell anything about later events or only
+about those learned from, whether values come from means or from paths, and how much of what a run leads to a later run
+reaches as well. Not all combinations are: one thing is varied at a time, from the best reading so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from acep_approx.training.policies import MEASURED
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.pricing import PricePoint, Prices, learn_prices
 from history.graph import Graph
+from history.vectors import ValuesBy
 
 OVERLAPS = (MEASURED, 0.95, 0.7, 0.0)
 """Shares of its match points that a run loses beside a later one; 0: each run by itself."""
@@ -34,6 +36,8 @@ class Reading:
     ----------
     name : str
         Which of the graphs.
+    values : {"means", "paths"}
+        See ``history.values.fit_values``.
     overlap : float
         See ``policies.worth_of``.
     prices : Prices
@@ -41,6 +45,7 @@ class Reading:
     """
 
     name: str
+    values: ValuesBy
     overlap: float
     prices: Prices
 
@@ -59,6 +64,9 @@ def choose(
 ) -> Reading:
     """The reading that finds most of the match points of ``held_out``, over several budgets.
 
+    First all overlaps are tried with the first graph, then paths instead of means, then the other graphs, and in the
+    end all overlaps again, if something else than the first graph and means was better.
+
     Parameters
     ----------
     plan : Plan
@@ -71,20 +79,58 @@ def choose(
     on_progress : callable, optional
         Called with the share of the work that is done.
 
-    Complexity: for each graph and overlap up to 9 runs over ``held_out``, of which most do little; then 7 more.
+    Complexity: up to 9 runs over ``held_out`` for each reading, of which most do little; then 7 more.
     """
-    assert plan.registers is not None
-    readings: list[Reading] = []
-    known: tuple[PricePoint, ...] = ()
-    for name, graph in graphs.items():
-        for overlap in OVERLAPS:
-            worth = by_history(plan.registers, graph, overlap)
-            prices = learn_prices(plan, worth, held_out, bind, known=known, most=FIRST_REPLAYS)
-            known = prices.replays[:1]  # the exact one is the same for all
-            readings.append(Reading(name, overlap, prices))
-            if on_progress:
-                on_progress(len(readings) / (len(graphs) * len(OVERLAPS) + 1))
-    best = max(readings, key=lambda reading: reading.recall)
-    worth = by_history(plan.registers, graphs[best.name], best.overlap)
-    prices = learn_prices(plan, worth, held_out, bind, known=best.prices.replays, most=ALL_REPLAYS)
-    return Reading(best.name, best.overlap, prices)
+    trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
+    first = next(iter(graphs))
+    for overlap in OVERLAPS:
+        trials.try_one(first, "means", overlap)
+    trials.try_one(first, "paths", trials.best.overlap)
+    for name in graphs:
+        trials.try_one(name, trials.best.values, trials.best.overlap)
+    for overlap in OVERLAPS:
+        trials.try_one(trials.best.name, trials.best.values, overlap)
+    best = trials.best
+    return replace(best, prices=trials.prices(best, known=best.prices.replays, most=ALL_REPLAYS))
+
+
+class _Trials:
+    """Readings that were tried, each once, and the best of them."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        graphs: Mapping[str, Graph],
+        held_out: Sequence[EventBatch],
+        bind: Callable[[Execution], None],
+        tell: Callable[[float], None],
+    ) -> None:
+        self.plan, self.graphs, self.held_out, self.bind, self.tell = plan, graphs, held_out, bind, tell
+        self.best: Reading
+        self._tried: list[tuple[str, str, float]] = []
+        self._exact: tuple[PricePoint, ...] = ()  # the exact run is the same for all
+
+    def try_one(self, name: str, values: ValuesBy, overlap: float) -> None:
+        """Try a reading, if it was not yet; the best one so far wins a tie."""
+        if (name, values, overlap) in self._tried:
+            return
+        blank = Reading(name, values, overlap, Prices())
+        reading = replace(blank, prices=self.prices(blank, known=self._exact, most=FIRST_REPLAYS))
+        self._exact = reading.prices.replays[:1]
+        if not self._tried or reading.recall > self.best.recall:
+            self.best = reading
+        self._tried.append((name, values, overlap))
+        self.tell(min(len(self._tried) / (2 * len(OVERLAPS) + len(self.graphs)), 1.0))
+
+    def prices(self, reading: Reading, known: Sequence[PricePoint], most: int) -> Prices:
+        """What replays with a reading find."""
+        assert self.plan.registers is not None
+        worth = by_history(self.plan.registers, read_by(self.graphs[reading.name], reading.values), reading.overlap)
+        return learn_prices(self.plan, worth, self.held_out, self.bind, known=known, most=most)
+
+
+def read_by(graph: Graph, values: ValuesBy) -> Graph:
+    """The same counts, of which values are worked out in some way."""
+    found = Graph(replace(graph.scheme, values=values), graph.gap, graph.most_bundles)
+    found.counts = graph.counts
+    return found

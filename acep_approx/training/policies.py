@@ -167,6 +167,9 @@ def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomat
     if known.name.endswith(AHEAD):
         column = columns[known.name.removesuffix(AHEAD)]
         return RunFeature("ahead", column, *rest, of=automaton.live[state][column].of)
+    if known.kind in ("difference", "sum"):
+        one, other = (columns[name] for name in known.of)
+        return RunFeature(known.kind, one, *rest, other=other)
     return RunFeature(known.kind, columns[known.name], *rest)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
 PACE_NAME, AHEAD = "pace", " ahead of now"
 """The column of how many events of the key came of late, and what follows the name of a register that is compared with
 the event at hand."""
+
+MOST_PAIRED = 5
+"""Registers of a place of which differences and sums are looked at: ten pairs."""
 
 
 def register_names(automaton: RegisterAutomaton) -> dict[Register, str]:
@@ -73,6 +77,14 @@ class Remembered:
     registers: tuple[tuple[int, ...], ...]
     ahead: tuple[tuple[int, int], ...]
     event_columns: int
+
+    def pairs(self) -> list[list[tuple[str, str]]]:
+        """Per place the numbers that its runs remember, two by two; texts and the event at hand are none."""
+        found = []
+        for registers in self.registers:
+            numbers = [c for c in registers if c >= 0 and self.kinds[c] in ("int", "float")][:MOST_PAIRED]
+            found.append([(self.columns[one], self.columns[other]) for one, other in combinations(numbers, 2)])
+        return found
 
     @classmethod
     def by(cls, tables: RunTables) -> Remembered:

@@ -7,7 +7,7 @@ the past; that an exact run over it supplies them, and how, is ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.state import pack, unpack
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight
 from acep_approx.planning.planner import MERGING, Plan, merging
@@ -47,7 +48,11 @@ class Tracer:
     """
 
     def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, merge: str = ",".join(MERGING)) -> None:
-        self.pipeline = Pipeline(StreamSide(schema, roles), plan, "trace", merging=merging(merge))
+        self._trace_on(StreamSide(schema, roles), plan, merge)
+
+    def _trace_on(self, stream: StreamSide, plan: Plan, merge: str) -> None:
+        self.plan, self.merge = plan, merge
+        self.pipeline = Pipeline(stream, plan, "trace", merging=merging(merge))
         assert isinstance(self.pipeline.engine, Runs)
         self.remembered = Remembered.by(self.pipeline.engine.tables)
 
@@ -67,6 +72,26 @@ class Tracer:
         for _ in self.pipeline.finish():
             pass
         yield from map(self._trace, self.pipeline.hindsight())
+
+    def state_bytes(self) -> bytes:
+        """The state between two batches, for ``from_state``; see ``matching.state``."""
+        return pack([(self.plan, {"merge": self.merge})], self.pipeline.stream)
+
+    @classmethod
+    def from_state(cls, plan: Plan, state: bytes) -> Self:
+        """The tracer that ``state_bytes`` was called on.
+
+        Raises
+        ------
+        DataError
+            These are not such bytes, or those of another query.
+        """
+        saved, made = unpack([plan], state), cls.__new__(cls)
+        stream = saved.stream()
+        assert stream is not None, "a tracer has columns"
+        made._trace_on(stream, plan, saved.callers[0]["merge"])
+        saved.restore([made.pipeline])
+        return made
 
     def _trace(self, seen: Hindsight) -> Trace:
         births, visits, texts = seen.births, seen.visits, seen.texts

@@ -6,7 +6,7 @@ Here and on Spark they are the same functions; there, portions of the past are c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -24,8 +24,8 @@ from history.graph import Graph
 from history.trace import Trace
 from history.vectors import Place, Scheme
 
-WITH_FEATURES, WITHOUT_FEATURES = READINGS = ("with features", "without features")
-"""Whether vertices tell apart what runs remember; the first wins a tie."""
+WITH_FEATURES, WITH_PAIRS, WITHOUT_FEATURES = READINGS = ("with features", "with pairs", "without features")
+"""Whether vertices tell apart what runs remember, differences and sums of it, or nothing; the first wins a tie."""
 OnProgress = Callable[[str, float], None]
 """Called with what is being done and how much of it, from 0 to 1."""
 
@@ -154,10 +154,9 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     graphs: dict[str, Graph] = {}
     on_progress("learning", 0.0)
     for trace in _traces(tracer, past.batches(first, cut or len(past))):
-        for name in READINGS:
-            if name not in graphs:
-                graphs[name] = Graph(_scheme(name, tracer, trace), gap, most_bundles)
-            graphs[name].observe(trace)
+        graphs = graphs or _blanks(tracer, trace, gap, most_bundles)
+        for graph in graphs.values():
+            graph.observe(trace)
     if not graphs:
         raise UsageError(
             "there is nothing to learn from: no event of the past begins a match",
@@ -168,7 +167,18 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     on_progress("learning", 0.7)
     tracer = Tracer(plan, past.schema, past.roles)
     trace = next(_traces(tracer, past.batches(first)))  # what is held out helps to find the buckets in the end
-    return Tried(found, Graph(_scheme(found.name, tracer, trace), gap, most_bundles), held_out)
+    scheme = replace(_scheme(found.name, tracer, trace), values=found.values)
+    return Tried(found, Graph(scheme, gap, most_bundles), held_out)
+
+
+def _blanks(tracer: Tracer, trace: Trace, gap: int, most_bundles: int) -> dict[str, Graph]:
+    """Histories of nothing, one for each of the readings whose vertices are not those of one before."""
+    found: dict[str, Graph] = {}
+    for name in READINGS:
+        scheme = _scheme(name, tracer, trace)
+        if all(scheme != graph.scheme for graph in found.values()):
+            found[name] = Graph(scheme, gap, most_bundles)
+    return found
 
 
 def _scheme(name: str, tracer: Tracer, trace: Trace) -> Scheme:
@@ -176,6 +186,8 @@ def _scheme(name: str, tracer: Tracer, trace: Trace) -> Scheme:
     places, window = tracer.remembered.places, tracer.pipeline.window
     if name == WITH_FEATURES:
         return fit_scheme(places, window, trace)
+    if name == WITH_PAIRS:
+        return fit_scheme(places, window, trace, pairs=tracer.remembered.pairs())
     return Scheme(tuple(Place(state, errors) for state, errors in places), window)
 
 

@@ -46,6 +46,11 @@ MARK = HiddenColumn("mark", None, MARK_NOW)
 """Whether a budget may shed it; see ``kernels.runs.scores``."""
 LAST = HiddenColumn("last", KEEP_NEW, NOW, is_inherited=False)
 """The tick of the event that it bound last; a budget scores runs by it."""
+GROUP = HiddenColumn("group", KEEP_NEW, constant=0, is_inherited=False)
+"""What a budget takes it for, found out at its birth (``kernels.runs.scores.known_group``); right behind the last
+event."""
+DOMINATED = HiddenColumn("dominated", KEEP_LEAST, constant=0, is_inherited=False)
+"""Whether another run of its pool can do all that it can: such a one is the first to be shed."""
 EARLIEST = HiddenColumn("earliest", KEEP_LEAST, START_NOW)
 """The earliest start of the runs that were merged into it; its start is the latest."""
 TIMES = HiddenColumn("times", ADD_UP, constant=1)
@@ -82,8 +87,15 @@ class HiddenColumns:
 
 
 def hidden_columns(
-    *, sheds: bool = False, owned: bool = False, earliest: bool = False, times: bool = False, gone: bool = False
+    *,
+    sheds: bool = False,
+    dominated: bool = False,
+    owned: bool = False,
+    earliest: bool = False,
+    times: bool = False,
+    gone: bool = False,
 ) -> HiddenColumns:
     """The hidden columns that are asked for."""
-    asked = ((OWNER, owned), (MARK, sheds), (LAST, sheds), (EARLIEST, earliest), (TIMES, times), (GONE, gone))
+    of_shedding = ((MARK, sheds), (LAST, sheds), (GROUP, sheds), (DOMINATED, dominated))
+    asked = ((OWNER, owned), *of_shedding, (EARLIEST, earliest), (TIMES, times), (GONE, gone))
     return HiddenColumns(tuple(column for column, is_asked in asked if is_asked))

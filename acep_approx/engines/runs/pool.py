@@ -11,8 +11,9 @@ class Pool:
 
     ``merge``: of runs that one event brings here; ``across``: whether runs are merged with those of other events, by an
     index over the registers ``keys``; ``is_probed``: whether events find runs by it; ``front``: which values of each
-    register are better (none: all runs are kept); ``stays``: whether anything can come after; ``is_end``: whether a
-    match can end here; ``alike``: of the ``fields``, how many runs that are merged must agree in.
+    register are better (none: all runs are kept); ``in_chain``: whether only runs of one chain of the index
+    can be better than one another; ``stays``: whether anything can come after; ``is_end``: whether a match can end
+    here; ``alike``: of the ``fields``, how many runs that are merged must agree in.
     """
 
     state: int
@@ -23,6 +24,7 @@ class Pool:
     is_probed: bool = False
     keys: tuple[int, ...] = ()
     front: tuple[int, ...] = ()
+    in_chain: bool = False
     stays: bool = True
     is_end: bool = False
     alike: int = 0

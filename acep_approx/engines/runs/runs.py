@@ -34,7 +34,7 @@ from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.resume import take_up
 from acep_approx.engines.runs.rewording import Rewording
-from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.shedding import LAYOUT, Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.errors import DataError
@@ -101,8 +101,8 @@ class Runs:
         self.is_count = is_count
         self.merging = merging
         self.sheds = shedding is not None
-        self.tables = self._tables_for(columns)
         self.load_shedder = shedding or FixedLoad(Shedding(None, Allowance()))
+        self.tables = self._tables_for(columns)
         self.load_shedder.bind(self.tables)
         self.limit = -1
         self.control = np.zeros(layout.HEADER, np.int64)
@@ -121,7 +121,14 @@ class Runs:
         keeps = layout.WITH_OWNER if self.is_count else layout.WITHOUT_OWNER
         keeps = keeps if self.keeps_lineage else layout.NO_LINEAGE
         return RunTables(
-            self.automaton, columns, self.window, self.merging, keeps, sheds=self.sheds, options=self.options
+            self.automaton,
+            columns,
+            self.window,
+            self.merging,
+            keeps,
+            sheds=self.sheds,
+            ranks_dominated=bool(self.shedding.ranks_dominated),
+            options=self.options,
         )
 
     def _program(self) -> records.Program:
@@ -266,7 +273,7 @@ class Runs:
             status = kernel.advance(
                 control, batch, self._program(), self.arena.record(), self._lanes,
                 records.Lineage(self.links, self.owner, self._hits), self.store.record(),
-                shedding.record(self.store.pace) if self.sheds else None,
+                shedding.record(len(events.row), self.store.pace) if self.sheds else None,
             )  # fmt: skip
             if status == layout.DONE:
                 return True
@@ -459,13 +466,20 @@ class Runs:
         Raises
         ------
         DataError
-            ``ACEP-D044``: one of the two runs is inside a load budget, the other is not.
+            ``ACEP-D044``: one of the two runs is inside a load budget, the other is not. ``ACEP-D041``: both are, and
+            the state was written by another version.
         """
         if self.sheds != (header["shed"] is not None):
             raise DataError(
                 f"the state is of a run {'without' if self.sheds else 'inside'} a load budget, and this one is not",
                 code="ACEP-D044",
                 hint="go on as the run began: runs of the two kinds do not know the same",
+            )
+        if self.sheds and header["shed"].get("layout") != LAYOUT:
+            raise DataError(
+                "the state is of a run inside a load budget, in the older format: its runs do not know what they must",
+                code="ACEP-D041",
+                hint="go on with the version that wrote it, or start from the beginning",
             )
         self.control = arrays["control"]
         self.links, self.owner = arrays["links"], arrays["owner"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
+from acep_approx.engines.runs.worth import Allowance, GroupCovers, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
@@ -24,10 +26,14 @@ KINDS = {
     "text": kernel.TABLE,
     "key": kernel.KEY,
     "pace": kernel.PACE,
-    "ahead": kernel.AHEAD_WHOLE,
+    "ahead": kernel.AHEAD,
+    "difference": kernel.LESS,
+    "sum": kernel.PLUS,
 }
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
 """Words of the arena that go on, beside the latest starts and the counts."""
+LAYOUT = 2
+"""Changes when runs inside a budget carry other columns, or the arena keeps other words."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
 
@@ -51,6 +57,8 @@ class Shedding:
     allowance : Allowance
     logs_births, logs_shed : bool
         Whether births, or runs that are shed, are logged; ``take_log`` gives what was logged.
+    ranks_dominated : bool, optional
+        Whether runs that can do no more than another are the first to go. Default: where any may go.
 
     Attributes
     ----------
@@ -65,15 +73,20 @@ class Shedding:
         *,
         logs_births: bool = False,
         logs_shed: bool = False,
+        ranks_dominated: bool | None = None,
     ) -> None:
         self.worth = worth
         self.allowance = allowance
+        self.ranks_dominated = ranks_dominated
+        if ranks_dominated is None:
+            self.ranks_dominated = allowance.price > 0 or allowance.runs >= 0
         self.logs = kernel.LOG_BIRTHS * logs_births | kernel.LOG_SHED * logs_shed
         self.keys_now: Callable[[], KeyCodes] = KeyCodes
         self.words = np.zeros(kernel.SHED_HEADER, np.int64)
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
+        self.stands_for = np.ones(1, np.int64)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -96,14 +109,20 @@ class Shedding:
         self.entry = kernel.LOG + registers + columns
         worth = self.worth or _alike(len(pools))
         groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
+        by_group = worth.by_group or _no_covers(sum(groups))
         parts: dict[int, Ints] = {
-            kernel.PLACES: np.zeros(kernel.PLACE * len(pools), np.int64),
+            kernel.PLACES: np.zeros(kernel.PLACE * (len(pools) + 1), np.int64),
             kernel.GAINS: worth.gain.view(np.int64),
             kernel.COSTS: worth.cost.view(np.int64),
             kernel.OVERLAPS: worth.overlap.view(np.int64),
             kernel.NEWEST: np.full(len(pools), NEVER),
             kernel.COVERS: np.concatenate(([0], np.cumsum([len(some) for some in worth.covers]))),
             kernel.COVERING: np.array([c for some in worth.covers for c in some], np.int64),
+            kernel.LATEST: np.full(sum(groups), NEVER),
+            kernel.COVERS_OF_GROUP: by_group.first,
+            kernel.COVERED_BY: by_group.cover,
+            kernel.SHARE_COVERED: by_group.share.view(np.int64),
+            kernel.MORE_COVERED: by_group.more.view(np.int64),
             kernel.COUNTS: np.zeros(len(pools) * kernel.REASONS, np.int64),
             kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
             kernel.SAMPLE_SHARES: np.zeros(len(pools), np.int64),
@@ -116,6 +135,8 @@ class Shedding:
         self._event_at = 1 + len(tables.guard_letters)
         self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
         self._write_places(worth, groups, int(starts[-1]))
+        self.words[kernel.STAMP] = 1 + (zlib.crc32(repr(worth.features).encode()) >> 2)
+        self.words[[kernel.BY_GROUP, kernel.UNKNOWN]] = worth.by_group is not None
         self.words[[kernel.REMAINING, kernel.SINCE]] = worth.remaining, len(worth.since) + 1
         self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
         self.words[kernel.ADMITTED] = NEVER
@@ -123,35 +144,48 @@ class Shedding:
         self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         self.floats[kernel.SPREAD] = worth.spread
+        self.floats[kernel.DOMINATED_SHARE] = 0.0 if tables.drops else worth.dominated
         self.floats[kernel.FACTOR] = 1.0
         self.allow(self.allowance)
 
     def _write_places(self, worth: Worth, groups: Sequence[int], edges_at: int) -> None:
-        first_vertex = 0
+        first_group = 0
         for pool, features in enumerate(worth.features):
             at = int(self.words[kernel.PLACES]) + pool * kernel.PLACE
-            self.words[at : at + kernel.PLACE_WORDS] = first_vertex, len(features)
+            self.words[at : at + kernel.PLACE_WORDS] = first_group, len(features)
             for number, feature in enumerate(features):
                 word = at + kernel.PLACE_WORDS + number * kernel.FEATURE_WORDS
                 kind, column = KINDS[feature.kind], max(feature.column, 0)
-                if feature.of is not None:
-                    events = self.tables.scalars.columns
-                    column += (self._event_at + events.place(feature.of)) << 16
-                    kind = kernel.AHEAD_REAL if events.kind(feature.of) == "float" else kind
+                if kind >= kernel.AHEAD:
+                    kind, other = self._held_against(kind, feature, self.tables.pools[pool].state)
+                    column += other << 16
                 self.words[word : word + 5] = kind, column, feature.buckets, edges_at, len(feature.edges)
                 edges_at += len(feature.edges)
                 if feature.kind in ("text", "key"):
                     self._tables.append((word, feature))
-            first_vertex += groups[pool] * worth.remaining * (len(worth.since) + 1)
+            first_group += groups[pool]
+        self.words[int(self.words[kernel.PLACES]) + len(worth.features) * kernel.PLACE] = first_group
+
+    def _held_against(self, kind: int, feature: RunFeature, state: int) -> tuple[int, int]:
+        """The kind of a feature that comes of two numbers, and where the second one stands."""
+        events, live = self.tables.scalars.columns, self.tables.automaton.live[state]
+        first = register_kind(live[feature.column], events)
+        if feature.of is not None:
+            second, other = events.kind(feature.of), self._event_at + events.place(feature.of)
+        else:
+            second, other = register_kind(live[feature.other], events), feature.other
+        return kind + kernel.FIRST_REAL * (first == "float") + kernel.SECOND_REAL * (second == "float"), other
 
     @property
     def floats(self) -> Floats:
         """The arena as floating point numbers."""
         return self.words.view(np.float64)
 
-    def record(self, pace: Floats) -> records.Arena:
-        """The arrays that the kernel takes; ``pace`` has that of each key."""
-        return records.Arena(self.words, self.floats, self.lookup, self.log, self.sample, pace)
+    def record(self, events: int, pace: Floats) -> records.Arena:
+        """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
+        if self.stands_for.size < events:
+            self.stands_for = np.ones(events, np.int64)
+        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -244,6 +278,11 @@ class Shedding:
         return self.words[at : at + len(self.tables.pools)]
 
     @property
+    def _latest(self) -> Ints:
+        at, end = int(self.words[kernel.LATEST]), int(self.words[kernel.COVERS_OF_GROUP])
+        return self.words[at:end]
+
+    @property
     def _shares(self) -> Ints:
         at = int(self.words[kernel.SAMPLE_SHARES])
         return self.words[at : at + len(self.tables.pools)]
@@ -333,11 +372,16 @@ class Shedding:
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
-        return {"arena": self._arena()}
+        latest = [] if self.words[kernel.UNKNOWN] else self._latest.tolist()
+        return {"layout": LAYOUT, "arena": self._arena(), "latest": latest}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""
         self._restore_arena(saved["arena"])
+        latest = saved.get("latest", [])  # states of before have none: it is looked for
+        if len(latest) == len(self._latest):
+            self._latest[:] = latest
+            self.words[kernel.UNKNOWN] = 0
 
     def _arena(self) -> list[int]:
         return [*self.words[list(KEPT)].tolist(), *self._newest.tolist(), *self.counts.ravel().tolist()]
@@ -347,6 +391,10 @@ class Shedding:
         self.words[list(KEPT)] = arena[:first]
         self._newest[:] = arena[first : first + pools]
         self.counts[:] = np.array(arena[first + pools :]).reshape(self.counts.shape)
+
+
+def _no_covers(groups: int) -> GroupCovers:
+    return GroupCovers(np.zeros(groups + 1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
 def _alike(pools: int) -> Worth:

@@ -14,24 +14,14 @@ from acep_approx.automaton.resolve import Register, Resolved
 from acep_approx.automaton.states import ALWAYS, Step
 from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import EventColumns
-from acep_approx.engines.runs.hidden import EVENT_SCALARS, GONE, TIMES, hidden_columns
+from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.pool import Pool
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
 from acep_approx.engines.runs.reactions import KILLS, Reactions
 from acep_approx.kernels.runs import layout, vm
-from acep_approx.kernels.runs.pools import (
-    ALL,
-    APART,
-    COLUMNS,
-    EQUAL,
-    HASHED,
-    HIGH_FLOAT,
-    HIGH_INT,
-    LOW_FLOAT,
-    LOW_INT,
-    MOST_KEYS,
-)
+from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
+from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
 
 
 @dataclass
@@ -59,6 +49,8 @@ class RunTables:
     sheds : bool
         Whether runs carry, behind their registers, what shedding asks for: a mark, and the tick of the event that they
         bound last. Runs are merged only if their marks agree.
+    ranks_dominated : bool
+        Where it sheds: whether runs that can do no more than another are the first to go.
     options : RunOptions
         What else they carry, and whose they are.
     """
@@ -72,6 +64,7 @@ class RunTables:
         keeps_lineage: int,
         *,
         sheds: bool = False,
+        ranks_dominated: bool = False,
         options: RunOptions = NO_OPTIONS,
     ) -> None:
         self.automaton = automaton
@@ -79,10 +72,13 @@ class RunTables:
         self.merging = merging
         self.keeps_lineage = keeps_lineage
         self.sheds = sheds
+        self._better = preferences(automaton)
+        self.ranks_dominated = sheds and ranks_dominated and self._is_monotone()
         self.options = options
         self.is_simultaneous = automaton.is_simultaneous
         self.hidden = hidden_columns(
             sheds=sheds,
+            dominated=self.ranks_dominated,
             owned=options.owners is not None,
             earliest=options.keeps_earliest,
             times=options.counts_merged,
@@ -167,10 +163,9 @@ class RunTables:
     # --- pools ----------------------------------------------------------------------------------------------
 
     def _pools(self) -> list[Pool]:
-        better = preferences(self.automaton)
-        return [self._pool(state, errors, better[state]) for state, errors in self.automaton.places]
+        return [self._pool(state, errors) for state, errors in self.automaton.places]
 
-    def _pool(self, state: int, errors: int, better: tuple[Better, ...]) -> Pool:
+    def _pool(self, state: int, errors: int) -> Pool:
         automaton = self.automaton.automaton
         live = self.automaton.live[state]
         out = [self.automaton.steps[number] for number in self.automaton.steps_from[state]]
@@ -179,27 +174,43 @@ class RunTables:
         is_passive = self.automaton.is_passive(state)
         is_free = is_passive and PLACE not in live and state != START and stays
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
-        front: tuple[int, ...] = ()
-        if self._drops and is_passive and set(better) - {"equal"} and not keys:
-            front = tuple(self._direction(r, b) for r, b in zip(live, better, strict=True))
-            front += (EQUAL,) * self.hidden.alike
-        across = is_free and not front and ("equal" in self.merging or bool(keys))
+        is_probed, front = bool(keys), self._front(state) if is_passive else ()
+        if not self.ranks_dominated and (keys or not self.drops):
+            front = ()
+        equal = tuple(f for f in range(len(live)) if front and front[f] == EQUAL)[:MOST_KEYS]
+        if self.ranks_dominated and is_free and "equal" in self.merging:
+            keys = keys or equal
+        in_chain = self.ranks_dominated and bool(front and keys)
+        across = is_free and (self.ranks_dominated or not front) and ("equal" in self.merging or bool(keys))
         return Pool(
             state=state,
             errors=errors,
             merge=self._merge(state, stays),
             fields=len(live) + len(self.hidden),
             across=across,
-            is_probed=bool(keys),
+            is_probed=is_probed or in_chain,
             keys=keys or tuple(range(min(len(live), MOST_KEYS))) if across else (),
             front=front,
+            in_chain=in_chain,
             stays=stays,
             is_end=bool(ends),
             alike=len(live) + self.hidden.alike,
         )
 
+    def _is_monotone(self) -> bool:
+        """Whether a run can be better than another of its pool, and their registers tell all that decides."""
+        return not self.automaton.needs_filter and any(set(better) - {"equal"} for better in self._better)
+
+    def _front(self, state: int) -> tuple[int, ...]:
+        """Which values are better of the columns that equal runs agree in; empty where none are."""
+        live, better = self.automaton.live[state], self._better[state]
+        if not set(better) - {"equal"}:
+            return ()
+        return (*(self._direction(r, b) for r, b in zip(live, better, strict=True)), *(EQUAL,) * self.hidden.alike)
+
     @property
-    def _drops(self) -> bool:
+    def drops(self) -> bool:
+        """Whether runs that can do no more than another may be dropped, as if merged with it."""
         keeps_all = self.options.keeps_earliest or self.options.counts_merged
         return "pareto" in self.merging and self.keeps_lineage == layout.NO_LINEAGE and not keeps_all
 
@@ -304,6 +315,7 @@ class RunTables:
         self.shape[layout.SIMULTANEOUS] = self.is_simultaneous
         self.shape[layout.GONE] = self.hidden.behind(GONE)
         self.shape[layout.TIMES] = self.hidden.behind(TIMES)
+        self.shape[layout.DOMINATED] = self.hidden.behind(DOMINATED)
         self.shape[layout.OWNER_WINDOWS] = self.scalars.owners_at if self.options.owners else layout.NOT_HIDDEN
         self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
 
@@ -388,7 +400,8 @@ class RunTables:
             ]
             code = self._finals[pool.state]
             front = len(fronts) if pool.front else -1
-            states += [int(pool.stays), len(ends) // 2, len(mine), code.begin, code.length, front]
+            checks = [code.begin, code.length]
+            states += [int(pool.stays), len(ends) // 2, len(mine), *checks, front, int(pool.in_chain)]
             ends += [x for end in mine for x in end]
             fronts += pool.front
         return states, ends, fronts

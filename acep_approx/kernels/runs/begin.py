@@ -31,11 +31,8 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lineage, Pools, Program
 from acep_approx.kernels.runs.sample import choose_event
 from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
-from acep_approx.kernels.runs.scores import (
-    find_newest,
-    mark_of_event,
-    note_pace,
-)
+from acep_approx.kernels.runs.scores import mark_of_event, note_pace
+from acep_approx.kernels.runs.weighing import find_newest
 
 TESTING = 1
 """The phase of an event after its beginning: steps are tried."""
@@ -108,7 +105,7 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
         if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
             control[at.ASK] = made
             return at.GROW_LINKS
-        end_tick_in(control, program, pools, lineage, event.key, pool)
+        end_tick_in(control, program, pools, lineage, event, pool)
     return at.DONE
 
 

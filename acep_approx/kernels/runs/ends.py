@@ -5,6 +5,7 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs import layout as at
+from acep_approx.kernels.runs.fronts import keep_front
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
@@ -25,7 +26,6 @@ from acep_approx.kernels.runs.pools import (
     RUNS,
     across_events,
     copy_run,
-    keep_front,
     note_trial,
 )
 from acep_approx.kernels.runs.records import Arena, Event, Lanes, Lineage, Pools, Program
@@ -99,19 +99,23 @@ def record_hits(
 
 @inline
 def merge_across(
-    control: Ints, program: Program, pools: Pools, lineage: Lineage, key: int, p: int, runs: int
+    control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, pool: int, runs: int
 ) -> int:
     """Merge children with runs of other events; returns where the runs end."""
+    p, state, low = pool * POOL, program.shape[at.STATES] + pool * at.STATE, NEVER
+    if program.shape[at.DOMINATED] >= 0 and program.tables[ix(state + at.STATE_FRONT)] >= 0:
+        # a chain may be long, and what is too old stands there
+        low = event.low
     table, children, first = pools.table, pools.table[ix(p + CHILDREN)], control[at.LINKS]
     made = runs - children
-    runs = across_events(program, pools, p, lineage.links, first, children, runs)
+    runs = across_events(program, pools, p, lineage.links, first, children, runs, low)
     gone = made - (runs - children)
     control[at.MERGED] += gone
     note_trial(table, p, made, gone)
     if program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE:
         if program.shape[at.KEEPS_LINEAGE] == at.WITH_OWNER:
             for link in range(first, first + gone):
-                lineage.owner[ix(link)] = key
+                lineage.owner[ix(link)] = event.key
         control[at.LINKS] = first + gone
     return runs
 
@@ -147,15 +151,15 @@ def let_wait(control: Ints, program: Program, table: Ints, pool: int) -> None:
 
 @inline
 def take_in_children(
-    control: Ints, program: Program, pools: Pools, lineage: Lineage, key: int, pool: int, runs: int
+    control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, pool: int, runs: int
 ) -> None:
     """The children in a pool, which end at ``runs``, become its runs."""
     table, state, p = pools.table, program.shape[at.STATES] + pool * at.STATE, pool * POOL
     kept, children = table[ix(p + KEPT)], table[ix(p + CHILDREN)]
-    made, front = runs - children, program.tables[ix(state + 5)]
+    made, front = runs - children, program.tables[ix(state + at.STATE_FRONT)]
     if program.tables[ix(state)] == 0:
         runs = children
-    elif front >= 0:
+    elif front >= 0 and program.shape[at.DOMINATED] < 0:
         runs = keep_front(program, pools, p, program.shape[at.FRONTS] + front, children, runs)
         control[at.MERGED] += children + made - runs
         if runs < children + made:  # those that are left have moved up: any may be a child, and start before the others
@@ -164,7 +168,7 @@ def take_in_children(
     elif table[ix(p + INDEX_SIZE)] > 0 and table[ix(p + IS_STALE)]:
         table[ix(p + REST)] = max(table[ix(p + REST)] - made, 0)
     elif table[ix(p + INDEX_SIZE)] > 0 and made > 0:
-        runs = merge_across(control, program, pools, lineage, key, p, runs)
+        runs = merge_across(control, program, pools, lineage, event, pool, runs)
     if runs > children:
         base, oldest = table[ix(p + BASE)], -NEVER if kept == 0 else table[ix(p + OLDEST)]
         for j in range(children, runs):
@@ -192,10 +196,10 @@ def leave_gone(program: Program, pools: Pools, p: int) -> None:
 
 
 @inline
-def end_tick_in(control: Ints, program: Program, pools: Pools, lineage: Lineage, key: int, pool: int) -> None:
+def end_tick_in(control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, pool: int) -> None:
     """What the last tick that a pool was concerned with has done to it takes effect."""
     table, p = pools.table, pool * POOL
     table[ix(p + KEPT)] = table[ix(p + CHILDREN)]
     if program.shape[at.GONE] != at.NOT_HIDDEN:
         leave_gone(program, pools, p)
-    take_in_children(control, program, pools, lineage, key, pool, table[ix(p + RUNS)])
+    take_in_children(control, program, pools, lineage, event, pool, table[ix(p + RUNS)])

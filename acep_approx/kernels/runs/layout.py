@@ -35,8 +35,9 @@ from __future__ import annotations
     GONE,
     TIMES,
     OWNER_WINDOWS,
-) = range(13, 28)
-SHAPE = 28
+    DOMINATED,
+) = range(13, 29)
+SHAPE = 29
 
 (
     SOURCE_POOL,
@@ -79,9 +80,18 @@ runs stay if no step inhibits."""
 STEP = 14
 """Words of a step: target pool (-1: it only takes runs away), arc, (begin, length) of checks, guards and updates,
 moves, their number, inhibits, in place, the first tick it is open at, and the first at which it is no more."""
-STATE_STAYS, STATE_ENDS_FIRST, STATE_ENDS, STATE_CHECKS, STATE_CHECKS_LENGTH, STATE_FRONT = range(6)
-STATE = 6
-"""Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none)."""
+(
+    STATE_STAYS,
+    STATE_ENDS_FIRST,
+    STATE_ENDS,
+    STATE_CHECKS,
+    STATE_CHECKS_LENGTH,
+    STATE_FRONT,
+    STATE_IN_CHAIN,
+) = range(7)
+STATE = 7
+"""Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none), and
+whether runs that may dominate one another stand in one chain of its index."""
 
 # header: where the kernel is, and what it counts
 (

@@ -38,7 +38,6 @@ from acep_approx.kernels.runs.scores import (
     LOWEST,
     MOST,
     MOST_RUNS,
-    NEWEST,
     NORMAL,
     PASS_EVERY,
     PASS_TOKENS,
@@ -51,17 +50,17 @@ from acep_approx.kernels.runs.scores import (
     SHIFT,
     TOKENS,
     TOO_OLD_PRICE,
+    UNKNOWN,
     WOULD_GO,
     bits_of,
-    cover_of,
     grant,
     left,
     log_score,
     mark_at,
     note,
     refuse,
-    score_of,
 )
+from acep_approx.kernels.runs.weighing import cover_of, find_latest, forget_kept, note_kept, score_of
 
 
 @inline
@@ -81,20 +80,20 @@ def weigh(program: Program, pools: Pools, shedding: Arena, event: Event, pool: i
     old are in none (0 beside the mark; the others begin at 1).
     """
     shed, words, p = shedding.words, pools.words, pool * POOL
-    base, runs, newest = pools.table[ix(p + BASE)], pools.table[ix(p + RUNS)], shed[NEWEST] + pool
-    shed[ix(newest)] = NEVER
+    base, runs = pools.table[ix(p + BASE)], pools.table[ix(p + RUNS)]
+    forget_kept(shed, pool)
     for back in range(runs - pools.table[ix(p + HEAD)]):
         run = runs - 1 - back
         where = mark_at(pools.table, p, run)
         start, mark = words[ix(base + run)], words[ix(where)]
         if start < event.low:
             continue
-        score = score_of(program, pools, shedding, event, pool, run, cover_of(shed, pool, 0))
+        score, _, group = score_of(program, pools, shedding, event, pool, run, 0)
         place = BINS - 1 if threshold < 0 and mark != NORMAL else bin_of(shedding, score)
         shed[ix(shed[HISTOGRAM] + place)] += 1
         words[ix(where)] = mark | (place + 1) << 2
         if mark != WOULD_GO and place >= threshold:
-            shed[ix(newest)] = max(shed[ix(newest)], start)
+            note_kept(shed, pool, group, start)
 
 
 @called
@@ -237,9 +236,11 @@ def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Arena, e
 def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit."""
     tables, table, shed, worth = program.tables, pools.table, shedding.words, shedding.floats
-    grant(control, shedding)
+    grant(control, shedding, event)
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
+    if shed[UNKNOWN]:
+        find_latest(program, pools, shedding, event)
     if shed[MOST_RUNS] >= 0 and control[at.LIVE] >= shed[MOST_RUNS]:
         make_fewer(control, program, pools, shedding, event)
     needed, classes = 0, program.shape[at.CLASS_FIRST] + event.kind
@@ -274,14 +275,14 @@ def let_proxies_stand(
         if is_covered and last < event.now and words[ix(where)] != WOULD_GO:
             worth[TOKENS] -= 1.0
             worth[PASSES] += 1.0
-            score = score_of(program, pools, shedding, event, pool, run, cover)
+            score, covered, _ = score_of(program, pools, shedding, event, pool, run, 1)
             goes = score < worth[PRICE_NOW]
             if goes and words[ix(where)] != NORMAL:
                 words[ix(where)] = WOULD_GO
                 goes = False
             if goes and shed[LOGS] & LOG_SHED:
                 entry = note(control, pools, shedding, event, pool, run, PROXIED)
-                log_score(shedding, entry, score, worth[PRICE_NOW], cover)
+                log_score(shedding, entry, score, worth[PRICE_NOW], covered)
         if not goes:
             copy_run(pools, p, kept, run)
             kept += 1

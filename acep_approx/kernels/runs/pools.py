@@ -67,18 +67,15 @@ APART, ALL, HASHED = 0, 1, 2
 KEEP_NEW, KEEP_LEAST, ADD_UP = range(3)
 """What becomes of a hidden column when a run is merged with one that was there before."""
 
-EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
-"""Which values of a register are the better ones; EQUAL: none are."""
-
-LARGE_FRONT = 256
-"""Runs in a pool beyond which no dominated ones are looked for."""
-
 SWEEP_EVERY, SMALL_POOL = 16, 32
 """Events after which runs that may be too old are looked for in a pool, unless it has few: then at once. Runs nearly
 always stand in the order of their starts, so those too old are the first: a pool is gone through from its ``HEAD`` on.
 """
 TRIAL, REST_AFTER, LEAST_GAIN = 4096, 16, 256
 """Where of so many children not one in ``LEAST_GAIN`` is merged, ``REST_AFTER`` times as many are not tried."""
+
+MOST_TRIED = 256
+"""Runs of a chain that a child is compared with at most, where the index is not over all registers."""
 
 SMALL = 0x7FFFFFFF
 MIX = 1640531527
@@ -156,6 +153,40 @@ def head_of(pools: Pools, p: int, run: int) -> int:
 
 
 @inline
+def agree(pools: Pools, p: int, one: int, other: int) -> bool:
+    """Whether two runs agree in the registers that the index of their pool is over."""
+    table, base, room = pools.table, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
+    for k in range(table[ix(p + KEYS)]):
+        column = base + (COLUMNS + table[ix(p + KEY + k)]) * room
+        if pools.words[ix(column + one)] != pools.words[ix(column + other)]:
+            return False
+    return True
+
+
+@inline
+def equal_run(pools: Pools, p: int, child: int, low: int) -> int:
+    """The run that a child can be merged with; -1: none.
+
+    ``low``: of those in the window, which agree with it in what is indexed, only the last ``MOST_TRIED`` are tried;
+    ``NEVER``: all are.
+    """
+    table, words, index = pools.table, pools.words, pools.chains
+    base, chains, head = table[ix(p + BASE)], table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)], table[ix(p + HEAD)]
+    alike, other, tried = table[ix(p + ALIKE)], index[ix(head_of(pools, p, child))] - 1, 0
+    while other >= 0:
+        # what stands before the head is not gone through any more: nothing may join it
+        if other >= head and words[ix(base + other)] >= low:
+            if same_registers(pools, p, alike, child, other):
+                return int(other)
+            if low > NEVER and agree(pools, p, child, other):
+                tried += 1
+                if tried >= MOST_TRIED:
+                    return -1
+        other = index[ix(chains + other)] - 1
+    return -1
+
+
+@inline
 def put_in_index(pools: Pools, p: int, run: int) -> None:
     """Make a run the first of its chain."""
     table, index = pools.table, pools.chains
@@ -172,7 +203,7 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
     for f in range(alike, table[ix(p + FIELDS)]):
         column, how = base + (COLUMNS + f) * room, tables[ix(program.shape[HIDDEN] + f - alike)]
         old, new = words[ix(column + to)], words[ix(column + run)]
-        if program.more is not None and how == KEEP_LEAST:
+        if how == KEEP_LEAST:
             new = min(old, new)
         elif program.more is not None and how == ADD_UP:
             new += old
@@ -181,22 +212,18 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
 
 @inline
 def across_events(
-    program: Program, pools: Pools, p: int, links: Ints, used: int, children: int, runs: int
+    program: Program, pools: Pools, p: int, links: Ints, used: int, children: int, runs: int, low: int
 ) -> int:
     """Merge children with runs of other events that agree in all registers.
 
     The links of both become alternatives under a new link: others may point to either.
-    Returns where the runs end now; each child that is gone has used one link where there is lineage.
+    ``low`` as for ``equal_run``. Returns where the runs end now; each child that is gone has used one link where there
+    is lineage.
     """
-    table, words, index = pools.table, pools.words, pools.chains
-    base, room, alike = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + ALIKE)]
-    chains, head = table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)], table[ix(p + HEAD)]
+    words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
     end = children
     for child in range(children, runs):
-        other = index[ix(head_of(pools, p, child))] - 1
-        # what stands before the head is not gone through any more: nothing may join it
-        while other >= 0 and (other < head or not same_registers(pools, p, alike, child, other)):
-            other = index[ix(chains + other)] - 1
+        other = equal_run(pools, p, child, low)
         if other >= 0:
             words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])
             merge_hidden(program, pools, p, other, child)
@@ -291,61 +318,6 @@ def candidates(
         for q in range(n):
             words[ix(scratch + f * BLOCK + q)] = words[ix(base + f * room + chosen[ix(q)])]
     return n
-
-
-@inline
-def dominates(program: Program, pools: Pools, p: int, directions: int, one: int, other: int) -> bool:
-    """Whether run ``one`` can do all that ``other`` can: it started no earlier, and no register stands in its way."""
-    words, floats = pools.words, pools.floats
-    base, room = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
-    if words[ix(base + one)] < words[ix(base + other)]:
-        return False
-    for f in range(pools.table[ix(p + ALIKE)]):
-        at = base + (COLUMNS + f) * room
-        how = program.tables[ix(directions + f)]
-        v, z = words[ix(at + one)], words[ix(at + other)]
-        if how == LOW_INT:
-            good = v <= z and v != NULL
-        elif how == HIGH_INT:
-            good = v >= z and z != NULL  # NULL can become better than any value, by an aggregate that skips it
-        elif how == LOW_FLOAT:
-            good = floats[ix(at + one)] <= floats[ix(at + other)]
-        elif how == HIGH_FLOAT:
-            good = floats[ix(at + one)] >= floats[ix(at + other)]
-        else:
-            good = v == z
-        if not good and v != z:
-            return False
-    return True
-
-
-@inline
-def keep_front(program: Program, pools: Pools, p: int, directions: int, children: int, runs: int) -> int:
-    """Of runs and children of a pool keep those that no other dominates; returns where they end.
-
-    Only where nothing is listed: the lineage of the others is lost. Where many runs are left that do not dominate each
-    other, looking for more that do would cost more than it saves. Those before the head stay where they are: were they
-    taken out, the head would pass over live ones.
-    """
-    head = pools.table[ix(p + HEAD)]
-    if children - head > LARGE_FRONT:
-        return runs
-    end = children
-    for child in range(children, runs):
-        kept = head
-        is_needed = True
-        for run in range(head, end):
-            if is_needed and dominates(program, pools, p, directions, run, child):
-                is_needed = False
-            if is_needed and dominates(program, pools, p, directions, child, run):
-                continue
-            copy_run(pools, p, kept, run)
-            kept += 1
-        end = kept
-        if is_needed:
-            copy_run(pools, p, end, child)
-            end += 1
-    return end
 
 
 @called

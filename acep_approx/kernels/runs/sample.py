@@ -26,9 +26,9 @@ from acep_approx.kernels.runs.scores import (
     SAMPLED,
     SEED,
     bits_of,
-    cover_of,
 )
 from acep_approx.kernels.runs.vm import BLOCK, REGISTER, SCALAR
+from acep_approx.kernels.runs.weighing import cover_of
 
 FAILED, PASSED, LEFT_OUT, ONLY_PASSED = range(4)
 """What came of a test; an index leaves out runs that it knows to fail. Of the last kind only passed ones are seen."""

@@ -16,18 +16,14 @@ import math
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.jit import called, inline, ix
-from acep_approx.kernels.runs.layout import LIVE, LOGGED, POOLS, SHED, WINDOW
+from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
     COLUMNS,
-    FRESH,
-    NEVER,
     POOL,
     ROOM,
-    RUNS,
     TESTED,
-    copy_run,
     hash_word,
 )
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock
@@ -50,6 +46,7 @@ from acep_approx.kernels.runs.vm import NULL
     RESERVE,
     RESERVE_SHARE,
     PACE_NOW,
+    DOMINATED_SHARE,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -64,6 +61,14 @@ from acep_approx.kernels.runs.vm import NULL
     NEWEST,
     COVERS,
     COVERING,
+    BY_GROUP,
+    LATEST,
+    COVERS_OF_GROUP,
+    COVERED_BY,
+    SHARE_COVERED,
+    MORE_COVERED,
+    UNKNOWN,
+    STAMP,
     COUNTS,
     UNTESTED,
     BROKEN,
@@ -82,32 +87,38 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
     EDGE,
-) = range(47)
-"""The first fifteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(56)
+"""The first sixteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
-below 0: the price stays as it is; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the
-parts of the arena by where they begin; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound;
-``SAMPLE``: at which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those
-that bring a run there; ``SAMPLED``: words written so far."""
+below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
+dominates; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where
+they begin; ``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each,
+unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by
+which groups are told apart; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
+which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
+there; ``SAMPLED``: words written so far."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
 
 PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
-"""Words of a place: first vertex, features; per feature: kind, column, buckets, where its edges (in the
+"""Words of a place: first group, features; per feature: kind, column, buckets, where its edges (in the
 arena) or its table (in ``lookup``) begin, their number."""
-WHOLE, REAL, TABLE, KEY, PACE, AHEAD_WHOLE, AHEAD_REAL = range(7)
+WHOLE, REAL, TABLE, KEY, PACE = range(5)
+AHEAD, LESS, PLUS = 8, 12, 16
 """Kinds of features: a number, a floating point number, a text, the key; the pace of the key: how many of its events
-came of late; and by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
-the run)."""
+came of late; by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
+the run); the difference and the sum of two numbers of the run (2**16 * the second + the first). The last three are
+higher by ``FIRST_REAL`` where the first number is a floating point number, by ``SECOND_REAL`` where the second is."""
+FIRST_REAL, SECOND_REAL = 1, 2
 
-LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED = range(5)
-REASONS = 5
+LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED, DOMINATED = range(6)
+REASONS = 6
 """Why runs are shed: the score at birth, or later, was below the price; the bound on run-steps, or on runs; a run that
-has just been made stands for them."""
-BORN = 5
+has just been made stands for them, or another of their pool can do all that they can."""
+BORN = 6
 """Log entries that are births, not runs shed."""
 LOG_BIRTHS, LOG_SHED = 1, 2
 
@@ -136,27 +147,37 @@ ADAPT = 1.0 / 1024
     LOG_MARK,
     LOG_SCORE,
     LOG_PRICE,
-    LOG_COVER,
+    LOG_COVERED,
     LOG_PACE,
-) = range(13)
-LOG = 13
+    LOG_GROUP,
+) = range(14)
+LOG = 14
 """Words of a log entry before the registers (``ENTRY``: in all): reason, pool, id, tick, slot, start, tick of the last
-event, link, mark, score and price (floating point), start of the run that covers it, pace of the key (floating point);
-then the registers, and behind the most registers of any pool the columns of the event."""
+event, link, mark; score, price, gain that kept runs take, pace of the key (floating point); group. Then the registers,
+and behind the most registers of any pool the columns of the event."""
+GROUP_BITS = 20
+"""Of a run's group within its pool; the bits above tell of which features."""
 
 
 @inline
 def mark_at(table: Ints, p: int, run: int) -> int:
-    """Where the mark of a run stands; the tick of its last event is a column further."""
+    """Where the mark of a run stands; the tick of its last event is a column further, its group another one."""
     return int(table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] - 1) * table[ix(p + ROOM)] + run)
 
 
 @inline
-def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, key: int) -> int:
-    """The bucket of a feature; ``word``: where the register stands, if it is one."""
-    shed, worth, lookup, words, floats = shedding.words, shedding.floats, shedding.lookup, pools.words, pools.floats
+def number_at(pools: Pools, word: int, is_real: int) -> float:
+    """A word of the pools as a number, NaN for NULL."""
+    if is_real:
+        return float(pools.floats[ix(word)])
+    return math.nan if pools.words[ix(word)] == NULL else float(pools.words[ix(word)])
+
+
+@inline
+def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int, key: int) -> int:
+    """The bucket of a feature; ``word``: where the register stands, if it is one, and what it is held against."""
+    shed, worth, lookup, words = shedding.words, shedding.floats, shedding.lookup, pools.words
     kind, first, many = shed[ix(feature)], shed[ix(feature + 3)], shed[ix(feature + 4)]
-    event_word = shed[ix(feature + 1)] >> 16
     bucket = shed[ix(feature + 2)] - 1
     if kind == KEY:
         if key < many:
@@ -165,17 +186,13 @@ def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, key: int) 
         if 0 <= words[ix(word)] < many:
             bucket = lookup[ix(first + words[ix(word)])]
     else:
-        value, is_known = worth[PACE_NOW], True
-        if kind == REAL:
-            value = floats[ix(word)]
-        elif kind == WHOLE:
-            value, is_known = float(words[ix(word)]), words[ix(word)] != NULL
-        elif kind == AHEAD_REAL:
-            value = floats[ix(word)] - floats[ix(event_word)]
-        elif kind == AHEAD_WHOLE:
-            value = float(words[ix(word)]) - float(words[ix(event_word)])
-            is_known = words[ix(word)] != NULL and words[ix(event_word)] != NULL
-        if value == value and is_known:
+        value = worth[PACE_NOW]
+        if kind != PACE:
+            value = number_at(pools, word, kind == REAL or (kind >= AHEAD and kind & FIRST_REAL != 0))
+        if kind >= AHEAD:
+            sign = 1.0 if kind >= PLUS else -1.0
+            value += sign * number_at(pools, other, kind & SECOND_REAL != 0)
+        if value == value:
             bucket = 0
             for i in range(many):
                 bucket += value >= worth[ix(first + i)]
@@ -190,53 +207,30 @@ def group_of(pools: Pools, shedding: Arena, pool: int, run: int, key: int) -> in
     base, room = pools.table[ix(pool * POOL + BASE)], pools.table[ix(pool * POOL + ROOM)]
     for f in range(shed[ix(at + 1)]):
         feature = at + PLACE_WORDS + f * FEATURE_WORDS
-        word = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run
-        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, key)
+        word, other = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run, shed[ix(feature + 1)] >> 16
+        if shed[ix(feature)] >= LESS:
+            other = base + (COLUMNS + other) * room + run
+        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, other, key)
     return int(group)
 
 
 @inline
-def slice_of(shed: Ints, window: int, left: int) -> int:
-    """Bucket of a remaining window."""
-    return int(max(left, 0) * shed[REMAINING] // (window + 1))
+def first_group(shed: Ints, pool: int) -> int:
+    """The first group of a pool; those of all pools are numbered in a row."""
+    return int(shed[ix(shed[PLACES] + pool * PLACE)])
 
 
 @inline
-def cover_of(shed: Ints, pool: int, least: int) -> int:
-    """The latest start of a run that reaches what a run of this pool does.
+def known_group(pools: Pools, shedding: Arena, pool: int, run: int, key: int) -> int:
+    """The group of a run among those of all pools: the one that it was born in, whatever event is at hand.
 
-    The first of the pools that cover it is itself; ``least`` is 1 to leave that out.
+    Where features have changed since, it is the one that it would be born in now.
     """
-    cover = NEVER
-    for i in range(shed[ix(shed[COVERS] + pool)] + least, shed[ix(shed[COVERS] + pool + 1)]):
-        cover = max(cover, shed[ix(shed[NEWEST] + shed[ix(shed[COVERING] + i)])])
-    return cover
-
-
-@called
-def score_of(
-    program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, cover: int
-) -> float:
-    """What a run is worth per run-step, beside one that started at ``cover``."""
-    shed, worth, window, now = shedding.words, shedding.floats, program.shape[WINDOW], event.now
-    p = pool * POOL
-    start = pools.words[ix(pools.table[ix(p + BASE)] + run)]
-    last = pools.words[ix(mark_at(pools.table, p, run) + pools.table[ix(p + ROOM)])]
-    since = 0
-    while since < shed[SINCE] - 1 and now - last > shed[ix(EDGE + since)]:
-        since += 1
-    group = group_of(pools, shedding, pool, run, event.key)
-    first = shed[ix(shed[PLACES] + pool * PLACE)] + group * shed[REMAINING] * shed[SINCE] + since
-    vertex = first + slice_of(shed, window, start + window - now) * shed[SINCE]
-    gain = worth[ix(shed[GAINS] + vertex)]
-    if cover + window >= now:
-        other = worth[ix(shed[GAINS] + first + slice_of(shed, window, cover + window - now) * shed[SINCE])]
-        gain -= worth[ix(shed[OVERLAPS] + pool)] * min(gain, other)
-    h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
-    if shed[COIN]:
-        h = hash_word(h, last)
-    coin = (h & 0xFFFF) / 65536.0
-    return float(gain / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin))
+    p, stamp = pool * POOL, shedding.words[STAMP]
+    at = mark_at(pools.table, p, run) + 2 * pools.table[ix(p + ROOM)]
+    if pools.words[ix(at)] >> GROUP_BITS != stamp:
+        pools.words[ix(at)] = stamp << GROUP_BITS | group_of(pools, shedding, pool, run, key)
+    return first_group(shedding.words, pool) + int(pools.words[ix(at)] & ((1 << GROUP_BITS) - 1))
 
 
 @inline
@@ -248,7 +242,7 @@ def bits_of(shedding: Arena, value: float) -> int:
 
 @called
 def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, reason: int) -> int:
-    """Write a log entry of a run, but its score, price and cover; returns where it stands."""
+    """Write a log entry of a run, but its score, price and what is covered; returns where it stands."""
     shed, log, table, words, p = shedding.words, shedding.log, pools.table, pools.words, pool * POOL
     base, room, at = table[ix(p + BASE)], table[ix(p + ROOM)], control[LOGGED]
     mark = mark_at(table, p, run)
@@ -263,7 +257,8 @@ def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, 
     log[ix(at + LOG_MARK)] = words[ix(mark)] & 3
     log[ix(at + LOG_SCORE)] = 0
     log[ix(at + LOG_PRICE)] = 0
-    log[ix(at + LOG_COVER)] = NEVER
+    log[ix(at + LOG_COVERED)] = 0
+    log[ix(at + LOG_GROUP)] = known_group(pools, shedding, pool, run, event.key)
     log[ix(at + LOG_PACE)] = shed[PACE_NOW]
     for f in range(table[ix(p + ALIKE)] - 1):
         log[ix(at + LOG + f)] = words[ix(base + (COLUMNS + f) * room + run)]
@@ -293,14 +288,14 @@ def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
 
 
 @inline
-def grant(control: Ints, shedding: Arena) -> None:
-    """A further event: more may be done, and the price follows what is left."""
+def grant(control: Ints, shedding: Arena, event: Event) -> None:
+    """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
-    room = worth[TOKENS]
-    worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * worth[RATE], worth[MOST_TOKENS])
-    worth[PASS_TOKENS] += ON_PASSES * worth[RATE]
-    worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * worth[RATE]
-    worth[GRANTED] += worth[RATE]
+    room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[ix(event.number)]
+    worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * steps, worth[MOST_TOKENS])
+    worth[PASS_TOKENS] += ON_PASSES * steps
+    worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * steps
+    worth[GRANTED] += steps
     spare = worth[PASS_TOKENS] - SAVED_FOR_PASSES * worth[GRANTED]
     if spare > 0.0:  # few passes were needed
         spare = min(spare, worth[MOST_TOKENS] - worth[TOKENS])
@@ -359,50 +354,8 @@ def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int
 
 
 @inline
-def log_score(shedding: Arena, entry: int, score: float, price: float, cover: int) -> None:
+def log_score(shedding: Arena, entry: int, score: float, price: float, covered: float) -> None:
     """Add to a log entry what decided."""
     shedding.log[ix(entry + LOG_SCORE)] = bits_of(shedding, score)
     shedding.log[ix(entry + LOG_PRICE)] = bits_of(shedding, price)
-    shedding.log[ix(entry + LOG_COVER)] = cover
-
-
-@called
-def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
-    """Shed children that are not worth the price; returns where the others end."""
-    shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
-    base, children = table[ix(p + BASE)], table[ix(p + FRESH)]
-    end, price, newest = children, shedding.floats[PRICE_NOW], shed[NEWEST] + pool
-    live = control[LIVE]
-    for child in range(children, table[ix(p + RUNS)]):
-        if shed[LOGS] & LOG_BIRTHS:
-            note(control, pools, shedding, event, pool, child, BORN)
-        if price <= 0.0 and shed[MOST_RUNS] < 0:
-            end += 1
-            continue
-        start, at = words[ix(base + child)], mark_at(table, p, child)
-        cover = cover_of(shed, pool, 0)
-        score = score_of(program, pools, shedding, event, pool, child, cover)
-        is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
-        if is_full or (score < price and words[ix(at)] == NORMAL):
-            entry = refuse(control, pools, shedding, event, pool, child, MOST if is_full else LOW_PRICE)
-            if entry >= 0:
-                log_score(shedding, entry, score, price, cover)
-            continue
-        if score < price and words[ix(at)] == AUDITED:
-            words[ix(at)] = WOULD_GO
-        if words[ix(at)] != WOULD_GO:  # what the policy would have shed covers nothing
-            shed[ix(newest)] = max(shed[ix(newest)], start)
-            shed[ADMITTED] = max(shed[ADMITTED], start)
-        copy_run(pools, p, end, child)
-        end += 1
-    return int(end)
-
-
-@inline
-def find_newest(program: Program, pools: Pools, shed: Ints) -> None:
-    """Look for the latest start in each pool, after the runs of another key were brought in."""
-    for pool in range(1, program.shape[POOLS]):
-        p, newest = pool * POOL, NEVER
-        for run in range(pools.table[ix(p + RUNS)]):
-            newest = max(newest, pools.words[ix(pools.table[ix(p + BASE)] + run)])
-        shed[ix(shed[NEWEST] + pool)] = newest
+    shedding.log[ix(entry + LOG_COVERED)] = bits_of(shedding, covered)

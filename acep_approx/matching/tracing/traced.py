@@ -46,6 +46,11 @@ LOGGED = [
 ]  # fmt: skip
 """Where the words before the registers stand in a log entry."""
 
+NOTHING_KEPT = {
+    "events": np.zeros((0, 5), np.int64), "hits": np.zeros((0, 3), np.int64), "found": np.zeros(0, np.int64),
+}  # fmt: skip
+"""What is kept of events, hits and matches as long as there is none."""
+
 
 @dataclass(frozen=True)
 class Hindsight:
@@ -134,6 +139,18 @@ class Traced(Runs):
         """The numbers of links since ``let_go`` was last called; -1: gone."""
         return self._number[link]
 
+    def arrays(self, floors: Ints) -> dict[str, Ints]:
+        """The state as arrays; all links are in it."""
+        born = {"births": self.births.ravel(), "events_of_links": self.events_of_links[: self.noted]}
+        return {**super().arrays(floors), **born}
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
+        """Take over a state."""
+        super().restore(header, arrays, classes)
+        self.births = arrays["births"].reshape(-1, self.births.shape[1])
+        self.events_of_links = arrays["events_of_links"]
+        self.noted = self.events_of_links.size
+
     def texts_held(self) -> Ints:
         """Also those of runs that have been born, whether they live or not."""
         born = [self.births[mine, column] for mine, column in self._born_with_texts()]
@@ -190,6 +207,19 @@ class RunTrace(RunOutput):
         """What became known since the last call."""
         done, self._done = self._done, []
         return done
+
+    def arrays(self) -> dict[str, Ints]:
+        """The state as arrays, when all that is known was taken."""
+        kept = {name: np.concatenate([none, *getattr(self, f"_{name}")]).ravel() for name, none in NOTHING_KEPT.items()}
+        return {**super().arrays(), **kept, "sizes": np.array([self.chunk, self._held, self._seen])}
+
+    def restore(self, arrays: dict[str, Ints]) -> None:
+        """Take over a state."""
+        super().restore(arrays)
+        for name, none in NOTHING_KEPT.items():
+            found = arrays[name].reshape(-1, *none.shape[1:])
+            setattr(self, f"_{name}", [found] if found.size else [])
+        self.chunk, self._held, self._seen = arrays["sizes"].tolist()
 
     def slots(self) -> Ints:
         """Key slots that runs are still kept of."""

@@ -1,0 +1,205 @@
+"""What a run is worth beside the runs that are kept: its score, and which children are taken in.
+
+What a kept run reaches as well is no gain. By *place*, the run of the latest start among those of the same place, or of
+one further on, covers one share of it. By *group*, each group has its own share, from what the history has recorded of
+the two, and the kept run of each group that started last covers it.
+"""
+
+from __future__ import annotations
+
+from acep_approx.arrays import Ints
+from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.kernels.runs.layout import DOMINATED, LIVE, POOLS, WINDOW
+from acep_approx.kernels.runs.pools import BASE, FRESH, NEVER, POOL, ROOM, RUNS, copy_run, hash_word
+from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
+from acep_approx.kernels.runs.scores import (
+    ADMITTED,
+    AUDITED,
+    BORN,
+    BY_GROUP,
+    COIN,
+    COSTS,
+    COVERED_BY,
+    COVERING,
+    COVERS,
+    COVERS_OF_GROUP,
+    DOMINATED_SHARE,
+    EDGE,
+    GAINS,
+    LATEST,
+    LOG_BIRTHS,
+    LOGS,
+    LOW_PRICE,
+    MORE_COVERED,
+    MOST,
+    MOST_RUNS,
+    NEWEST,
+    NORMAL,
+    OVERLAPS,
+    PRICE_NOW,
+    REMAINING,
+    SEED,
+    SHARE_COVERED,
+    SINCE,
+    SPREAD,
+    UNKNOWN,
+    WOULD_GO,
+    first_group,
+    known_group,
+    log_score,
+    mark_at,
+    note,
+    refuse,
+)
+
+
+@inline
+def slice_of(shed: Ints, window: int, left: int) -> int:
+    """Bucket of a remaining window."""
+    return int(max(left, 0) * shed[REMAINING] // (window + 1))
+
+
+@inline
+def cover_of(shed: Ints, pool: int, least: int) -> int:
+    """The latest start of a run that reaches what a run of this pool does.
+
+    The first of the pools that cover it is itself; ``least`` is 1 to leave that out.
+    """
+    cover = NEVER
+    for i in range(shed[ix(shed[COVERS] + pool)] + least, shed[ix(shed[COVERS] + pool + 1)]):
+        cover = max(cover, shed[ix(shed[NEWEST] + shed[ix(shed[COVERING] + i)])])
+    return cover
+
+
+@inline
+def gain_at(program: Program, shedding: Arena, event: Event, cell: int, start: int) -> float:
+    """Match points to come of a run of this start; ``cell``: the vertex it would be at with no window left."""
+    shed, window = shedding.words, program.shape[WINDOW]
+    left = slice_of(shed, window, start + window - event.now)
+    return float(shedding.floats[ix(shed[GAINS] + cell + left * shed[SINCE])])
+
+
+@inline
+def covered_by_groups(
+    program: Program, shedding: Arena, event: Event, group: int, cell: int, gain: float, least: int
+) -> float:
+    """Of the match points of a run, those that kept runs of the groups from ``least`` on reach as well.
+
+    Never less than the best of them reaches, nor than what all of them are known to reach together.
+    """
+    shed, worth, best, together = shedding.words, shedding.floats, 0.0, 0.0
+    low = event.now - program.shape[WINDOW]
+    for i in range(shed[ix(shed[COVERS_OF_GROUP] + group)], shed[ix(shed[COVERS_OF_GROUP] + group + 1)]):
+        cover = shed[ix(shed[COVERED_BY] + i)]
+        start = shed[ix(shed[LATEST] + cover)]
+        if start >= low and cover >= least:
+            both = min(gain, gain_at(program, shedding, event, cell, start))
+            best = max(best, worth[ix(shed[SHARE_COVERED] + i)] * both)
+            together += worth[ix(shed[MORE_COVERED] + i)] * both
+    return float(max(best, together))
+
+
+@called
+def score_of(
+    program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, least: int
+) -> tuple[float, float, int]:
+    """What a run is worth per run-step; with what kept runs take of its gain, and its group.
+
+    ``least``: 1 if runs of its own place cover nothing of it.
+    """
+    shed, worth, now = shedding.words, shedding.floats, event.now
+    p = pool * POOL
+    start = pools.words[ix(pools.table[ix(p + BASE)] + run)]
+    last = pools.words[ix(mark_at(pools.table, p, run) + pools.table[ix(p + ROOM)])]
+    since = 0
+    while since < shed[SINCE] - 1 and now - last > shed[ix(EDGE + since)]:
+        since += 1
+    group = known_group(pools, shedding, pool, run, event.key)
+    cell = group * shed[REMAINING] * shed[SINCE] + since
+    vertex = cell + slice_of(shed, program.shape[WINDOW], start + program.shape[WINDOW] - now) * shed[SINCE]
+    gain, covered = worth[ix(shed[GAINS] + vertex)], 0.0
+    cover = cover_of(shed, pool, least)
+    if cover + program.shape[WINDOW] >= now:
+        covered = worth[ix(shed[OVERLAPS] + pool)] * min(gain, gain_at(program, shedding, event, cell, cover))
+    if shed[BY_GROUP]:
+        others = first_group(shed, pool + least)
+        covered = max(covered, covered_by_groups(program, shedding, event, group, cell, gain, others))
+    h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
+    if shed[COIN]:
+        h = hash_word(h, last)
+    coin = (h & 0xFFFF) / 65536.0
+    left = gain - covered
+    if program.shape[DOMINATED] >= 0:
+        flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED]) * pools.table[ix(p + ROOM)]
+        left *= worth[DOMINATED_SHARE] if pools.words[ix(flag)] else 1.0
+    score = left / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin)
+    return float(max(score, 0.0)), float(covered), int(group)
+
+
+@inline
+def note_kept(shed: Ints, pool: int, group: int, start: int) -> None:
+    """A run is kept: others may be covered by it."""
+    shed[ix(shed[NEWEST] + pool)] = max(shed[ix(shed[NEWEST] + pool)], start)
+    shed[ix(shed[LATEST] + group)] = max(shed[ix(shed[LATEST] + group)], start)
+
+
+@inline
+def forget_kept(shed: Ints, pool: int) -> None:
+    """Nothing of a pool is known to be kept."""
+    shed[ix(shed[NEWEST] + pool)] = NEVER
+    for group in range(first_group(shed, pool), first_group(shed, pool + 1)):
+        shed[ix(shed[LATEST] + group)] = NEVER
+
+
+@called
+def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
+    """Shed children that are not worth the price; returns where the others end."""
+    shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
+    base, children = table[ix(p + BASE)], table[ix(p + FRESH)]
+    end, price, live = children, shedding.floats[PRICE_NOW], control[LIVE]
+    for child in range(children, table[ix(p + RUNS)]):
+        if shed[LOGS] & LOG_BIRTHS:
+            note(control, pools, shedding, event, pool, child, BORN)
+        if price <= 0.0 and shed[MOST_RUNS] < 0:
+            end += 1
+            continue
+        start, at = words[ix(base + child)], mark_at(table, p, child)
+        score, covered, group = score_of(program, pools, shedding, event, pool, child, 0)
+        is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
+        if is_full or (score < price and words[ix(at)] == NORMAL):
+            entry = refuse(control, pools, shedding, event, pool, child, MOST if is_full else LOW_PRICE)
+            if entry >= 0:
+                log_score(shedding, entry, score, price, covered)
+            continue
+        if score < price and words[ix(at)] == AUDITED:
+            words[ix(at)] = WOULD_GO
+        if words[ix(at)] != WOULD_GO:  # what the policy would have shed covers nothing
+            note_kept(shed, pool, group, start)
+            shed[ADMITTED] = max(shed[ADMITTED], start)
+        copy_run(pools, p, end, child)
+        end += 1
+    return int(end)
+
+
+@inline
+def find_newest(program: Program, pools: Pools, shed: Ints) -> None:
+    """Look for the latest start in each pool, after the runs of another key were brought in."""
+    for pool in range(1, program.shape[POOLS]):
+        p, newest = pool * POOL, NEVER
+        for run in range(pools.table[ix(p + RUNS)]):
+            newest = max(newest, pools.words[ix(pools.table[ix(p + BASE)] + run)])
+        shed[ix(shed[NEWEST] + pool)] = newest
+    shed[UNKNOWN] = shed[BY_GROUP]
+
+
+@called
+def find_latest(program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
+    """Look for the latest start in each group."""
+    shed = shedding.words
+    for pool in range(1, program.shape[POOLS]):
+        forget_kept(shed, pool)
+        p = pool * POOL
+        for run in range(pools.table[ix(p + RUNS)]):
+            group = known_group(pools, shedding, pool, run, event.key)
+            note_kept(shed, pool, group, pools.words[ix(pools.table[ix(p + BASE)] + run)])
+    shed[UNKNOWN] = 0

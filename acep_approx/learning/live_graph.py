@@ -1,0 +1,143 @@
+"""The history graph of a run that learns: it goes on from what was known, forgets by age, and takes in the cohort.
+
+Source: that history is updated while the stream runs is Li and Ge's, PVLDB 2016, section 5; how is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from acep_approx.arrays import Floats
+from history.counting import Counts, count
+from history.graph import Graph
+from history.joining import join
+from history.packed import pack, unpack
+from history.regrouping import faded, regrouped, since
+from history.trace import Trace
+from history.vectors import Scheme
+
+MOST_WAITING = 16
+"""Parts that are counted, and joined to the rest together: to join is what takes time."""
+NEVER = -(1 << 62)
+
+
+class LiveGraph:
+    """A history graph while a stream runs.
+
+    Parameters
+    ----------
+    graph : Graph
+        What was known before; it is not changed.
+    half_life : float
+        Ticks after which what was counted counts half; bundles stay as long as the ring has room for them.
+
+    Attributes
+    ----------
+    half_life : float
+    visits : int
+        Of the cohort, that were taken in.
+    """
+
+    def __init__(self, graph: Graph, half_life: float) -> None:
+        self.half_life = half_life
+        self.visits = 0
+        self._graph = graph
+        self._tick: int | None = None  # of which the counts are
+        self._latest: int | None = None
+        self._waiting: list[Counts] = []
+        self._since = NEVER  # bundles that lie before are let go
+
+    @property
+    def scheme(self) -> Scheme:
+        """Its vertices."""
+        return self._graph.scheme
+
+    def add(self, trace: Trace) -> None:
+        """Take in what became of some runs, in which nothing was shed; each visit counts once.
+
+        Complexity: that of ``history.counting.count``; every 16th time that of ``history.joining.join``.
+        """
+        graph = self._graph
+        self._waiting.append(since(count(graph.scheme, trace, graph.gap, graph.most_bundles), self._since))
+        self.visits += len(trace.birth)
+        if len(self._waiting) >= MOST_WAITING:
+            self._settle()
+
+    def pass_time(self, tick: int) -> None:
+        """The stream has come to a tick."""
+        if self._tick is None:
+            self._tick = tick
+        self._latest = tick
+
+    def forget(self, tick: int, left: Floats) -> None:
+        """The stream has changed: bundles from before a tick go, and ``left`` of the counts, for each place, stay."""
+        self._settle()
+        graph, self._since = self._graph, tick
+        counts = faded(graph.counts, graph.scheme, left[graph.scheme.place_of_group])
+        self._replace(graph.scheme, since(counts, tick))
+
+    def move(self, scheme: Scheme, shares: Sequence[Floats]) -> None:
+        """Vertices are other ones from here on; see ``history.regrouping.regrouped``."""
+        if scheme == self._graph.scheme:
+            return
+        self._settle()
+        self._replace(scheme, regrouped(self._graph.counts, self._graph.scheme, scheme, shares))
+
+    def now(self) -> Graph:
+        """The graph as it is by now. Complexity: that of ``history.joining.join``."""
+        graph = self._graph
+        counts = graph.counts
+        if self._tick is not None and self._latest is not None and self._latest > self._tick:
+            left = 2.0 ** ((self._tick - self._latest) / self.half_life)
+            counts = faded(counts, graph.scheme, np.full(graph.scheme.groups, left))
+        parts = self._waiting
+        while len(parts) > 1:  # small ones first
+            parts = [self._joined(parts[at : at + 2]) for at in range(0, len(parts), 2)]
+        made = Graph(graph.scheme, graph.gap, graph.most_bundles)
+        made.counts = self._joined([counts, *parts])
+        return made
+
+    def to_bytes(self) -> list[bytes]:
+        """The counts, for ``restore``: of the graph, and of what waits to be joined."""
+        return [pack(self._with(counts)) for counts in (self._graph.counts, *self._waiting)]
+
+    def header(self) -> dict[str, Any]:
+        """Its numbers, for ``restore``."""
+        return {
+            "half_life": self.half_life, "visits": self.visits, "since": self._since,
+            "tick": self._tick, "latest": self._latest,
+        }  # fmt: skip
+
+    def restore(self, scheme: Scheme, parts: Sequence[bytes], header: dict[str, Any]) -> None:
+        """Take over what ``to_bytes`` and ``header`` gave, of these vertices."""
+        blank = Graph(scheme, self._graph.gap, self._graph.most_bundles)
+        self._graph, *waiting = (unpack(part, blank) for part in parts)
+        self._waiting = [one.counts for one in waiting]
+        self.half_life, self.visits, self._since = (header[name] for name in ("half_life", "visits", "since"))
+        self._tick, self._latest = header["tick"], header["latest"]
+
+    def _settle(self) -> None:
+        """Join what waits; counts are those of now."""
+        self._graph, self._waiting, self._tick = self.now(), [], self._latest
+
+    def _replace(self, scheme: Scheme, counts: Counts) -> None:
+        blank = Graph(scheme, self._graph.gap, self._graph.most_bundles)
+        blank.counts = counts
+        self._graph = blank
+
+    def _with(self, counts: Counts) -> Graph:
+        made = Graph(self._graph.scheme, self._graph.gap, self._graph.most_bundles)
+        made.counts = counts
+        return made
+
+    def _joined(self, parts: Sequence[Counts]) -> Counts:
+        """Counts of some parts; a match point that two of them know is one."""
+        found, *others = parts
+        for other in others:
+            found = join(found, other, self._graph.gap, self._graph.most_bundles)
+        if others and self._graph.gap < 0:
+            found.bundles.points = np.ones_like(found.bundles.points)
+        return found

@@ -1,0 +1,82 @@
+"""What became of the runs of a cohort: whole lineages, in which nothing was shed. Ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from acep_approx.arrays import Ints
+from acep_approx.matching.blob import joined, split
+from history.counting import vertices_of
+from history.trace import Trace
+from history.vectors import Scheme
+from rl.records import Lineages
+
+TEXTS = ("columns", "kinds", "texts", "slots")
+NUMBERS = tuple(column.name for column in fields(Trace) if column.name not in (*TEXTS, "values"))
+"""Parts of a trace that are arrays of numbers, one beside the other."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Outcomes of a part of a cohort.
+
+    Attributes
+    ----------
+    traces : sequence of Trace
+        Of runs that lie, with their whole window, in a chosen cell.
+    weight : float
+        One over the chance of that.
+    """
+
+    traces: Sequence[Trace] = ()
+    weight: float = 1.0
+
+    def lineages(self, scheme: Scheme) -> Lineages:
+        """The outcomes as a learner of these vertices takes them: one row for each visit.
+
+        Complexity: O(visits).
+        """
+        none = np.zeros(0, np.int64)
+        tick, vertex, points = [none], [none], [none]
+        for trace in self.traces:
+            tick.append(trace.tick[trace.birth] + trace.since)
+            vertex.append(vertices_of(scheme, trace))
+            points.append(np.bitwise_count(trace.mask).astype(np.int64))
+        rows = sum(map(len, vertex))
+        return Lineages(
+            np.concatenate(tick), np.concatenate(vertex), np.concatenate(points), np.full(rows, self.weight)
+        )
+
+    def to_bytes(self) -> bytes:
+        """As plain arrays; see ``matching.blob``. Complexity: O(visits)."""
+        arrays: dict[str, Ints] = {}
+        texts = []
+        for number, trace in enumerate(map(Trace.compact, self.traces)):
+            texts.append({name: list(getattr(trace, name)) for name in TEXTS})
+            for name in NUMBERS:
+                arrays[f"{number}.{name}"] = np.ascontiguousarray(getattr(trace, name)).view(np.int64)
+            arrays[f"{number}.values"] = np.array(trace.values, np.float64).reshape(-1).view(np.int64)
+        return joined({"weight": self.weight, "texts": texts}, arrays)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """What ``to_bytes`` wrote.
+
+        Raises
+        ------
+        ValueError
+            These are not such bytes.
+        """
+        header, arrays = split(raw)
+        traces = []
+        for number, texts in enumerate(header["texts"]):
+            numbers: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in NUMBERS}
+            numbers["mask"], numbers["cost"] = numbers["mask"].view(np.uint64), numbers["cost"].view(np.float64)
+            flat = arrays[f"{number}.values"].view(np.float64)
+            values = list(flat.reshape(len(texts["columns"]), len(numbers["place"])))
+            traces.append(Trace(**numbers, **texts, values=values))
+        return cls(traces, header["weight"])
