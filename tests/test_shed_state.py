@@ -151,7 +151,7 @@ def test_what_is_granted_for_events_of_no_interest_is_granted_once() -> None:
         matcher.push(table.slice(first, 50))
         shedder = Shedder(plan, of)
         matcher = Matcher.from_state(plan, matcher.state_bytes(), shedder)
-        assert shedder.arena.granted == pytest.approx(3 * min(first + 50, EVENTS))
+        assert shedder.granted == pytest.approx(3 * min(first + 50, EVENTS))
 
 
 def test_saving_a_run_does_not_change_it() -> None:

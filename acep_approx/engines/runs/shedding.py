@@ -87,6 +87,7 @@ class Shedding:
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
+        self.stands_for = np.ones(1, np.int64)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -198,9 +199,11 @@ class Shedding:
         """The arena as floating point numbers."""
         return self.words.view(np.float64)
 
-    def record(self, pace: Floats) -> records.Arena:
-        """The arrays that the kernel takes; ``pace`` has that of each key."""
-        return records.Arena(self.words, self.floats, self.lookup, self.log, self.sample, pace)
+    def record(self, events: int, pace: Floats) -> records.Arena:
+        """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
+        if self.stands_for.size < events:
+            self.stands_for = np.ones(events, np.int64)
+        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
