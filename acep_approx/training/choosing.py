@@ -69,8 +69,8 @@ def choose(
 ) -> Reading:
     """The reading that finds most of the match points of ``held_out``, over several budgets.
 
-    First all overlaps are tried with the first graph, then paths instead of means, then the other graphs, and in the
-    end all overlaps again, if something else than the first graph and means was better.
+    First all overlaps are tried with the first graph and values by paths, then means, then the other graphs, and in the
+    end all overlaps again, if something else than the first graph and paths was better.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def choose(
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
     first = next(iter(graphs))
     for overlap in OVERLAPS:
-        trials.try_one(first, "means", overlap)
-    trials.try_one(first, "paths", trials.best.overlap)
+        trials.try_one(first, "paths", overlap)
+    trials.try_one(first, "means", trials.best.overlap)
     for name in graphs:
         trials.try_one(name, trials.best.values, trials.best.overlap)
     for overlap in OVERLAPS:
