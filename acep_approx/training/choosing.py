@@ -15,14 +15,15 @@ import numpy as np
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
-from acep_approx.training.policies import MEASURED
+from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.pricing import PricePoint, Prices, learn_prices
 from history.graph import Graph
 from history.vectors import ValuesBy
 
-OVERLAPS = (MEASURED, 0.95, 0.7, 0.0)
-"""Shares of its match points that a run loses beside a later one; 0: each run by itself."""
+OVERLAPS = (MEASURED, BY_RUNS, BY_MAPS, 0.95, 0.7, 0.0)
+"""Shares of its match points that a run loses beside a later one, or how they follow from the past; 0: each run by
+itself."""
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)
 """Budgets that a reading should do well at, on average."""
 FIRST_REPLAYS, ALL_REPLAYS = 9, 16

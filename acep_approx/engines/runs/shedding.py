@@ -12,13 +12,14 @@ import numpy as np
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, GroupCovers, RunFeature, Worth
+from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
+from history.coverage.groups import GroupCovers
 
 KINDS = {
     "int": kernel.WHOLE,
