@@ -24,8 +24,13 @@ from history.graph import Graph
 from history.trace import Trace
 from history.vectors import Place, Scheme
 
-WITH_FEATURES, WITH_PAIRS, WITHOUT_FEATURES = READINGS = ("with features", "with pairs", "without features")
-"""Whether vertices tell apart what runs remember, differences and sums of it, or nothing; the first wins a tie."""
+READINGS = WITH_FEATURES, WITH_PAIRS, WITH_CONTEXT, WITHOUT_FEATURES = (
+    "with features", "with pairs", "with context", "without features",
+)  # fmt: skip
+"""Whether vertices tell apart what runs remember, differences and sums of it, also in which context they were made, or
+nothing; the first wins a tie."""
+DAY = 86_400_000_000
+"""Ticks, where they are times."""
 OnProgress = Callable[[str, float], None]
 """Called with what is being done and how much of it, from 0 to 1."""
 
@@ -188,6 +193,8 @@ def _scheme(name: str, tracer: Tracer, trace: Trace) -> Scheme:
         return fit_scheme(places, window, trace)
     if name == WITH_PAIRS:
         return fit_scheme(places, window, trace, pairs=tracer.remembered.pairs())
+    if name == WITH_CONTEXT:
+        return fit_scheme(places, window, trace, day=DAY if tracer.has_times else 0)
     return Scheme(tuple(Place(state, errors) for state, errors in places), window)
 
 
