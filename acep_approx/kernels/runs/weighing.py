@@ -67,19 +67,22 @@ def gain_at(program: Program, shedding: Arena, event: Event, cell: int, start: i
 
 @inline
 def covered_by_groups(
-    program: Program, shedding: Arena, event: Event, group: int, cell: int, gain: float, least: int
+    program: Program, shedding: Arena, event: Event, group: int, cell: int, start: int, gain: float, least: int
 ) -> float:
     """Of the match points of a run, those that kept runs of the groups from ``least`` on reach as well.
 
-    Never less than the best of them reaches, nor than what all of them are known to reach together.
+    Never less than the best of them reaches, nor than what all of them are known to reach together. One that started no
+    earlier has the time for all of them.
     """
     shed, worth, best, together = shedding.words, shedding.floats, 0.0, 0.0
     low = event.now - program.shape[WINDOW]
     for i in range(shed[ix(shed[COVERS_OF_GROUP] + group)], shed[ix(shed[COVERS_OF_GROUP] + group + 1)]):
         cover = shed[ix(shed[COVERED_BY] + i)]
-        start = shed[ix(shed[LATEST] + cover)]
-        if start >= low and cover >= least:
-            both = min(gain, gain_at(program, shedding, event, cell, start))
+        latest = shed[ix(shed[LATEST] + cover)]
+        if latest >= low and cover >= least:
+            both = gain
+            if latest < start:
+                both = min(gain, gain_at(program, shedding, event, cell, latest))
             best = max(best, worth[ix(shed[SHARE_COVERED] + i)] * both)
             together += worth[ix(shed[MORE_COVERED] + i)] * both
     return float(max(best, together))
@@ -106,7 +109,7 @@ def score_of(
     gain, covered = worth[ix(shed[GAINS] + vertex)], 0.0
     if shed[BY_GROUP]:
         others = first_group(shed, pool + least)
-        covered = covered_by_groups(program, shedding, event, group, cell, gain, others)
+        covered = covered_by_groups(program, shedding, event, group, cell, start, gain, others)
     else:
         cover = cover_of(shed, pool, least)
         if cover + program.shape[WINDOW] >= now:
