@@ -175,6 +175,8 @@ class Scheme:
         0 means that the event has just been bound.
     values : {"means", "paths"}, default "means"
         How it is worked out what runs at a vertex are worth: see ``values.fit_values``.
+    cost_power : float, default 1
+        The gain of a run is divided by this power of its run-steps: 1 ranks by gain per run-step, 0 by gain alone.
 
     Examples
     --------
@@ -192,6 +194,7 @@ class Scheme:
     remaining: int = 8
     since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4)
     values: ValuesBy = "means"
+    cost_power: float = 1.0
 
     @property
     def cells(self) -> int:
@@ -320,6 +323,7 @@ class Scheme:
             "remaining": self.remaining,
             "since": list(self.since),
             "values": self.values,
+            "cost_power": self.cost_power,
             "places": [
                 {
                     "state": place.state,
@@ -345,7 +349,8 @@ class Scheme:
             for place in saved["places"]
         )
         values = saved.get("values", "means")  # older histories know no other
-        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]), values)
+        cost_power = saved.get("cost_power", 1.0)
+        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]), values, cost_power)
 
 
 def _feature_of(saved: dict[str, Any]) -> Feature:

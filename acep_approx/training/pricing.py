@@ -108,6 +108,7 @@ def learn_prices(
     *,
     known: Sequence[PricePoint] = (),
     most: int = 14,
+    most_share: float = 0.5,
 ) -> Prices:
     """Run over the past at several prices.
 
@@ -124,6 +125,8 @@ def learn_prices(
         Runs that need not be done again: the exact one first.
     most : int, default 14
         Runs in all.
+    most_share : float, default 0.5
+        Share of the exact run's work up to which prices are looked for.
 
     Complexity: so many runs, of which the dear ones do little.
     """
@@ -141,7 +144,8 @@ def learn_prices(
     if found[0].steps:
         if len(found) == 1:
             found.append(run(_start(worth)))
-            _bracket(found, run, most * 2 // 3)
+            _raise_price(found, run, most * 2 // 3 - 2)
+        _lower_price(found, run, most * 2 // 3, most_share)
         _fill(found, run, most)
     return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
 
@@ -151,15 +155,16 @@ def _start(worth: Worth) -> float:
     return max(float(np.quantile(worth.gain / worth.cost, 0.9)), LEAST_PRICE)
 
 
-def _bracket(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
-    """Raise the price until hardly any work is left, and lower it until most is."""
-    exact, start = found[0], found[1].price
-    price = start
-    while len(found) < most - 2 and found[-1].steps > LEAST_SHARE * exact.steps:
-        price *= FACTOR
-        found.append(run(price))
-    price = start
-    while len(found) < most and max(replay.steps for replay in found[1:]) < exact.steps / 2:
+def _raise_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
+    """Raise the price until hardly any work is left."""
+    while len(found) < most and found[-1].steps > LEAST_SHARE * found[0].steps:
+        found.append(run(found[-1].price * FACTOR))
+
+
+def _lower_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int, share: float) -> None:
+    """Lower the price until a share of the work is left."""
+    price = min(replay.price for replay in found[1:])
+    while len(found) < most and max(replay.steps for replay in found[1:]) < share * found[0].steps:
         price /= FACTOR
         found.append(run(price))
 

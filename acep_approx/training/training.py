@@ -167,7 +167,7 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     on_progress("learning", 0.7)
     tracer = Tracer(plan, past.schema, past.roles)
     trace = next(_traces(tracer, past.batches(first)))  # what is held out helps to find the buckets in the end
-    scheme = replace(_scheme(found.name, tracer, trace), values=found.values)
+    scheme = replace(_scheme(found.name, tracer, trace), values=found.values, cost_power=found.cost_power)
     return Tried(found, Graph(scheme, gap, most_bundles), held_out)
 
 
