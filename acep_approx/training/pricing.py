@@ -29,6 +29,7 @@ FACTOR = 8.0
 CLOSE = 1.6
 """Shares of the work by this factor apart are close enough to be interpolated."""
 LEAST_PRICE = 1e-9
+LEAST_ELASTICITY = 0.01
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,12 @@ class Prices:
         logs = np.log([replay.price for replay in some])[::-1]
         order = np.argsort(shares, kind="stable")
         return float(np.exp(np.interp(np.log(share), shares[order], logs[order])))
+
+    def elasticity(self, share: float) -> float:
+        """By which power of the work the price changes around a share of it."""
+        few, many = share / 2, min(2 * share, 1.0)
+        power = np.log(self.price(few) / self.price(many)) / np.log(many / few)
+        return float(np.clip(power, LEAST_ELASTICITY, 1.0))
 
     def at(self, others: Prices) -> Prices:
         """The same work and points, at the prices that others have for that work."""
