@@ -80,6 +80,7 @@ class Run:
         ("csv", CELLS, [], {2: [(0, 1)], 4: [(0, 3)], 5: [(2, 4)]}),
         ("jsonl", RUNS, [], {2: [(0, 1)], 5: [(2, 4)]}),
         ("csv", RUNS, ["--budget", "200 runs"], {2: [(0, 1)], 5: [(2, 4)]}),
+        ("jsonl", RUNS, ["--budget", "200 runs", "--learn"], {2: [(0, 1)], 5: [(2, 4)]}),
         ("jsonl", CELLS, ["--output", "points"], {2: [(None, 1)], 4: [(None, 3)], 5: [(None, 4)]}),
     ],
 )

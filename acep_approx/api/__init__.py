@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
+    from acep_approx.api.budgeted_matcher import BudgetedMatcher
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query, compile_query
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "acep_approx.api.budgeted_matcher": "BudgetedMatcher",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query compile_query",
         },
     )
 
-__all__ = ["Matcher", "Query", "compile_query"]
+__all__ = ["BudgetedMatcher", "Matcher", "Query", "compile_query"]

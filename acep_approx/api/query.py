@@ -7,10 +7,10 @@ from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from acep_approx.api.matcher import Matcher
-from acep_approx.errors import expect
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.source import open_source
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind
@@ -21,8 +21,10 @@ from acep_approx.query.parser import parse, parse_window
 from acep_approx.results.matches import Matches
 
 if TYPE_CHECKING:
+    from acep_approx.api.budgeted_matcher import BudgetedMatcher
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.shedding.load import Load
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.training.history_graph import HistoryGraph
     from acep_approx.why.result import Why
@@ -212,28 +214,36 @@ class Query(CompiledQuery):
         >>> some.record().work <= 2 * 600
         True
         """
-        from acep_approx.budget.budget import Budget
         from acep_approx.results.budgeted import BudgetedMatches
+
+        how = {"audit": audit, "seed": seed, "logs_shed": log_shed, "learns": learn, "full_work": full_work}
+        load = self._load(budget, history, policy, **how)
+        return BudgetedMatches.of(self.match(events, **options), load)
+
+    def _load(
+        self, budget: str | Budget, history: HistoryGraph | str | Path | None, policy: str | None, **how: Any
+    ) -> Load:
+        """What is asked for when a run must not do all of the work."""
+        from acep_approx.budget.budget import Budget
         from acep_approx.shedding.load import Load
-        from acep_approx.training.history_graph import HistoryGraph
 
         given = Budget.parse(budget)
-        expect("history", history, (HistoryGraph, str, Path, NoneType), "a HistoryGraph, or the path of one")
         if self.plan.registers is None:  # nothing is shed, so nothing is asked of a history
             history, policy = None, None
-        known = HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
-        load = Load(
-            budget=given,
-            history=known,
-            policy=policy,
-            audit=audit,
-            seed=seed,
-            logs_shed=log_shed,
-            learns=learn,
-            full_work=full_work,
-        )
-        exact = self.match(events, **options)
-        return BudgetedMatches.of(exact, load)
+        return Load(given, self._known(history), policy=policy, **how)
+
+    def _known(self, history: HistoryGraph | str | Path | None) -> HistoryGraph | None:
+        """A history that is given as itself, or by its path."""
+        from acep_approx.training.history_graph import HistoryGraph
+
+        expect("history", history, (HistoryGraph, str, Path, NoneType), "a HistoryGraph, or the path of one")
+        return HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
+
+    @overload
+    def matcher(self, *, budget: None = None, **options: Any) -> Matcher: ...
+
+    @overload
+    def matcher(self, *, budget: str | Budget, **options: Any) -> BudgetedMatcher: ...
 
     def matcher(
         self,
@@ -245,8 +255,32 @@ class Query(CompiledQuery):
         unit: str | None = None,
         merge: str = ",".join(MERGING),
         bind: str | Sequence[str] | None = None,
+        budget: str | Budget | None = None,
+        **spending: Any,
     ) -> Matcher:
-        """A matcher to push batches into; see ``Matcher`` for the parameters.
+        """A matcher to push batches into: a live run, which can be saved and taken up again.
+
+        Parameters
+        ----------
+        output, time, key, type, unit, merge, bind
+            See ``Matcher``.
+        budget : str or Budget, optional
+            The load budget of the run; default: every match is found.
+        **spending
+            With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and ``full_work``, as for
+            ``match_within``.
+
+        Returns
+        -------
+        Matcher
+            With a budget a ``BudgetedMatcher``: it has ``record()``, ``report(path)``, ``refreshed(query)`` and
+            ``learning()`` too.
+
+        Raises
+        ------
+        UsageError, HistoryError
+            Not a budget or a policy; no history, or one of another query; ``ACEP-U040``: how a budget is spent, where
+            there is none.
 
         Examples
         --------
@@ -258,7 +292,34 @@ class Query(CompiledQuery):
         >>> matcher.push([{"ts": 2, "type": "b"}]).column("events").to_pylist()
         [[0, 1]]
         """
-        return Matcher(self.plan, output=output, time=time, key=key, type=type, unit=unit, merge=merge, bind=bind)
+        options = {"output": output, "time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind}
+        if budget is not None:
+            return self._matcher_within(budget, options, **spending)
+        for name in spending:
+            raise UsageError(
+                f"{name}= is about a load budget, and there is none",
+                code="ACEP-U040",
+                hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
+            )
+        return Matcher(self.plan, **options)  # type: ignore[arg-type]
+
+    def _matcher_within(
+        self,
+        budget: str | Budget,
+        options: dict[str, Any],
+        *,
+        history: HistoryGraph | str | Path | None = None,
+        policy: str | None = None,
+        audit: float = 0.05,
+        seed: int = 0,
+        learn: bool = False,
+        full_work: float | None = None,
+    ) -> BudgetedMatcher:
+        """A matcher inside a load budget."""
+        from acep_approx.api.budgeted_matcher import BudgetedMatcher
+
+        how = {"audit": audit, "seed": seed, "learns": learn, "full_work": full_work}
+        return BudgetedMatcher(self.plan, self._load(budget, history, policy, **how), **options)
 
     def why(
         self,
@@ -406,13 +467,36 @@ class Query(CompiledQuery):
             spending=spending,
         )
 
-    def from_state(self, state: bytes) -> Matcher:
+    def from_state(
+        self, state: bytes, *, history: HistoryGraph | str | Path | None = None
+    ) -> Matcher:
         """The matcher that ``Matcher.state_bytes`` was called on, to go on with.
+
+        Parameters
+        ----------
+        state : bytes
+        history : HistoryGraph or path, optional
+            The history of a run inside a load budget, which is not in its state; a later version of it will do. What
+            the run itself has learned is in the state.
 
         Raises
         ------
         DataError
-            Not a state, or a state of another query.
+            Not a state, or a state of another query; ``ACEP-D044``: of a run without a budget, where a history is
+            given; ``ACEP-D048``: of a run with a history, where none is given.
         """
+        from acep_approx.matching.state import unpack
+
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
+        saved = unpack([self.plan], state)
+        if "spending" in saved.callers[0]:
+            from acep_approx.api.budgeted_matcher import BudgetedMatcher
+
+            return BudgetedMatcher.taken_up(self.plan, saved, self._known(history))
+        if history is not None:
+            raise DataError(
+                "the state is of a run without a load budget, which has no use for a history",
+                code="ACEP-D044",
+                hint="leave the history out, or begin anew with matcher(budget=...)",
+            )
         return Matcher.from_state(self.plan, state)

@@ -6,7 +6,8 @@ point that only marked runs reach is one that the policy alone would have lost.
 
 Source: ours; the papers do not estimate recall. The estimate is the ratio estimator of a cluster sample, its interval
 that of Wilson with the design effect and Student's quantile (Korn and Graubard, Survey Methodology 1998, who do the
-same with the exact interval), with half a cell more than was seen (after Agresti and Coull, American Statistician 1998).
+same with the exact interval), with half a cell more than was seen (after Agresti and Coull, American Statistician
+1998).
 """
 
 from __future__ import annotations
@@ -195,6 +196,12 @@ class AuditSample:
     found: Ints
     points: Ints
     outside: int = 0
+
+    @classmethod
+    def none(cls) -> AuditSample:
+        """Of nothing."""
+        empty = np.zeros(0, np.int64)
+        return cls(empty, empty, empty)
 
     @classmethod
     def of(cls, cells: Ints, found: Bools, outside: int = 0) -> AuditSample:

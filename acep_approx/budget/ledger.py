@@ -179,7 +179,7 @@ class RunRecord:
     recall : RecallEstimate, optional
         From the audit.
     point_ticks, point_errors : sequence of int, or numpy.ndarray of int64
-        Tick and least number of errors of each match point found; equally long.
+        Tick and least number of errors of each match point found; equally long. Of a run without end the latest.
     bundles : sequence of Bundle
         Of these match points.
     paths : sequence of HistoryPath
@@ -227,6 +227,11 @@ class RunRecord:
     def allowed(self) -> int:
         """Run-steps that were allowed."""
         return self.pieces[-1].bound if self.pieces else 0
+
+    @property
+    def found(self) -> int:
+        """Match points found; ``point_ticks`` may be the latest of them only."""
+        return self.pieces[-1].points if self.pieces else 0
 
     @property
     def shed_runs(self) -> int:

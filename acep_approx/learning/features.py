@@ -14,7 +14,7 @@ from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.runs.sample import LEFT_OUT
 from acep_approx.learning.sampling import SPARE_PACE, SampleReader
 from acep_approx.learning.training_sample import SampledTests
-from acep_approx.training.policies import depths
+from acep_approx.training.covers import depths
 from acep_approx.training.remembered import AHEAD, PACE_NAME
 from history.fitting import MOST_FEATURES, fit_features
 from history.trace import KEY

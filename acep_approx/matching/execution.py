@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import OutputKind, Pipeline
-from acep_approx.matching.state import pack, unpack
+from acep_approx.matching.state import Saved, pack, unpack
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import MERGING, Plan, merging
@@ -210,14 +210,17 @@ class Execution:
         DataError
             ``ACEP-D045``: an error stopped it in the middle of a batch.
         """
-        options = {
+        return pack([(self.plan, self.options())], self.pipeline.stream if self.pipeline is not None else None)
+
+    def options(self) -> dict[str, Any]:
+        """What it was made with, as JSON."""
+        return {
             "output": self.output,
             "state_cap": self.state_cap,
             "merge": self.merge,
             "bind": self.bind_by or None,
             **self.wanted,
         }
-        return pack([(self.plan, options)], self.pipeline.stream if self.pipeline is not None else None)
 
     @classmethod
     def from_state(cls, plan: Plan, state: bytes, shedding: LoadShedder | None = None) -> Self:
@@ -229,9 +232,14 @@ class Execution:
             Not a state, a state of another query, or of another format.
         """
         saved = unpack([plan], state)
-        made = cls(plan, **saved.callers[0], shedding=shedding)
+        options = {name: value for name, value in saved.callers[0].items() if name != "spending"}
+        made = cls(plan, **options, shedding=shedding)
+        made.take(saved)
+        return made
+
+    def take(self, saved: Saved) -> None:
+        """Go on from a state, before anything was run."""
         stream = saved.stream()
         if stream is not None:
-            made.pipeline = made._pipeline(stream)
-            saved.restore([made.pipeline])
-        return made
+            self.pipeline = self._pipeline(stream)
+            saved.restore([self.pipeline])

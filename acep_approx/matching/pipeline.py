@@ -329,6 +329,8 @@ class Pipeline:
         events = self.preparer.grouped(batch)
         self.progress.events += len(batch)
         self.progress.relevant += len(events.row)
+        if isinstance(self.engine, Runs):
+            self.engine.load_shedder.begin_piece(batch, events.row)
         yield from self._output.run(events, batch, self._floors(batch))
         if isinstance(self.engine, Runs):
             self.progress.take(self.engine.work())

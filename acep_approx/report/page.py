@@ -87,12 +87,11 @@ def _head(record: RunRecord) -> Iterator[str]:
     yield f'<p class="soft">{escape(record.bound)}</p>'
     recall, of_recall = _recall_tile(record.recall)
     used = percent(record.work / record.allowed) if record.allowed else "none"
-    points = len(record.point_ticks)
     tiles = (
         (recall, of_recall),
         (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
         (f"{record.shed_runs:,}", "runs shed"),
-        (f"{points:,}", f"match points found in {record.events:,} events"),
+        (f"{record.found:,}", f"match points found in {record.events:,} events"),
     )
     shown = "".join(f'<div class="tile"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in tiles)
     yield f'<div class="tiles">{shown}</div>'

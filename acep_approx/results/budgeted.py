@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
-from acep_approx.budget.learning_ledger import Learning
-from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, RunRecord
+from acep_approx.budget.ledger import RunRecord
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
-from acep_approx.events.time import tick_unit
-from acep_approx.learning.refresh import refresh
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.planning.planner import Plan
 from acep_approx.results.expand import expanded
 from acep_approx.results.matches import Matches
-from acep_approx.shedding.learning_summary import learning_table, summary
-from acep_approx.shedding.load import Load, full_work_unknown
-from acep_approx.shedding.metrics import Metrics
-from acep_approx.shedding.shed_runs import shed_by_state, shed_table
+from acep_approx.results.run_record import BudgetedRun
+from acep_approx.shedding.learning_summary import learning_table
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shed_runs import shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
-from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.training.policies import LEARNED, no_history
-from history.bundles import Bundles, chain
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
-
-SHOWN_PATHS = 6
-"""Paths of the history that a report shows."""
+    from acep_approx.training.history_graph import HistoryGraph
 
 
 class BudgetedMatches(Matches):
@@ -62,11 +51,7 @@ class BudgetedMatches(Matches):
     def __init__(self, plan: Plan, source: Source, options: dict[str, Any], load: Load, **more: Any) -> None:
         super().__init__(plan, source, options, **more)
         self.load = load
-        if load.history is None and plan.registers is not None:
-            if load.budget.unit == "%" and not load.budget.is_unlimited and load.full_work is None:
-                raise full_work_unknown(load.budget)
-            if load.policy_name in LEARNED:
-                raise no_history(load.policy_name)
+        load.check(plan)
         self.shedder: Shedder | None = None
         self._asked: OutputKind | None = None
         self._pipeline: Pipeline | None = None
@@ -80,12 +65,7 @@ class BudgetedMatches(Matches):
         return cls(exact.plan, exact.source, exact._options, load, **more)
 
     def _matcher(self, plan: Plan, kind: OutputKind) -> Execution:
-        if kind in ("partial", "compressed"):
-            raise UsageError(
-                f"the output {kind!r} is about all partial matches, and a budget sheds some",
-                code="ACEP-U038",
-                hint="leave the budget out, or ask for matches, points or counts",
-            )
+        refuse_output(kind)
         self.shedder, self._asked = shedder(plan, self.load), kind
         return Execution(plan, output=kind, shedding=self.shedder, **self._options)
 
@@ -94,6 +74,8 @@ class BudgetedMatches(Matches):
         begun = time.perf_counter()
         for table in super()._through(matcher, pipeline):
             self._take_log()
+            if self.shedder is not None and not self.source.reusable:  # a stream, which may have no end
+                self.shedder.forget()
             yield table
         self._take_log()
         if self.shedder is not None:
@@ -108,17 +90,14 @@ class BudgetedMatches(Matches):
                 self._logged.append(shed_table(log, self._pipeline))
 
     @property
-    def window(self) -> int:
-        """The window of the last call that found matches: in ticks, or in events; 0 before."""
-        return self._pipeline.window if self._pipeline is not None else 0
+    def _done(self) -> BudgetedRun:
+        """The last call that found matches."""
+        return BudgetedRun(self.plan, self.load, self.shedder, self._pipeline)
 
     @property
-    def _is_time(self) -> bool:
-        """Whether ticks are microseconds since 1970."""
-        if self._pipeline is None or self.plan.is_count_window:
-            return False
-        schema, roles = self._pipeline.schema, self._pipeline.roles
-        return tick_unit(schema.field(roles.time).type, roles.unit) is not None
+    def window(self) -> int:
+        """The window of the last call that found matches: in ticks, or in events; 0 before."""
+        return self._done.window
 
     def shed(self) -> pa.Table:
         """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
@@ -149,12 +128,7 @@ class BudgetedMatches(Matches):
         HistoryGraph or None
             A new one; None as long as nothing was learned.
         """
-        done = self.shedder
-        if done is None or done.online is None or done.online.learner.values is None:
-            return None
-        known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
-        refresh(known, done.online.learner, self.progress.events, len(done.metrics.points), done.full_work())
-        return known
+        return self._done.refreshed(query, self.progress.events)
 
     def learning(self) -> pa.Table:
         """When the last call that found matches scored runs anew, and by what: one row each time.
@@ -165,11 +139,7 @@ class BudgetedMatches(Matches):
             See ``learning_summary.learning_table``; without rows where nothing was learned. More is in
             ``record().learning``.
         """
-        return learning_table(self._learned(), is_time=self._is_time)
-
-    def _learned(self) -> Learning | None:
-        online = self.shedder.online if self.shedder is not None else None
-        return summary(online) if online is not None else None
+        return learning_table(self._done.learned(), is_time=self._done.is_time)
 
     def expanded(self) -> pa.Table:
         """All matches that end when a match point does which ``points`` finds, not only those whose runs were kept.
@@ -218,32 +188,12 @@ class BudgetedMatches(Matches):
         source : str
             Name of the input, for people.
         """
-        known, done = self.load.history, self.shedder
-        learned, found = self._learned(), done.metrics if done else Metrics()
-        ticks = found.points.joined("tick")
-        order = np.argsort(ticks, kind="stable")
-        return RunRecord(
-            query=str(self.plan.query.text).strip(),
-            source=source,
-            budget=str(self.load.budget),
-            bound=done.bound_in_words() if done else "the cells engine answers exactly, and sheds nothing",
-            policy=self.load.policy_words if learned else self.load.policy_name,
-            seed=self.load.seed,
-            is_time=self._is_time,
-            begin=found.begin,
-            pieces=found.pieces,
-            shed=shed_by_state(done.arena) if done and self._pipeline else (),
-            recall=done.recall() if done else None,
-            point_ticks=ticks[order],
-            point_errors=found.points.joined("errors")[order],
-            bundles=_bundles(ticks[order], self.window),
-            paths=_paths(known) if known else (),
-            late=self.source.late.count,
-            malformed=self.source.malformed.count,
-            without_key=self.progress.without_key,
-            seconds=self._seconds,
-            learning=learned,
-        )
+        left_out = {
+            "late": self.source.late.count,
+            "malformed": self.source.malformed.count,
+            "without_key": self.progress.without_key,
+        }
+        return self._done.record(source, self._seconds, left_out)
 
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page."""
@@ -252,19 +202,11 @@ class BudgetedMatches(Matches):
         write_report(self.record(source), path)
 
 
-def _paths(known: HistoryGraph) -> list[HistoryPath]:
-    """The strongest paths of a history, in words."""
-    scheme = known.graph_.scheme
-    return [
-        HistoryPath([PathStep.of(scheme.describe(v), scheme.window) for v in path.vertices], path.count, path.share)
-        for path in known.graph_.strongest_paths(SHOWN_PATHS)
-    ]
-
-
-def _bundles(ticks: Ints, window: int) -> list[Bundle]:
-    """Chains of match points at most a window apart (of all keys together, for a picture)."""
-    number = len(ticks)
-    single = Bundles(ticks, ticks, np.zeros(number, np.str_), np.arange(number), np.ones(number, np.int64))
-    chained, _ = chain(single, window, number)
-    columns = (chained.first.tolist(), chained.last.tolist(), chained.points.tolist())
-    return [Bundle(*row) for row in zip(*columns, strict=True)]
+def refuse_output(kind: OutputKind) -> None:
+    """Refuse what cannot be had inside a budget (``ACEP-U038``)."""
+    if kind in ("partial", "compressed"):
+        raise UsageError(
+            f"the output {kind!r} is about all partial matches, and a budget sheds some",
+            code="ACEP-U038",
+            hint="leave the budget out, or ask for matches, points or counts",
+        )

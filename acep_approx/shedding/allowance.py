@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 RESERVE_SHARE = 0.01
 """Share of what was granted so far that is held back for times of higher load."""
 RESERVE_EVENTS = 256
+LEAST_RESERVE = 256.0
+"""Run-steps: where less is granted, an event is tested with more runs than many events are granted for."""
 EPOCH_WINDOWS = 4
+CARRIED = 64
+"""Run-steps that may be saved up where less is granted per event: else a small budget would never pay for a test."""
 
 
 def first_worth(load: Load, automaton: RegisterAutomaton, *, is_random: bool) -> Worth:
@@ -58,10 +62,11 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, l
         full = load.steps_per_event
         assert full is not None
         rate = budget.amount / 100 * full * (1 - explores)
-        return replace(base, rate=rate, reserve=RESERVE_EVENTS * rate, reserve_share=RESERVE_SHARE)
+        return replace(base, rate=rate, reserve=max(RESERVE_EVENTS * rate, LEAST_RESERVE), reserve_share=RESERVE_SHARE)
     if budget.unit == "steps/event":
         rate = budget.amount * (1 - explores)
-        return replace(base, rate=rate, most=budget.amount, reserve=budget.amount / 4)
+        most = max(budget.amount, CARRIED)
+        return replace(base, rate=rate, most=most, reserve=most / 4)
     return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
 
 

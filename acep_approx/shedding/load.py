@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import UsageError, expect
-from acep_approx.training.policies import policy_named
+from acep_approx.training.policies import LEARNED, no_history, policy_named
 
 if TYPE_CHECKING:
+    from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
 UNKNOWN_SHARE = 0.2
@@ -75,6 +76,20 @@ class Load:
                 code="ACEP-U050",
                 hint="it is a number above 0: what the exact run takes, as acep run says at its end",
             )
+
+    def check(self, plan: Plan) -> None:
+        """Refuse, before anything is read, what cannot be begun without a history.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U034``: a share of a full work that nobody knows; ``ACEP-U032``: a policy that needs a history.
+        """
+        if self.history is None and plan.registers is not None:
+            if self.budget.unit == "%" and not self.budget.is_unlimited and self.full_work is None:
+                raise full_work_unknown(self.budget)
+            if self.policy_name in LEARNED:
+                raise no_history(self.policy_name)
 
     @property
     def steps_per_event(self) -> float | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from acep_approx.budget.ledger import Piece
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.lineage import Hits
-
 
 
 @dataclass
@@ -35,6 +34,22 @@ class MatchPoints:
         parts = getattr(self, name)
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
+    def audited(self, cells: AuditCells) -> AuditSample:
+        """What the audit saw of them."""
+        of = cells.cells(self.joined("slot"), self.joined("tick"))
+        is_audited = of >= 0
+        kept = self.joined("is_kept").astype(np.bool_)
+        return AuditSample.of(of[is_audited], kept[is_audited], int((~is_audited).sum()))
+
+    def cut(self, number: int) -> tuple[MatchPoints, MatchPoints]:
+        """The first ``number`` of them, and the others."""
+        columns: list[Any] = [self.joined(column.name) for column in fields(self)]
+        return MatchPoints(*([c[:number]] for c in columns)), MatchPoints(*([c[number:]] for c in columns))
+
+
+MOST_POINTS, MOST_PIECES = 1 << 16, 1 << 12
+"""Match points, and pieces of the stream, that are remembered where a run has no end."""
+
 
 @dataclass
 class Metrics:
@@ -43,19 +58,22 @@ class Metrics:
     Attributes
     ----------
     points : MatchPoints
-        Found since this was made.
+        Found since this was made, but for those that were forgotten.
     found : int
         Match points found since the stream began.
     pieces : list of Piece
         Where the run stood after each piece of the stream.
     begin : int or None
         Tick of the first event.
+    before : AuditSample
+        What the audit saw of match points that are forgotten, or were found before this was made.
     """
 
     points: MatchPoints = field(default_factory=MatchPoints)
     found: int = 0
     pieces: list[Piece] = field(default_factory=list)
     begin: int | None = None
+    before: AuditSample = field(default_factory=AuditSample.none)
 
     def add_points(self, events: RunEvents, hits: Hits) -> Ints:
         """Add the match points of a piece, and whether the policy alone would have found them; gives their rows."""
@@ -80,12 +98,41 @@ class Metrics:
         self.pieces.append(piece)
 
     def audited(self, cells: AuditCells) -> AuditSample:
-        """What the audit saw of the match points found since this was made.
+        """What the audit saw of the match points found since this was made, and of those before that it was told of.
 
         Samples are added by ``AuditSample.combine``: those of later batches, and of parts of a stream that run with
         another seed each. Parts of one seed have the same cells, for keys are known by their slots.
         """
-        of = cells.cells(self.points.joined("slot"), self.points.joined("tick"))
-        is_audited = of >= 0
-        kept = self.points.joined("is_kept").astype(np.bool_)
-        return AuditSample.of(of[is_audited], kept[is_audited], int((~is_audited).sum()))
+        return self.before.combine(self.points.audited(cells))
+
+    def forget(self, cells: AuditCells | None) -> None:
+        """Of many match points and pieces remember the latest points, with what the audit saw, and every other piece.
+
+        Complexity: O(points), once for as many more.
+        """
+        if len(self.points) > 2 * MOST_POINTS:
+            older, self.points = self.points.cut(len(self.points) - MOST_POINTS)
+            if cells is not None:
+                self.before = self.before.combine(older.audited(cells))
+        if len(self.pieces) > 2 * MOST_PIECES:
+            self.pieces = [*self.pieces[1:-1:2], self.pieces[-1]]
+
+    def snapshot(self, cells: AuditCells | None) -> dict[str, Any]:
+        """What goes on elsewhere, as JSON: what the audit saw, when the stream began and where the run stands.
+
+        The match points themselves stay here.
+        """
+        sample = self.audited(cells) if cells is not None else self.before
+        columns = (sample.cells, sample.found, sample.points)
+        return {
+            "begin": self.begin,
+            "last": [vars(piece) for piece in self.pieces[-1:]],
+            "sample": [column.tolist() for column in columns],
+            "outside": sample.outside,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave."""
+        self.begin, self.pieces = saved["begin"], [Piece(**piece) for piece in saved["last"]]
+        cells, found, points = (np.array(column, np.int64) for column in saved["sample"])
+        self.before = AuditSample(cells, found, points, saved["outside"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.ledger import Piece
 from acep_approx.budget.step_clock import StepClock
@@ -28,6 +30,7 @@ from acep_approx.shedding.online import OnlineLearning
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.arrays import Ints
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
@@ -81,6 +84,7 @@ class Shedder:
         self._rate = 0.0  # run-steps per event of the stream
         self._seen = (0, 0)  # relevant events and run-steps at the end of the last piece
         self._events = 0
+        self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -158,6 +162,8 @@ class Shedder:
         budget, arena = self.load.budget, self.arena
         if budget.unit == "ms/batch":
             steps = self.clock.steps_in(budget.amount / 1e3, events) * (1 - self.explores)
+            arena.grant(self._rate * self._waiting)
+            self._waiting = 0
             arena.grant(-max(arena.left, 0.0) / 0.9)  # what the last batch did not use is gone
             self._rate = steps / events
             arena.allow(replace(arena.allowance, rate=self._rate, most=WITHOUT_END, reserve=RESERVE_SHARE * steps))
@@ -172,6 +178,16 @@ class Shedder:
         most = self._rate * a_second * SAVED_SECONDS
         self.arena.allow(replace(self.arena.allowance, rate=self._rate, most=most, reserve=most / 4))
 
+    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+        """Each event is granted for at the next one that the engine gets, itself included."""
+        self._order.check("begin_piece")
+        places, stands_for = rows - batch.first_row, np.zeros(len(batch), np.int64)
+        stands_for[places] = 1
+        found = np.flatnonzero(stands_for)
+        stands_for[found] = np.diff(found, prepend=-1 - self._waiting)
+        self.arena.stands_for = stands_for[places]
+        self._waiting += len(batch) - int(stands_for.sum())
+
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
@@ -185,13 +201,11 @@ class Shedder:
             self.online.cohort.note_found(rows)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
-        """Grant what events without a letter are entitled to, look at the clock, and write down what came of it."""
+        """Look at the clock, and write down what came of it."""
         self._order.check("end_piece")
         relevant, steps = self._seen
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
-        if self._rate > 0:
-            self.arena.grant(self._rate * (len(batch) - (progress.relevant - relevant)))
         if self.load.budget.needs_clock:
             self.clock.observe(len(batch), progress.steps - steps, seconds)
             if self.load.budget.unit == "events/s":
@@ -206,6 +220,11 @@ class Shedder:
         if self.observer is not None:
             self.observer.end_piece(batch)
 
+    @property
+    def granted(self) -> float:
+        """Run-steps granted so far, those for the last events of no interest included."""
+        return self.arena.granted + self._rate * self._waiting
+
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
         """Where the run stands."""
         arena, online = self.arena, self.online
@@ -215,7 +234,7 @@ class Shedder:
             tick=tick,
             events=progress.events,
             work=work,
-            bound=int(arena.granted + quota) if self._rate > 0 else work,
+            bound=int(self.granted + quota) if self._rate > 0 else work,
             live=progress.live,
             price=arena.price,
             shed=int(arena.counts.sum()),
@@ -227,6 +246,10 @@ class Shedder:
         if self.online is not None:
             self.online.finish()
 
+    def forget(self) -> None:
+        """A run without end does not remember all of its match points; see ``Metrics.forget``."""
+        self.metrics.forget(self.cells)
+
     # --- state ----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
@@ -235,6 +258,7 @@ class Shedder:
         saved = {
             **self.arena.snapshot(),
             "seen": self._seen,
+            "waiting": self._waiting,
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
         }
@@ -249,7 +273,7 @@ class Shedder:
             self.online.restore(saved["online"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
-        self._seen, self.metrics.found = (relevant, steps), saved["found"]
+        self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
         if self.observer is not None and saved.get("version", self.version) != self.version:

@@ -17,7 +17,7 @@ from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import UsageError, expect
 from acep_approx.planning.planner import Plan
 from acep_approx.training.past import Past
-from acep_approx.training.policies import LEARNED, OVERLAP, policy_named, raised, worth_of
+from acep_approx.training.policies import BY_MAPS, LEARNED, OVERLAP, beside_others, policy_named, raised, worth_of
 from acep_approx.training.portions import PORTION, portions
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
@@ -210,9 +210,11 @@ class HistoryGraph:
         if self.learned_ is None or policy not in LEARNED:
             return policy_named(policy)(automaton, self.graph_, self.overlap_)
         gain, cost = raised(self.learned_.gain), self.learned_.cost
-        if policy != "history":
+        if policy == "scores":
             return worth_of(automaton, self.graph_.scheme, gain, cost)
         worth = worth_of(automaton, self.graph_.scheme, gain, cost, OVERLAP)
+        if policy == "coverage":
+            return beside_others(worth, automaton, self.graph_, BY_MAPS)
         return replace(worth, overlap=self.learned_overlap_)
 
     # --- keeping --------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.arrays import Ints
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
 
 STEPS = ("begin_stream", "bind", "begin_batch")
 """Calls that others wait for, in their order."""
-WAITS_FOR = {"bind": 1, "rebind": 2, "restore": 2, "snapshot": 2, "begin_batch": 2, "note_hits": 3, "end_piece": 3}
+WAITS_FOR = {
+    "bind": 1,
+    "rebind": 2,
+    "restore": 2,
+    "snapshot": 2,
+    "begin_batch": 2,
+    "begin_piece": 3,
+    "note_hits": 3,
+    "end_piece": 3,
+}
 """How many of the steps must have been made before each call."""
 WHOLE_BATCH = 1 << 30
 
@@ -29,8 +39,8 @@ class LoadShedder(Protocol):
     """Sheds load beside the runs engine.
 
     The calls come in this order: ``begin_stream``, ``bind``, and ``restore`` where a saved run goes on. Then for each
-    batch ``begin_batch``; for each of its pieces ``note_hits`` (not where no event of the piece has a letter) and
-    ``end_piece``. Between two batches ``rebind`` may come, and ``snapshot``.
+    batch ``begin_batch``; for each of its pieces ``begin_piece``, ``note_hits`` (not where no event of the piece has a
+    letter) and ``end_piece``. Between two batches ``rebind`` may come, and ``snapshot``.
     """
 
     @property
@@ -52,6 +62,9 @@ class LoadShedder(Protocol):
 
     def begin_batch(self, events: int) -> None:
         """A batch of so many events comes."""
+
+    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+        """A piece of the stream comes, of which the engine gets these rows, in this order."""
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
@@ -86,6 +99,9 @@ class FixedLoad:
 
     def begin_batch(self, events: int) -> None:
         """Nothing depends on the batch."""
+
+    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+        """Only events that the engine gets are granted for."""
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Nothing is written down."""

@@ -273,7 +273,7 @@ class Runs:
             status = kernel.advance(
                 control, batch, self._program(), self.arena.record(), self._lanes,
                 records.Lineage(self.links, self.owner, self._hits), self.store.record(),
-                shedding.record(self.store.pace) if self.sheds else None,
+                shedding.record(len(events.row), self.store.pace) if self.sheds else None,
             )  # fmt: skip
             if status == layout.DONE:
                 return True

@@ -12,13 +12,14 @@ import numpy as np
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, GroupCovers, RunFeature, Worth
+from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
+from history.coverage.groups import GroupCovers
 
 KINDS = {
     "int": kernel.WHOLE,
@@ -86,6 +87,7 @@ class Shedding:
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
+        self.stands_for = np.ones(1, np.int64)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -180,9 +182,11 @@ class Shedding:
         """The arena as floating point numbers."""
         return self.words.view(np.float64)
 
-    def record(self, pace: Floats) -> records.Arena:
-        """The arrays that the kernel takes; ``pace`` has that of each key."""
-        return records.Arena(self.words, self.floats, self.lookup, self.log, self.sample, pace)
+    def record(self, events: int, pace: Floats) -> records.Arena:
+        """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
+        if self.stands_for.size < events:
+            self.stands_for = np.ones(events, np.int64)
+        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace)
 
     # --- while it runs --------------------------------------------------------------------------------------
 

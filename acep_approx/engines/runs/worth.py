@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from acep_approx.arrays import Floats, Ints
+from acep_approx.arrays import Floats
 from acep_approx.query.syntax import Expression
+from history.coverage.groups import GroupCovers
 
 FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum"]
 REASONS = (
@@ -39,28 +40,6 @@ class RunFeature:
 
 
 @dataclass(frozen=True)
-class GroupCovers:
-    """Which groups cover which, and how much of what they lead to; groups are numbered over all pools.
-
-    Attributes
-    ----------
-    first : int64 array, shape (groups + 1,)
-        Where the covers of each group begin in the others.
-    cover : int64 array, shape (covers,)
-        A group whose kept runs reach some of what runs of the group reach.
-    share : float64 array, shape (covers,)
-        What share of it.
-    more : float64 array, shape (covers,)
-        What share of it no cover before it in the list reaches.
-    """
-
-    first: Ints
-    cover: Ints
-    share: Floats
-    more: Floats
-
-
-@dataclass(frozen=True)
 class Worth:
     """What runs are worth, by vertex.
 
@@ -68,9 +47,9 @@ class Worth:
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
     time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
     later runs take away, and those of which pools (the first is itself). Where groups cover each other (``by_group``),
-    what counts is the more of both. Ties are broken by a coin per lineage, or per run, that takes away a share of up to
-    1 / (1 + spread). ``dominated``: what is left of the score of a run beside one of its place that can do all that it
-    can; 1: nobody looks.
+    these say instead what is taken away; ``covers`` still says for which pools a child may stand. Ties are broken by a
+    coin per lineage, or per run, that takes away a share of up to 1 / (1 + spread). ``dominated``: what is left of the
+    score of a run beside one of its place that can do all that it can; 1: nobody looks.
     """
 
     features: Sequence[Sequence[RunFeature]]

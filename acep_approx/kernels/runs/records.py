@@ -76,12 +76,14 @@ class Keys(NamedTuple):
 class Arena(NamedTuple):
     """How to stay inside a budget: the arena as integers and as floats, tables of groups, and the pace of each key.
 
-    ``log`` and ``sample`` take what is written down of runs.
+    ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
+    ``sample`` take what is written down of runs.
     """
 
     words: Ints
     floats: Floats
     lookup: Ints
+    stands_for: Ints
     log: Ints
     sample: Ints
     pace: Floats

@@ -289,14 +289,14 @@ def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
 
 
 @inline
-def grant(control: Ints, shedding: Arena) -> None:
-    """A further event: more may be done, and the price follows what is left."""
+def grant(control: Ints, shedding: Arena, event: Event) -> None:
+    """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
-    room = worth[TOKENS]
-    worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * worth[RATE], worth[MOST_TOKENS])
-    worth[PASS_TOKENS] += ON_PASSES * worth[RATE]
-    worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * worth[RATE]
-    worth[GRANTED] += worth[RATE]
+    room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[ix(event.number)]
+    worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * steps, worth[MOST_TOKENS])
+    worth[PASS_TOKENS] += ON_PASSES * steps
+    worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * steps
+    worth[GRANTED] += steps
     spare = worth[PASS_TOKENS] - SAVED_FOR_PASSES * worth[GRANTED]
     if spare > 0.0:  # few passes were needed
         spare = min(spare, worth[MOST_TOKENS] - worth[TOKENS])

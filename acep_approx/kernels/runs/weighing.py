@@ -118,12 +118,13 @@ def score_of(
     cell = group * shed[REMAINING] * shed[SINCE] + since
     vertex = cell + slice_of(shed, program.shape[WINDOW], start + program.shape[WINDOW] - now) * shed[SINCE]
     gain, covered = worth[ix(shed[GAINS] + vertex)], 0.0
-    cover = cover_of(shed, pool, least)
-    if cover + program.shape[WINDOW] >= now:
-        covered = worth[ix(shed[OVERLAPS] + pool)] * min(gain, gain_at(program, shedding, event, cell, cover))
     if shed[BY_GROUP]:
         others = first_group(shed, pool + least)
-        covered = max(covered, covered_by_groups(program, shedding, event, group, cell, gain, others))
+        covered = covered_by_groups(program, shedding, event, group, cell, gain, others)
+    else:
+        cover = cover_of(shed, pool, least)
+        if cover + program.shape[WINDOW] >= now:
+            covered = worth[ix(shed[OVERLAPS] + pool)] * min(gain, gain_at(program, shedding, event, cell, cover))
     h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
     if shed[COIN]:
         h = hash_word(h, last)

@@ -77,7 +77,7 @@ class Counters:
             progress,
             tuple(arena.counts.sum(axis=0).tolist()),
             arena.on_passes,
-            arena.granted,
+            shedder.granted,
             max(arena.left, 0.0) if shedder.load.budget.unit == "ms/batch" else 0.0,
             len(shedder.metrics.points),
             int(sample.points.sum()) if sample else 0,

@@ -1,0 +1,143 @@
+"""The push interface inside a load budget: a live run that sheds, learns, and can be saved with what it has learned."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from acep_approx.api.matcher import Matcher
+from acep_approx.budget.budget import Budget
+from acep_approx.errors import DataError
+from acep_approx.matching.state import Saved
+from acep_approx.results.budgeted import refuse_output
+from acep_approx.results.run_record import BudgetedRun
+from acep_approx.shedding.learning_summary import learning_table
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import shedder
+
+if TYPE_CHECKING:
+    from acep_approx.budget.ledger import RunRecord
+    from acep_approx.planning.compiled import CompiledQuery
+    from acep_approx.planning.planner import Plan
+    from acep_approx.training.history_graph import HistoryGraph
+
+
+class BudgetedMatcher(Matcher):
+    """Runs one query over a stream of batches inside a load budget; made by ``Query.matcher(budget=...)``.
+
+    Parameters
+    ----------
+    plan : Plan
+    load : Load
+        The budget, and how it is spent.
+    **options
+        As for ``Execution``.
+
+    Notes
+    -----
+    What ``push`` returns are matches of the exact answer; some are missing. Memory is bounded, however long it runs: it
+    remembers the latest match points, and where it stood from time to time.
+    """
+
+    def __init__(self, plan: Plan, load: Load, **options: Any) -> None:
+        refuse_output(options.get("output", "matches"))
+        load.check(plan)
+        self.load = load
+        self.shedder = shedder(plan, load)
+        super().__init__(plan, shedding=self.shedder, **options)
+        self._seconds = 0.0
+
+    def push(self, events: Any) -> pa.Table:
+        """Run more events and return the results that they complete and that the budget can buy; see ``Matcher``."""
+        begun = time.perf_counter()
+        found = super().push(events)
+        if self.shedder is not None:
+            self.shedder.forget()
+        self._seconds += time.perf_counter() - begun
+        return found
+
+    def finish(self) -> pa.Table:
+        """The stream has ended: the matches that were waiting for the end of their window."""
+        if self.shedder is not None:
+            self.shedder.finish()
+        return super().finish()
+
+    # --- what came of it ------------------------------------------------------------------------------------
+
+    @property
+    def _done(self) -> BudgetedRun:
+        return BudgetedRun(self.plan, self.load, self.shedder, self.pipeline)
+
+    def record(self, source: str = "") -> RunRecord:
+        """What the run did so far: work against the bound, what was shed, recall, what was learned.
+
+        Parameters
+        ----------
+        source : str
+            Name of the stream, for people.
+        """
+        return self._done.record(source, self._seconds, {"without_key": self.progress.without_key})
+
+    def report(self, path: str | Path, source: str = "") -> None:
+        """Write the record as one self-contained HTML page."""
+        from acep_approx.report.page import write_report
+
+        write_report(self.record(source), path)
+
+    def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
+        """The history as it was learned up to now, a new one; None as long as nothing was learned."""
+        return self._done.refreshed(query, self.progress.events)
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: one row each time; see ``learning_summary.learning_table``."""
+        return learning_table(self._done.learned(), is_time=self._done.is_time)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def options(self) -> dict[str, Any]:
+        """What it was made with, and what it must go on with elsewhere, as JSON."""
+        load, known = self.load, self.load.history
+        spending = {
+            "budget": str(load.budget),
+            "history": None if known is None else {"version": known.version_, "events": known.events_},
+            "policy": load.policy,
+            "audit": load.audit,
+            "seed": load.seed,
+            "learns": load.learns,
+            "full_work": load.full_work,
+            "seconds": self._seconds,
+            "so_far": None if self.shedder is None else self.shedder.metrics.snapshot(self.shedder.cells),
+        }
+        return {**super().options(), "spending": spending}
+
+    @classmethod
+    def taken_up(cls, plan: Plan, saved: Saved, history: HistoryGraph | None = None) -> Self:
+        """Go on from a state; see ``Query.from_state``.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D048``: it needs its history.
+        """
+        options = dict(saved.callers[0])
+        spending = options.pop("spending")
+        needed = spending["history"]
+        if needed is not None and history is None and plan.registers is not None:
+            version = f"version {needed['version']}" if needed["version"] else "never saved"
+            raise DataError(
+                f"the state is of a run with a history ({version}, learned from {needed['events']:,} events), which is "
+                "not in it",
+                code="ACEP-D048",
+                hint="give the history too: from_state(state, history=...); a later version of it will do",
+            )
+        how = {name: spending[name] for name in ("policy", "audit", "seed", "learns", "full_work")}
+        made = cls(plan, Load(Budget.parse(spending["budget"]), history, **how), **options)
+        made._seconds = spending["seconds"]
+        if made.shedder is not None and spending["so_far"] is not None:
+            made.shedder.metrics.restore(spending["so_far"])
+        made.take(saved)
+        return made
+
