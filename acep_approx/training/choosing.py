@@ -16,17 +16,21 @@ import numpy as np
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
-from acep_approx.training.policies import MEASURED
+from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.pricing import PricePoint, Prices, learn_prices
 from history.graph import Graph
 from history.vectors import ValuesBy
 
-OVERLAPS = (0.9, 0.0, MEASURED, 0.7)
-"""Shares of its match points that a run loses beside a later one; 0: each run by itself. The first two tell most."""
-COST_POWERS = (1.0, 0.5, 0.0)
+OVERLAPS = (0.9, BY_MAPS, 0.0)
+"""Shares of its match points that a run loses beside a later one, or how they follow from the past; 0: each run by
+itself."""
+MORE_OVERLAPS = (MEASURED, BY_RUNS, 0.7)
+"""Those that are tried with the best of the others alone."""
+COST_POWERS = (1.0, 0.0)
 """By which power of its run-steps the gain of a run is divided. A run need not be kept to its end, and the longer it
 may still live, the more others it covers: so it may be worth more than its gain per run-step."""
+BETWEEN = 0.5
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """Budgets that a reading should do well at, on average."""
 FIRST_REPLAYS, ALL_REPLAYS = 7, 16
@@ -73,8 +77,8 @@ def choose(
 ) -> Reading:
     """The reading that finds most of the match points of ``held_out``, over several budgets.
 
-    First all graphs and weights of run-steps are tried, each with much overlap and with none; then paths instead of
-    means with the best of these, and all overlaps.
+    First all graphs are tried, with and without the weight of run-steps, each with three overlaps; then the best of
+    these with half that weight, with paths instead of means, and with the other overlaps.
 
     Parameters
     ----------
@@ -91,10 +95,11 @@ def choose(
     Complexity: up to 9 runs over ``held_out`` for each reading, of which most do little; then 7 more.
     """
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
-    for name, cost_power, overlap in product(graphs, COST_POWERS, OVERLAPS[:2]):
+    for name, cost_power, overlap in product(graphs, COST_POWERS, OVERLAPS):
         trials.try_one(Reading(name, "means", overlap, cost_power, Prices()))
+    trials.vary(trials.best, "cost_power", (BETWEEN,))
     trials.vary(trials.best, "values", ("paths",))
-    trials.vary(trials.best, "overlap", OVERLAPS)
+    trials.vary(trials.best, "overlap", MORE_OVERLAPS)
     best = trials.best
     return replace(best, prices=trials.prices(best, best.prices.replays, ALL_REPLAYS))
 
@@ -130,7 +135,7 @@ class _Trials:
         if not self._tried or reading.recall > self.best.recall:
             self.best = reading
         self._tried.append(name)
-        self.tell(min(len(self._tried) / (2 * len(COST_POWERS) * len(self.graphs) + len(OVERLAPS)), 1.0))
+        self.tell(min(len(self._tried) / (len(OVERLAPS) * len(COST_POWERS) * len(self.graphs) + len(OVERLAPS) + 2), 1.0))
 
     def prices(self, reading: Reading, known: Sequence[PricePoint], most: int, most_share: float = 0.5) -> Prices:
         """What replays with a reading find."""

@@ -151,8 +151,8 @@ def learn_prices(
     if found[0].steps:
         if len(found) == 1:
             found.append(run(_start(worth)))
-            _raise_price(found, run, most * 2 // 3 - 2)
-        _lower_price(found, run, most * 2 // 3, most_share)
+            _raise_price(found, run, most - 3)
+        _lower_price(found, run, most - 1, most_share)
         _fill(found, run, most)
     return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
 
@@ -163,17 +163,20 @@ def _start(worth: Worth) -> float:
 
 
 def _raise_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
-    """Raise the price until hardly any work is left."""
+    """Raise the price until hardly any work is left, by more each time."""
+    factor = FACTOR
     while len(found) < most and found[-1].steps > LEAST_SHARE * found[0].steps:
-        found.append(run(found[-1].price * FACTOR))
+        found.append(run(found[-1].price * factor))
+        factor *= FACTOR
 
 
 def _lower_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int, share: float) -> None:
-    """Lower the price until a share of the work is left."""
-    price = min(replay.price for replay in found[1:])
+    """Lower the price until a share of the work is left, by more each time."""
+    price, factor = min(replay.price for replay in found[1:]), FACTOR
     while len(found) < most and max(replay.steps for replay in found[1:]) < share * found[0].steps:
-        price /= FACTOR
+        price /= factor
         found.append(run(price))
+        factor *= FACTOR
 
 
 def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
