@@ -92,7 +92,7 @@ def choose(
     on_progress : callable, optional
         Called with the share of the work that is done.
 
-    Complexity: up to 9 runs over ``held_out`` for each reading, of which most do little; then 7 more.
+    Complexity: up to 6 runs over ``held_out`` for each reading, of which most do little; then 9 more.
     """
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
     for name, cost_power, overlap in product(graphs, COST_POWERS, OVERLAPS):
@@ -135,7 +135,8 @@ class _Trials:
         if not self._tried or reading.recall > self.best.recall:
             self.best = reading
         self._tried.append(name)
-        self.tell(min(len(self._tried) / (len(OVERLAPS) * len(COST_POWERS) * len(self.graphs) + len(OVERLAPS) + 2), 1.0))
+        to_try = len(OVERLAPS) * len(COST_POWERS) * len(self.graphs) + len(MORE_OVERLAPS) + 2
+        self.tell(min(len(self._tried) / to_try, 1.0))
 
     def prices(self, reading: Reading, known: Sequence[PricePoint], most: int, most_share: float = 0.5) -> Prices:
         """What replays with a reading find."""

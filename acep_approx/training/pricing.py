@@ -85,7 +85,16 @@ class Prices:
         return float(np.exp(np.interp(np.log(share), shares[order], logs[order])))
 
     def elasticity(self, share: float) -> float:
-        """By which power of the work the price changes around a share of it."""
+        """By which power of the work the price changes around a share of it; from 0.01 to 1.
+
+        Where many runs are worth nearly the same, a slightly lower price keeps many more of them.
+
+        Examples
+        --------
+        >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(0.1, 200, 40), PricePoint(0.2, 50, 10)))
+        >>> round(prices.elasticity(0.1), 3)
+        0.5
+        """
         few, many = share / 2, min(2 * share, 1.0)
         power = np.log(self.price(few) / self.price(many)) / np.log(many / few)
         return float(np.clip(power, LEAST_ELASTICITY, 1.0))

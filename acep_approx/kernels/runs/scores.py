@@ -90,15 +90,16 @@ from acep_approx.kernels.runs.vm import NULL
     EDGE,
 ) = range(57)
 """The first seventeen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
-tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
-the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
-below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
-dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where
-they begin; ``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each,
-unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by
-which groups are told apart; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
-which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
-there; ``SAMPLED``: words written so far."""
+tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent
+by the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes;
+``RESERVE``: below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of
+its pool dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_RUNS``: -1 for none;
+``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether
+groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and
+``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups are told apart;
+``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of
+2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words
+written so far."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
