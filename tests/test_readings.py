@@ -1,41 +1,297 @@
-"""Readings of a history: the weight of run-steps, and that the one is chosen which finds most of a later past."""
+"""Ways to read a history: pairs and context as features, values by paths; which one is used is found by replay."""
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from acep_approx import HistoryGraph, compile_query
-from acep_approx.training import choosing
+from acep_approx import HistoryGraph, Matcher, compile_query
+from acep_approx.engines.runs.load_shedder import FixedLoad
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance
+from acep_approx.kernels.runs import scores as kernel
+from acep_approx.matching.tracing.traced import LOGGED
+from acep_approx.training import choosing, training
+from acep_approx.training.choosing import Reading
 from acep_approx.training.policies import history as by_history
-from acep_approx.training.policies import raised
+from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
-from history import Scheme
-from history.values import fit_values
+from acep_approx.training.remembered import Remembered
+from acep_approx.training.training import WITH_PAIRS
+from history import Feature, Graph, Place, Scheme, fit_values
+from history.checking import scheme_of
+from history.fitting import fit_features
+from history.trees import Node, Trees, fit_trees
+from history.vectors import PAIRED, FeatureKind
 
-QUERY = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 60")
-EVENTS = [{"ts": t, "type": "ABC"[t * t % 7 % 3], "x": t * 37 % 101} for t in range(3_000)]
+NEAR = """
+    PATTERN SEQ(A a, B b, C c) WHERE [id] AND c.x > a.x AND c.x < b.x AND c.y > 80 AND c.y - a.y > 0 AND c.y - b.y > 0
+    WITHIN 200
+"""
+
+
+def stream(events: int, seed: int) -> pa.Table:
+    """Integers ``x`` and floating point numbers ``y``; some of both are NULL."""
+    dice = random.Random(seed)
+    return pa.table(
+        {
+            "ts": list(range(events)),
+            "type": [dice.choice("ABC") for _ in range(events)],
+            "id": [dice.randrange(4) for _ in range(events)],
+            "x": pa.array([dice.randrange(100) if dice.random() < 0.97 else None for _ in range(events)], pa.int64()),
+            "y": pa.array([dice.random() * 100 if dice.random() < 0.97 else None for _ in range(events)], pa.float64()),
+        }
+    )
+
+
+# --- pairs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("difference", [1, 0, 3]), ("sum", [2, 2, 3])])
+def test_a_pair_has_the_buckets_of_what_comes_of_both(kind, expected):
+    columns = {"x": np.array([5.0, 2.0, np.nan]), "y": np.array([4.0, 9.0, 1.0])}
+    feature = Feature("x, y", kind, edges=(0.0, 5.0), of=("x", "y"))
+    assert feature.bucket(feature.values(columns.__getitem__)).tolist() == expected
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("difference", -1), ("sum", 1)])
+def test_what_only_a_pair_tells_is_found(kind, sign):
+    rng = np.random.default_rng(1)
+    x, y = rng.random((2, 4000))
+    reached = (np.abs(x + sign * y - 0.5 * (1 + sign)) < 0.1).astype(float)
+    columns = {"x": ("float", x), "y": ("float", y)}
+    found = fit_features(columns, (), reached, pairs=[("x", "y")])
+    assert (found[0].kind, found[0].of) == (kind, ("x", "y"))
+    alone = fit_features(columns, (), reached)
+    assert {feature.kind for feature in alone} <= {"float"}
+
+
+def test_a_scheme_with_pairs_comes_back_from_json_and_an_older_one_has_none():
+    pair = Feature("x - y", "difference", (1.0, 2.0), of=("x", "y"))
+    scheme = Scheme((Place("a", 0, (pair, Feature("x", "int", (3.0,)))),), 10, values="paths")
+    saved = scheme.to_json()
+    assert scheme_of(saved) == scheme
+    for feature in saved["places"][0]["features"]:
+        del feature["of"]
+    with pytest.raises(ValueError, match="other buckets"):
+        scheme_of(saved)
+    del saved["places"][0]["features"][0], saved["values"]
+    assert scheme_of(saved) == Scheme((Place("a", 0, (Feature("x", "int", (3.0,)),)),), 10)
+    with pytest.raises(ValueError, match="values"):
+        scheme_of({**saved, "values": "guesses"})
+
+
+def pair(kind: FeatureKind, one: str, other: str) -> Feature:
+    return Feature(f"{one}, {other}", kind, (-20.0, 0.0, 30.0, 90.0), of=(one, other))
+
+
+CONTEXT_TREES = Trees(
+    ("tick at hand", "pace at hand", "x at hand", "y at hand"),
+    100,
+    (
+        *(Node(0, 0.4, 1, 2), Node(-1, -1.0), Node(-1, 1.0)),
+        *(Node(1, 8.0, 4, 5), Node(-1, -0.25), Node(2, 50.0, 6, 7), Node(-1, 0.25), Node(-1, 0.5)),
+        *(Node(3, 20.0, 9, 10), Node(-1, -0.1), Node(-1, 0.1)),
+    ),
+    (0, 3, 8),
+)
+FEATURES = [
+    *(pair(kind, *of) for kind in PAIRED for of in (("x of a", "x of b"), ("x of a", "y of a"), ("y of a", "x of b"))),
+    *(pair(kind, "y of a", "y of b") for kind in PAIRED),
+    Feature("context", "context", (-1.2, -0.9, -0.5, 0.7, 1.2), trees=CONTEXT_TREES),
+]
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: f"{feature.kind} of {feature.name}")
+def test_the_kernel_and_the_past_see_the_same_groups(feature):
+    query = compile_query(NEAR, engine="runs")
+    automaton = query.plan.registers
+    assert automaton is not None
+    places = (Place("", 0), Place("", 0), Place("", 0, (feature,)), Place("", 0))
+    scheme = Scheme(places, 200, remaining=1, since=())
+    worth = worth_of(automaton, scheme, np.ones(scheme.vertices), np.ones(scheme.vertices))
+    shedding = Shedding(worth, Allowance(price=1e-9, reserve=-1.0), logs_births=True)
+    matcher = Matcher(query.plan, shedding=FixedLoad(shedding))
+    matcher.push(stream(2000, 2))
+    assert matcher.pipeline is not None
+    engine = matcher.pipeline.engine
+    assert isinstance(engine, Runs)
+    log = engine.logged()
+    log = log[log[:, kernel.LOG_POOL] == 2]
+    remembered = Remembered.by(engine.tables)
+    values = remembered.values(log[:, [*LOGGED, *range(kernel.LOG, log.shape[1])]])
+    expected = feature.bucket(feature.values(lambda name: values[remembered.columns.index(name)]))
+    assert len(np.unique(expected)) >= 4
+    assert (log[:, kernel.LOG_GROUP] - scheme.first_group[2]).tolist() == expected.tolist()
+
+
+# --- context ------------------------------------------------------------------------------------------------
+
+
+def test_trees_find_what_only_two_things_tell_together():
+    rng = np.random.default_rng(3)
+    tick, x = rng.integers(0, 10**6, 8000).astype(float), rng.random(8000)
+    x[:800] = np.nan
+    is_good = (tick % 1000 < 300) & (x > 0.7)
+    reached = rng.random(8000) < np.where(is_good, 0.5, 0.02)
+    trees = fit_trees(("tick", "x"), [tick, x], 1000, rng.integers(1, 3, 8000), reached)
+    assert trees is not None
+    values = trees.values([tick, x])
+    assert np.quantile(values[is_good], 0.1) > np.quantile(values[~is_good], 0.9)
+    assert values[is_good].mean() > values[~is_good].mean() + 2.0
+    assert fit_trees(("tick", "x"), [tick, x], 1000, np.ones(8000, np.int64), np.zeros(8000, np.bool_)) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"roots": [0, 3, 9]},
+        {"roots": [1]},
+        {"day": -1},
+        {"nodes": [[0, 0.4, 0, 1]]},  # back to itself
+        {"nodes": [[0, 0.4, 1, 2], [-1, 0.0, 0, 0]]},  # there is no second
+        {"nodes": [[7, 0.4, 1, 2], [-1, 0.0, 0, 0], [-1, 0.0, 0, 0]]},  # nor a seventh input
+        {"nodes": [[-1, float("nan"), 0, 0]]},
+    ],
+)
+def test_damaged_trees_are_refused(change):
+    saved = CONTEXT_TREES.to_json()
+    assert Trees.from_json(saved) == CONTEXT_TREES
+    with pytest.raises(ValueError, match="trees"):
+        Trees.from_json({**saved, "roots": [0], **change} if "nodes" in change else {**saved, **change})
+
+
+def test_a_scheme_keeps_its_trees():
+    scheme = Scheme((Place("a", 0, (FEATURES[-1],)), Place("b", 0, (FEATURES[-1],))), 10)
+    saved = scheme.to_json()
+    assert scheme_of(saved) == scheme
+    assert len(saved["trees"]) == 1
+    with pytest.raises(ValueError, match="other buckets"):
+        scheme_of({**saved, "trees": []})
+
+
+def rush(events: int, seed: int) -> pa.Table:
+    """Only in busy times that come at one hour do B's follow; nothing that a run remembers says so."""
+    rng = np.random.default_rng(seed)
+    ts = np.sort(rng.integers(0, 20 * 86_400, events))
+    is_rush = (ts // 3600 % 24 >= 8) & (ts // 3600 % 24 < 11)
+    kind = np.where(rng.random(events) < np.where(is_rush, 0.3, 0.003), "B", "A")
+    x = rng.integers(0, 50, events)
+    return pa.table({"ts": pa.array(ts * 10**6).cast(pa.timestamp("us")), "type": kind, "x": x})
+
+
+def test_context_is_used_where_it_finds_more():
+    query = compile_query("PATTERN SEQ(A a, A b, B c) WHERE c.x > a.x AND b.x > a.x WITHIN 20 min", engine="runs")
+    known = HistoryGraph(query).fit(rush(12_000, 1))
+    kinds = {feature.kind for place in known.graph_.scheme.places for feature in place.features}
+    assert "context" in kinds
+
+
+# --- paths --------------------------------------------------------------------------------------------------
+
+
+def lucky() -> Graph:
+    """A graph of two groups of A's. Both lead to the same B's, but one of them happened to meet no match point."""
+    unlucky = Feature("x", "int", (1.0,))
+    graph = Graph(Scheme((Place("a", 0, (unlucky,)), Place("a b", 0)), 10, remaining=1, since=(0.0,), values="paths"))
+    counts = graph.counts
+    counts.visits[[0, 2, 6]] = 1000, 1000, 400
+    counts.reached[[0, 6]] = 80, 80
+    counts.led[[0, 6]] = 80, 80
+    counts.completed[6] = 80
+    counts.source, counts.target = np.array([0, 2]), np.array([6, 6])
+    counts.moves, counts.passed = np.array([200, 200]), np.array([80, 0])
+    return graph
+
+
+def test_by_paths_a_vertex_is_worth_what_it_leads_to():
+    graph = lucky()
+    by_paths = fit_values(graph).gain
+    assert by_paths[0] == pytest.approx(by_paths[2])
+    graph.scheme = replace(graph.scheme, values="means")
+    by_means = fit_values(graph).gain
+    assert by_means[0] > 10 * by_means[2]
+    assert by_paths[[0, 2]].mean() == pytest.approx(by_means[[0, 2]].mean(), rel=0.05)  # places keep their means
+
+
+def test_by_paths_the_edges_rank():
+    graph = lucky()
+    graph.counts.moves[1] = 20  # a tenth of the B's
+    gain = fit_values(graph).gain
+    assert 5 < gain[0] / gain[2] < 10  # few visits are shrunk a little
+    graph.counts.source = graph.counts.target = graph.counts.moves = graph.counts.passed = np.zeros(0, np.int64)
+    without = fit_values(graph).gain
+    assert without[0] == without[2] > 0  # nothing tells them apart any more
+
+
+# --- which one is used --------------------------------------------------------------------------------------
+
+
+def sums(events: int, seed: int) -> pa.Table:
+    """Only the sum of two numbers tells which runs are completed."""
+    rng = np.random.default_rng(seed)
+    kind = np.array(list("AABBC"))[rng.integers(0, 5, events)]
+    v = rng.integers(0, 1000, events)
+    return pa.table({"ts": np.arange(events), "type": kind, "v": v, "w": rng.integers(0, 20, events)})
+
+
+SUM = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
+
+def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch):
+    tried = []
+
+    def prices(self, reading, *_):
+        tried.append((reading.name, reading.values, reading.overlap, reading.cost_power))
+        found = 90 - 40 * abs(reading.overlap - 0.7) - 20 * abs(reading.cost_power - choosing.BETWEEN)
+        found += {"with pairs": 5}.get(reading.name, 0) - {"paths": 3}.get(reading.values, 0)
+        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, round(found))))
+
+    monkeypatch.setattr(choosing._Trials, "prices", prices)
+    plan = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
+    graphs = dict.fromkeys(("with features", "with pairs", "without features"), Graph(Scheme((), 1)))
+    best, *others = choosing.choose(plan, graphs, [], lambda _: None)
+    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", "means", 0.7, choosing.BETWEEN)
+    assert {other.name for other in others} == {"with pairs"}
+    assert len(tried) == len(set(tried)) + 1  # none twice, but the best one at more prices
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-def test_gain_is_divided_by_a_power_of_the_cost(power: float) -> None:
-    known = HistoryGraph(QUERY).fit(EVENTS)
-    automaton = QUERY.plan.registers
-    assert automaton is not None
-    graph = choosing.read_by(known.graph_, "means", power)
+def test_gain_is_divided_by_a_power_of_the_cost(power):
+    query = compile_query(SUM, engine="runs")
+    graph = choosing.read_by(HistoryGraph(query).fit(sums(3000, 1)).graph_, "means", power)
     assert Scheme.from_json(graph.scheme.to_json()) == graph.scheme
-    values = fit_values(graph)
-    worth = by_history(automaton, graph, 0.0)
+    values, worth = fit_values(graph), by_history(query.plan.registers, graph, 0.0)
     np.testing.assert_allclose(worth.gain / worth.cost, raised(values.gain) / values.cost**power)
 
 
-def test_the_reading_that_finds_most_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(overlap: float, cost_power: float) -> Prices:
-        points = 90 - 40 * abs(overlap - 0.7) - 20 * abs(cost_power - choosing.BETWEEN)
-        return Prices((PricePoint(0.0, 1000, 100), PricePoint(1.0, 10, round(points))))
+def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
+    known = Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, 9)))
+    readings = [Reading("with features", "means", overlap, 1.0, known) for overlap in (0.9, 0.7)]
+    monkeypatch.setattr(training, "choose", lambda *_: tuple(readings))
 
-    monkeypatch.setattr(
-        choosing._Trials, "prices", lambda _trials, reading, *_: found(reading.overlap, reading.cost_power)
-    )
-    known = HistoryGraph(QUERY).fit(EVENTS)
-    assert (known.overlap_, known.graph_.scheme.cost_power) == (0.7, choosing.BETWEEN)
+    def learn_prices(plan, worth, *_):
+        found = 4 if worth.overlap[1] == 0.9 else 8
+        return Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, found)))
+
+    monkeypatch.setattr(training, "learn_prices", learn_prices)
+    assert HistoryGraph(compile_query(SUM, engine="runs")).fit(sums(2000, 1)).overlap_ == 0.7
+
+
+def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
+    best = Reading(WITH_PAIRS, "paths", 0.7, 1.0, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
+    monkeypatch.setattr(training, "choose", lambda *_: (best,))
+    query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
+    known = HistoryGraph(query).fit(past)
+    scheme = known.graph_.scheme
+    assert (scheme.values, known.overlap_) == ("paths", 0.7)
+    assert {"sum"} <= {feature.kind for place in scheme.places for feature in place.features}
+    again = HistoryGraph.load(known.save(tmp_path / "kept").parent, query)
+    assert again.graph_.scheme == scheme
+    assert again.values().gain.tolist() == known.values().gain.tolist()
+    again.graph_.counts.moves = 0 * again.graph_.counts.moves
+    assert again.values().gain.tolist() != known.values().gain.tolist()

@@ -23,6 +23,7 @@ from acep_approx.shedding.allowance import (
     first_allowance,
     first_worth,
 )
+from acep_approx.shedding.beside import Beside
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.online import OnlineLearning
@@ -62,6 +63,8 @@ class Shedder:
         What the kernel sheds by.
     metrics : Metrics
         What came of it.
+    beside : Beside
+        The cohort that is matched beside it where something learns, or nothing.
     online : OnlineLearning or None
         What is learned on the way.
     clock : StepClock
@@ -76,6 +79,7 @@ class Shedder:
         self.observer = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
         self.metrics = Metrics()
+        self.beside = Beside(self.arena)
         self.online: OnlineLearning | None = None
         self.clock = StepClock()
         self.cells: AuditCells | None = None
@@ -100,26 +104,28 @@ class Shedder:
         if load.history is not None:
             load.history.check(self.plan, tables.window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
-        cohort, explores = None, 0.0
+        has_cohort = learns or self.observer is not None
+        explores = 0.0
         if not load.budget.is_unlimited:
             is_random = learns or (self.observer is not None and load.policy is None)
             worth = first_worth(load, tables.automaton, is_random=is_random)
-            cells = audited_cells(load, tables.window, learns=learns)
-            if not learns:
+            can_have = has_cohort and tables.window > 0 and load.budget.unit != "runs" and self._has_cells()
+            cells = audited_cells(load, tables.window, learns=learns or can_have)
+            if not (learns or can_have):
                 self.cells = cells
-            elif cells is not None and load.budget.unit != "runs" and self._has_cells():
-                cohort, explores = Cohort(self.plan, *self._columns, cells), load.audit
+            elif cells is not None and can_have:
+                explores = load.audit
+                self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), explores)
             self.arena.worth = worth
-            self.arena.allowance = first_allowance(load, worth, tables.window, explores, learns=learns)
+            self.arena.allowance = first_allowance(load, worth, tables.window, explores, learns=learns or explores > 0)
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
         if learns:
-            self.online = OnlineLearning(
-                self.arena, self._learner(tables), cohort, explores, counts_runs=load.budget.unit == "runs"
-            )
+            counts_runs = load.budget.unit == "runs"
+            self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
         if self.observer is not None:
-            self.observer.bind(self.arena)
+            self.observer.bind(self.arena, self.beside)
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
@@ -133,9 +139,10 @@ class Shedder:
         if known is None:
             return Learner(tables)
         assert worth is not None
-        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self.load.share)
+        share = self.load.share * (1 - self.explores)
+        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
-        return Learner(tables, known.graph_, ranking, promise, self.load.share)
+        return Learner(tables, known.graph_, ranking, promise, share)
 
     def _has_cells(self) -> bool:
         """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
@@ -154,7 +161,7 @@ class Shedder:
     @property
     def explores(self) -> float:
         """Share of the budget that is not the run's but the cohort's."""
-        return self.online.explores if self.online is not None else 0.0
+        return self.beside.explores
 
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
@@ -197,8 +204,8 @@ class Shedder:
         if not len(hits):
             return
         rows = self.metrics.add_points(events, hits)
-        if self.online is not None and self.online.cohort is not None:
-            self.online.cohort.note_found(rows)
+        if self.beside.cohort is not None:
+            self.beside.cohort.note_found(rows)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -218,7 +225,7 @@ class Shedder:
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            self.observer.end_piece(batch)
+            self.observer.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
 
     @property
     def granted(self) -> float:
@@ -227,14 +234,13 @@ class Shedder:
 
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
         """Where the run stands."""
-        arena, online = self.arena, self.online
-        work = progress.steps + int(arena.on_passes) + (online.explored if online is not None else 0)
-        quota = online.quota if online is not None else 0.0
+        arena = self.arena
+        work = progress.steps + int(arena.on_passes) + self.beside.steps
         return Piece(
             tick=tick,
             events=progress.events,
             work=work,
-            bound=int(self.granted + quota) if self._rate > 0 else work,
+            bound=int(self.granted + self.beside.quota) if self._rate > 0 else work,
             live=progress.live,
             price=arena.price,
             shed=int(arena.counts.sum()),
@@ -262,6 +268,8 @@ class Shedder:
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
         }
+        if self.beside.cohort is not None:
+            saved["beside"] = self.beside.snapshot()
         if self.online is not None:
             saved["online"] = self.online.snapshot()
         return saved if self.observer is None else {**saved, "version": self.version}
@@ -269,6 +277,8 @@ class Shedder:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
         self._order.check("restore")
+        if "beside" in saved:
+            self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
             self.online.restore(saved["online"])
         self.arena.restore(saved)
@@ -288,14 +298,19 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
-        if self.online is not None and self.online.cohort is not None:
-            beside = self.online.cohort.sample
+        if self.beside.cohort is not None:
+            beside = self.beside.cohort.sample
             return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate()
         sample = self.audited()
         return sample.estimate() if sample is not None else None
 
     def audited(self) -> AuditSample | None:
-        """What the audit saw of the match points found since this shedder was made; None where nothing is audited."""
+        """What the audit saw of the match points found since this shedder was made; None where nothing is audited.
+
+        Where a cohort is matched beside the run: what that saw since the stream began.
+        """
+        if self.beside.cohort is not None:
+            return self.beside.cohort.sample
         return self.metrics.audited(self.cells) if self.cells is not None else None
 
     def training_sample(self) -> bytes:

@@ -34,6 +34,13 @@ BETWEEN = 0.5
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """Budgets that a reading should do well at, on average."""
 FIRST_REPLAYS, ALL_REPLAYS = 7, 16
+"""Of a reading that is tried, and of the one that is kept."""
+NEXT_BEST = 3
+"""Readings that can take the place of the best one."""
+MARGIN = 0.005
+"""Recall that another graph must find more: by chance one of several does a little better."""
+MIDDLE = 0.1
+"""A budget at whose price, as another reading has it, replays begin."""
 MOST_SHARE = 0.25
 """Of the work, up to which readings are compared; prices of the best one are looked for beyond."""
 
@@ -74,11 +81,13 @@ def choose(
     held_out: Sequence[EventBatch],
     bind: Callable[[Execution], None],
     on_progress: Callable[[float], None] | None = None,
-) -> Reading:
-    """The reading that finds most of the match points of ``held_out``, over several budgets.
+) -> tuple[Reading, ...]:
+    """The reading that finds most of the match points of ``held_out``, over several budgets; then the next best ones.
 
-    First all graphs are tried, with and without the weight of run-steps, each with three overlaps; then the best of
-    these with half that weight, with paths instead of means, and with the other overlaps.
+    The others are of the same graph.
+
+    First the first and the last graph are tried, with and without the weight of run-steps, each with three overlaps;
+    then the best of these with values by paths, with the other graphs, with half that weight, and with other overlaps.
 
     Parameters
     ----------
@@ -95,13 +104,16 @@ def choose(
     Complexity: up to 6 runs over ``held_out`` for each reading, of which most do little; then 9 more.
     """
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
-    for name, cost_power, overlap in product(graphs, COST_POWERS, OVERLAPS):
+    first, *_, last = graphs
+    for name, cost_power, overlap in product(dict.fromkeys((first, last)), COST_POWERS, OVERLAPS):
         trials.try_one(Reading(name, "means", overlap, cost_power, Prices()))
-    trials.vary(trials.best, "cost_power", (BETWEEN,))
     trials.vary(trials.best, "values", ("paths",))
+    trials.vary(trials.best, "name", tuple(graphs))
+    trials.vary(trials.best, "cost_power", (BETWEEN,))
     trials.vary(trials.best, "overlap", MORE_OVERLAPS)
     best = trials.best
-    return replace(best, prices=trials.prices(best, best.prices.replays, ALL_REPLAYS))
+    others = sorted((one for one in trials.of(best.name) if one != best), key=lambda one: one.recall, reverse=True)
+    return replace(best, prices=trials.prices(best, best.prices.replays, ALL_REPLAYS)), *others[:NEXT_BEST]
 
 
 class _Trials:
@@ -117,7 +129,7 @@ class _Trials:
     ) -> None:
         self.plan, self.graphs, self.held_out, self.bind, self.tell = plan, graphs, held_out, bind, tell
         self.best: Reading
-        self._tried: list[tuple[str, str, float, float]] = []
+        self._tried: dict[tuple[str, str, float, float], Reading] = {}
         self._exact: tuple[PricePoint, ...] = ()  # the exact run is the same for all
 
     def vary(self, reading: Reading, what: str, choices: Sequence[str] | Sequence[float]) -> None:
@@ -126,24 +138,40 @@ class _Trials:
             self.try_one(replace(reading, **{what: choice}))  # type: ignore[arg-type]
 
     def try_one(self, reading: Reading) -> None:
-        """Try a reading, if it was not yet; the best one so far wins a tie."""
+        """Try a reading, if it was not yet; the best one so far wins a tie, or if another graph is hardly better."""
         name = reading.name, reading.values, reading.overlap, reading.cost_power
         if name in self._tried:
             return
         reading = replace(reading, prices=self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE))
         self._exact = reading.prices.replays[:1]
-        if not self._tried or reading.recall > self.best.recall:
+        least = 0.0 if not self._tried or reading.name == self.best.name else MARGIN
+        if not self._tried or reading.recall > self.best.recall + least:
             self.best = reading
-        self._tried.append(name)
-        to_try = len(OVERLAPS) * len(COST_POWERS) * len(self.graphs) + len(MORE_OVERLAPS) + 2
+        self._tried[name] = reading
+        to_try = 2 * len(OVERLAPS) * len(COST_POWERS) + len(self.graphs) + len(MORE_OVERLAPS)
         self.tell(min(len(self._tried) / to_try, 1.0))
+
+    def of(self, name: str) -> list[Reading]:
+        """Those of one graph."""
+        return [reading for reading in self._tried.values() if reading.name == name]
 
     def prices(self, reading: Reading, known: Sequence[PricePoint], most: int, most_share: float = 0.5) -> Prices:
         """What replays with a reading find."""
         assert self.plan.registers is not None
         graph = read_by(self.graphs[reading.name], reading.values, reading.cost_power)
         worth = by_history(self.plan.registers, graph, reading.overlap)
-        return learn_prices(self.plan, worth, self.held_out, self.bind, known=known, most=most, most_share=most_share)
+        is_alike = bool(self._tried) and reading.cost_power == self.best.cost_power
+        begin = self.best.prices.price(MIDDLE) if is_alike else None
+        return learn_prices(
+            self.plan,
+            worth,
+            self.held_out,
+            self.bind,
+            known=known,
+            begin=begin,
+            most=most,
+            most_share=most_share,
+        )
 
 
 def read_by(graph: Graph, values: ValuesBy, cost_power: float) -> Graph:

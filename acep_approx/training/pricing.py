@@ -110,10 +110,12 @@ class Prices:
         return Prices((exact, *sorted(moved, key=lambda replay: replay.price)))
 
     def recall(self, share: float) -> float:
-        """The recall that a share of the work gave."""
+        """The recall that a share of the work gave; between replays by the logarithm of the share."""
         order = np.argsort(self.shares, kind="stable")
-        shares, recalls = (np.concatenate(([0.0], column[order])) for column in (self.shares, self.recalls))
-        return float(np.interp(share, shares, recalls))
+        shares, recalls = (column[order][self.shares[order] > 0] for column in (self.shares, self.recalls))
+        if not len(shares) or share <= 0:
+            return 0.0
+        return float(np.interp(np.log(share), np.log(shares), recalls) * min(share / shares[0], 1.0))
 
 
 def learn_prices(
@@ -123,6 +125,7 @@ def learn_prices(
     bind: Callable[[Execution], None],
     *,
     known: Sequence[PricePoint] = (),
+    begin: float | None = None,
     most: int = 14,
     most_share: float = 0.5,
 ) -> Prices:
@@ -139,6 +142,8 @@ def learn_prices(
         Binds a matcher to the columns of these events.
     known : sequence of PricePoint
         Runs that need not be done again: the exact one first.
+    begin : float, optional
+        A price that is tried first; default: one that sheds most, if all vertices were alike.
     most : int, default 14
         Runs in all.
     most_share : float, default 0.5
@@ -159,7 +164,7 @@ def learn_prices(
     found = list(known) or [run(0.0)]
     if found[0].steps:
         if len(found) == 1:
-            found.append(run(_start(worth)))
+            found.append(run(_start(worth) if begin is None else begin))
             _raise_price(found, run, most - 3)
         _lower_price(found, run, most - 1, most_share)
         _fill(found, run, most)
@@ -189,13 +194,14 @@ def _lower_price(found: list[PricePoint], run: Callable[[float], PricePoint], mo
 
 
 def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
-    """Halve the widest gap between shares until all are close."""
+    """Halve the widest gap between shares from 1% to half until all are close."""
+    least, half = LEAST_SHARE * found[0].steps, found[0].steps / 2
     while len(found) < most:
         some = sorted(found[1:], key=lambda replay: replay.price)
         gaps = [
-            (np.log(max(low.steps, 1) / max(high.steps, 1)), (low.price * high.price) ** 0.5)
+            (np.log(min(low.steps, half) / max(high.steps, least)), (low.price * high.price) ** 0.5)
             for low, high in pairwise(some)
-            if low.steps > LEAST_SHARE * found[0].steps
+            if low.steps > least and high.steps < half
         ]
         gap, between = max(gaps, default=(0.0, 0.0))
         if gap < np.log(CLOSE):
