@@ -26,7 +26,7 @@ from acep_approx.training.training import WITH_PAIRS
 from history import Feature, Graph, Place, Scheme, fit_values
 from history.checking import scheme_of
 from history.fitting import fit_features
-from history.trees import Node, Trees, fit_trees
+from history.trees import NULL, Node, Trees, fit_trees
 from history.vectors import PAIRED, FeatureKind
 
 NEAR = """
@@ -145,6 +145,20 @@ def test_trees_find_what_only_two_things_tell_together():
     assert np.quantile(values[is_good], 0.1) > np.quantile(values[~is_good], 0.9)
     assert values[is_good].mean() > values[~is_good].mean() + 2.0
     assert fit_trees(("tick", "x"), [tick, x], 1000, np.ones(8000, np.int64), np.zeros(8000, np.bool_)) is None
+    assert trees.values([tick[:0], x[:0]]).tolist() == []
+    for row in range(0, 8000, 500):  # one by one, and not beside others that are the same
+        assert trees.values([tick[[row]], x[[row]]]).tolist() == [values[row]] == [followed(trees, tick[row], x[row])]
+
+
+def followed(trees: Trees, tick: float, x: float) -> float:
+    """What the trees say of one row, node by node."""
+    row, total = [tick % trees.day / trees.day, NULL if np.isnan(x) else x], 0.0
+    for root in trees.roots:
+        node = trees.nodes[root]
+        while node.input >= 0:
+            node = trees.nodes[node.left if row[node.input] <= node.number else node.right]
+        total += node.number
+    return total
 
 
 @pytest.mark.parametrize(
@@ -157,6 +171,7 @@ def test_trees_find_what_only_two_things_tell_together():
         {"nodes": [[0, 0.4, 1, 2], [-1, 0.0, 0, 0]]},  # there is no second
         {"nodes": [[7, 0.4, 1, 2], [-1, 0.0, 0, 0], [-1, 0.0, 0, 0]]},  # nor a seventh input
         {"nodes": [[-1, float("nan"), 0, 0]]},
+        {"nodes": [[-1, 0.0, 0, 0]] * 65},
     ],
 )
 def test_damaged_trees_are_refused(change):
