@@ -23,6 +23,7 @@ from acep_approx.shedding.allowance import (
     first_allowance,
     first_worth,
 )
+from acep_approx.shedding.exact_cells import ExactCells
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.online import OnlineLearning
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.shedding.observer import Observer
 
+COHORT, BESIDE = 0.5, 4.0
+"""How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
+up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -70,13 +74,17 @@ class Shedder:
         Where runs are protected from being shed.
     """
 
-    def __init__(self, plan: Plan, load: Load, observer: Observer | None = None) -> None:
+    def __init__(
+        self, plan: Plan, load: Load, observer: Observer | None = None, *, audits_beside: bool = False
+    ) -> None:
         self.plan = plan
         self.load = load
         self.observer = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
         self.metrics = Metrics()
         self.online: OnlineLearning | None = None
+        self.beside: ExactCells | None = None
+        self.audits_beside = audits_beside
         self.clock = StepClock()
         self.cells: AuditCells | None = None
         self._order = CallOrder()
@@ -101,16 +109,22 @@ class Shedder:
             load.history.check(self.plan, tables.window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
         cohort, explores = None, 0.0
+        is_beside = (learns or self.audits_beside) and load.budget.unit != "runs" and self._has_cells()
         if not load.budget.is_unlimited:
             is_random = learns or (self.observer is not None and load.policy is None)
             worth = first_worth(load, tables.automaton, is_random=is_random)
-            cells = audited_cells(load, tables.window, learns=learns)
-            if not learns:
+            cells = audited_cells(load, tables.window, COHORT if learns else BESIDE if is_beside else 1.0)
+            if is_beside and cells is not None:
+                explores = load.audit
+                if learns:
+                    cohort = Cohort(self.plan, *self._columns, cells)
+                else:
+                    self.beside = ExactCells(self.plan, self._columns, cells, explores, load.steps_per_event or 0.0)
+            elif not learns:
                 self.cells = cells
-            elif cells is not None and load.budget.unit != "runs" and self._has_cells():
-                cohort, explores = Cohort(self.plan, *self._columns, cells), load.audit
             self.arena.worth = worth
-            self.arena.allowance = first_allowance(load, worth, tables.window, explores, learns=learns)
+            marks = self.cells is not None
+            self.arena.allowance = first_allowance(load, worth, tables.window, explores, marks=marks)
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
@@ -126,6 +140,8 @@ class Shedder:
         self._order.check("rebind")
         if self.online is not None:
             raise type_too_late("what is being learned")
+        if self.beside is not None:
+            self.beside.rebind()
         self.arena.rebind(tables)
 
     def _learner(self, tables: RunTables) -> Learner:
@@ -154,6 +170,8 @@ class Shedder:
     @property
     def explores(self) -> float:
         """Share of the budget that is not the run's but the cohort's."""
+        if self.beside is not None:
+            return self.beside.share
         return self.online.explores if self.online is not None else 0.0
 
     def begin_batch(self, events: int) -> None:
@@ -191,14 +209,16 @@ class Shedder:
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
-        for learning in (self.online, self.observer):
-            if learning is not None:
-                learning.count(events)
+        for other in (self.online, self.observer, self.beside):
+            if other is not None:
+                other.count(events)
         if not len(hits):
             return
         rows = self.metrics.add_points(events, hits)
         if self.online is not None and self.online.cohort is not None:
             self.online.cohort.note_found(rows)
+        if self.beside is not None:
+            self.beside.note_found(rows)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -206,13 +226,14 @@ class Shedder:
         relevant, steps = self._seen
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
-        if self.load.budget.needs_clock:
-            self.clock.observe(len(batch), progress.steps - steps, seconds)
-            if self.load.budget.unit == "events/s":
-                self._keep_up()
+        self.clock.observe(len(batch), progress.steps - steps, seconds)
+        if self.load.budget.unit == "events/s":
+            self._keep_up()
         if self.online is not None:
             is_relevant = progress.relevant > relevant
             self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+        if self.beside is not None:
+            self.beside.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
@@ -227,9 +248,10 @@ class Shedder:
 
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
         """Where the run stands."""
-        arena, online = self.arena, self.online
-        work = progress.steps + int(arena.on_passes) + (online.explored if online is not None else 0)
-        quota = online.quota if online is not None else 0.0
+        arena, quota = self.arena, 0.0
+        work = progress.steps + int(arena.on_passes) + (self.audit_work or 0)
+        for other in (self.online, self.beside):
+            quota += other.quota if other is not None else 0.0
         return Piece(
             tick=tick,
             events=progress.events,
@@ -264,6 +286,8 @@ class Shedder:
         }
         if self.online is not None:
             saved["online"] = self.online.snapshot()
+        if self.beside is not None:
+            saved["beside"] = self.beside.snapshot()
         return saved if self.observer is None else {**saved, "version": self.version}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -271,6 +295,8 @@ class Shedder:
         self._order.check("restore")
         if self.online is not None and "online" in saved:
             self.online.restore(saved["online"])
+        if self.beside is not None and "beside" in saved:
+            self.beside.restore(saved["beside"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
@@ -290,9 +316,19 @@ class Shedder:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
         if self.online is not None and self.online.cohort is not None:
             beside = self.online.cohort.sample
-            return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate()
+            lost = self.online.cohort.given_up
+            return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate(lost=lost)
+        if self.beside is not None:
+            return self.beside.recall(self.metrics.found)
         sample = self.audited()
         return sample.estimate() if sample is not None else None
+
+    @property
+    def audit_work(self) -> int | None:
+        """Run-steps of the cells that are matched beside the run; None where runs are marked instead, or none are."""
+        if self.online is not None and self.online.cohort is not None:
+            return self.online.explored
+        return self.beside.steps if self.beside is not None else None
 
     def audited(self) -> AuditSample | None:
         """What the audit saw of the match points found since this shedder was made; None where nothing is audited."""
@@ -310,6 +346,20 @@ class Shedder:
         assert self.online is not None
         return self.online.full_work(self._events)
 
+    def known_work(self) -> float | None:
+        """Run-steps per event of the exact run; None where nobody knows."""
+        if self.load.steps_per_event is None and self.online is None:
+            is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
+            return self._seen[1] / self._events if is_all else None
+        return self.full_work()
+
+    def exact_seconds(self) -> float | None:
+        """How long the exact run would have taken up to here; None where this one does not tell."""
+        work = self.known_work()
+        if work is None or not self.clock.is_known:
+            return None
+        return self._events * (self.clock.event_seconds + work * self.clock.step_seconds)
+
     def bound_in_words(self) -> str:
         """What the budget comes to."""
         return bound_in_words(self.load.budget, self._rate)
@@ -317,4 +367,4 @@ class Shedder:
 
 def shedder(plan: Plan, load: Load | None) -> Shedder | None:
     """What a run of ``plan`` sheds with; None where it does not: no budget, or an engine that needs none."""
-    return Shedder(plan, load) if load is not None and plan.registers is not None else None
+    return Shedder(plan, load, audits_beside=True) if load is not None and plan.registers is not None else None
