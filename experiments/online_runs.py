@@ -96,7 +96,7 @@ class Clocked(Shedder):
     @property
     def work(self) -> float:
         """Run-steps so far, with those of passes and of the cohort."""
-        return self.steps + float(self.arena.on_passes) + (self.online.explored if self.online else 0)
+        return self.steps + float(self.arena.on_passes) + self.beside.steps
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Remember the run-steps."""
@@ -106,8 +106,7 @@ class Clocked(Shedder):
     def forget_savings(self) -> None:
         """Give back what was not used: what follows is to have no more than its own share."""
         self.arena.grant(-max(self.arena.left, 0.0) / (1 - ON_PASSES))
-        if self.online:
-            self.online.quota = min(self.online.quota, float(self.online.explored))
+        self.beside.quota = min(self.beside.quota, float(self.beside.steps))
 
     def bind(self, tables: RunTables) -> None:
         """Clock what is learned at the end of each piece."""

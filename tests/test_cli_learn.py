@@ -170,7 +170,7 @@ def test_the_record_counts_what_the_learner_was_shown(monkeypatch):
     assert known.cases == cases > 100
     assert sum(tenth.cases * tenth.reached for tenth in known.tenths) == pytest.approx(reached)
     assert known.brier == pytest.approx(some.shedder.online.learner.updater.calibration.brier)
-    assert known.explored == some.shedder.online.cohort.steps <= some.record().work
+    assert known.explored == some.shedder.online.beside.cohort.steps <= some.record().work
     assert some.learning().num_rows == len(known.revalued) == len(some.shedder.online.learner.refreshes)
     fates = some.learning().column("cases").to_pylist()
     last = known.revalued[-1].tick

@@ -203,7 +203,7 @@ def test_where_a_cell_does_not_know_its_matches_it_finds_them_all_the_same_or_th
     rows = exact_rows(query, table)
     assert len(rows) > 5
     assert some.shedder is not None
-    found = some.shedder.online.cohort
+    found = some.shedder.online.beside.cohort
     if found is not None:
         slot = {text: number for number, text in enumerate(some.shedder.arena.keys_now().texts())}
         slots = np.array([slot[str(key)] for key in table["id"].to_numpy()[rows]])
@@ -333,7 +333,7 @@ def test_the_recall_of_the_run_is_estimated(text: str) -> None:
         if estimate.low is None:
             continue
         assert estimate.high is not None
-        sample = some.shedder.online.cohort.sample
+        sample = some.shedder.online.beside.cohort.sample
         assert estimate.points + estimate.outside >= len(found)
         held.append(estimate.low <= len(found) / len(truth) <= estimate.high)
         errors.append(sample.found.sum() / sample.points.sum() - len(found) / len(truth))
@@ -351,13 +351,13 @@ def test_what_the_run_finds_is_the_same_as_what_it_says_of_its_cells() -> None:
     found = np.unique(some.to_arrow()["c"].to_numpy())
     shedder = some.shedder
     assert shedder is not None
-    assert shedder.online.cohort is not None
-    assert shedder.online.cohort.given_up == 0
+    assert shedder.online.beside.cohort is not None
+    assert shedder.online.beside.cohort.given_up == 0
     slot = {text: number for number, text in enumerate(shedder.arena.keys_now().texts())}
     slots = np.array([slot[str(key)] for key in table["id"].to_numpy()[rows]])
-    cells = shedder.online.cohort.cells.cells(slots, table["ts"].to_numpy()[rows])
+    cells = shedder.online.beside.cohort.cells.cells(slots, table["ts"].to_numpy()[rows])
     wanted = AuditSample.of(cells[cells >= 0], np.isin(rows[cells >= 0], found))
-    got = shedder.online.cohort.sample
+    got = shedder.online.beside.cohort.sample
     assert got.points.tolist() == wanted.points.tolist()
     assert got.found.tolist() == wanted.found.tolist()
     assert 0 < got.found.sum() < got.points.sum()

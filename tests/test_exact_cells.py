@@ -35,8 +35,8 @@ def visits(seed: int, events: int) -> pa.Table:
 
 def audited(some: BudgetedMatches) -> ExactCells:
     assert some.shedder is not None
-    assert some.shedder.beside is not None
-    return some.shedder.beside
+    assert some.shedder.exact_cells is not None
+    return some.shedder.exact_cells
 
 
 def refutes(number: int, held: int) -> bool:
@@ -81,7 +81,7 @@ def test_in_small_batches_it_never_takes_more_than_is_saved_up() -> None:
     table = visits(2, 6_000)
     for first in range(0, 6_000, 50):
         matcher.push(table.slice(first, 50))
-        beside = matcher.shedder.beside
+        beside = matcher.shedder.exact_cells
         assert beside.steps <= beside.quota
         assert matcher.record().work <= matcher.record().allowed
     assert beside.sample.points.sum() > 0

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.coverage.cover import coverage
-from history.coverage.selection import Swap, lazy_greedy, own_count
+from history.coverage.selection import Swap, above_price, lazy_greedy, own_count
 from history.coverage.sketch import CountedMap, FoldedMap, HashedMap, ids_of
 from tests.cases import examples
 
@@ -324,3 +324,17 @@ def test_bench_selection_prints_its_tables():
     assert done.returncode == 0, done.stderr
     for title in ("what lazy greedy covers", "a tenth of the memory", "union of two maps", "proxies"):
         assert title in done.stdout
+
+
+@examples(200)
+@given(MAPS, st.data())
+def test_what_adds_at_least_a_price_covers_half_of_the_best_for_the_same_cost(sets, data) -> None:
+    costs = np.array(data.draw(st.lists(st.sampled_from((0.5, 1.0, 2.0)), min_size=len(sets), max_size=len(sets))))
+    price = data.draw(st.sampled_from((0.5, 1.0, 2.0, 3.0)))
+    kept = above_price(exact(sets), price, costs=costs)
+    assert kept.covered == worth(sets, kept.items)
+    for budget in (kept.cost, 2 * kept.cost, 3.0):
+        if kept.cost > 0:
+            assert kept.covered * (1 + budget / kept.cost) >= best(sets, budget, costs) - HALF
+    for item in set(range(len(sets))) - set(kept.items):
+        assert worth(sets, [*kept.items, item]) - kept.covered < price * costs[item]

@@ -95,7 +95,7 @@ def test_a_run_that_learns_goes_on_as_if_it_had_never_stopped(
     assert ours.recall() == theirs.recall()
     assert ours.online is not None
     assert theirs.online is not None
-    assert ours.online.explored == theirs.online.explored
+    assert ours.online.beside.steps == theirs.online.beside.steps
     assert ours.online.rescored == theirs.online.rescored
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from acep_approx.api import Query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.splitting import shard_budget
+from acep_approx.learning import exact_sample
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.shedding import allowance, refresher
@@ -87,6 +89,7 @@ class Job:
     shards: int = SHARDS
     state: dict[int, bytes] = field(default_factory=dict)
     ticks: list[Ints] = field(default_factory=list)
+    works: list[list[tuple[int, int]]] = field(default_factory=list)
 
     def run(self, table: pa.Table, shares: Shares | None, *, observes: bool = True) -> list[bytes]:
         """One batch; what was seen of it."""
@@ -94,7 +97,7 @@ class Job:
         seen = []
         for shard, events in enumerate(parts(table, self.shards)):
             budget = shard_budget(self.load.budget, 1.0, self.shards)
-            load = Load(budget, known, audit=0, seed=self.load.seed, full_work=self.load.full_work)
+            load = Load(budget, known, audit=self.load.audit, seed=self.load.seed, full_work=self.load.full_work)
             plan = self.query.plan
             shedder = Shedder(plan, load, Observer(shares, self.shards) if observes else None)
             if shard in self.state:
@@ -103,6 +106,7 @@ class Job:
                 matcher = Matcher(plan, shedding=shedder)
             matcher.push(events)
             self.ticks.append(shedder.metrics.points.joined("tick"))
+            self.works.append([(piece.work, piece.bound) for piece in shedder.metrics.pieces])
             if observes:
                 seen.append(shedder.training_sample())
             self.state[shard] = matcher.state_bytes()
@@ -188,7 +192,7 @@ def test_shares_are_whole_or_none(tmp_path: Path) -> None:
 def test_an_observer_sheds_as_a_shedder_does(budget: str, query: Query, known: HistoryGraph, tmp_path: Path) -> None:
     """To look changes nothing."""
     known.save(tmp_path / "past")
-    load, table, ticks = Load(Budget.parse(budget), seed=3), stream(6000, 4), []
+    load, table, ticks = Load(Budget.parse(budget), seed=3, audit=0), stream(6000, 4), []
     for observes in (True, False):
         job = Job(query, load, tmp_path / "past")
         for at in range(0, len(table), BATCH):
@@ -299,3 +303,63 @@ def test_a_job_without_a_history_makes_one(query: Query, work: float, tmp_path: 
     by_lot = query.match_within(table, "10%", policy="random", full_work=work).to_arrow()["c"].to_numpy()
     chance = Job(query, load, tmp_path / "none", ticks=[by_lot]).recall(table, HALF // 2)
     assert job.recall(table, HALF // 2) > 2 * chance
+
+
+# --- the cohort of a shard ------------------------------------------------------------------------------------------
+
+
+def test_shards_have_a_cohort_of_their_own_inside_the_budget(
+    query: Query, known: HistoryGraph, work: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What became of it goes into the graph of the next version: edges, bundles, ends, maps, with those of before."""
+    monkeypatch.setattr(exact_sample, "LOOK_BACK", 64)
+    load, table = Load(Budget.parse("80%"), known, audit=0.6, full_work=work), stream(HALF, 8, first=HALF)
+    known.save(tmp_path / "history")
+    job, learner = Job(query, load, tmp_path / "history"), a_refresher(query, load)
+    assert learns(job, learner, table) > 1
+    assert learner.learner is not None
+    assert learner.learner.live.visits > 200
+    assert all(done <= bound for works in job.works for done, bound in works)
+    made = newest(job.home, query)
+    counts, before = made.graph_.counts, known.graph_.counts
+    late = counts.bundles.last >= HALF
+    assert 5 < late.sum() < len(late)
+    assert len(before.bundles) - 5 < (~late).sum()
+    reached = np.array([bits.tolist() for bits in counts.maps.values()]).any(axis=0)
+    assert reached[late].sum() > 5
+    assert late[counts.ends_bundle].any()
+    assert counts.visits.sum() >= 0.95 * before.visits.sum()
+    assert len(made.graph_.strongest_paths(2)) == 2
+
+
+def test_without_a_cohort_the_graph_stays_what_it_was(
+    query: Query, known: HistoryGraph, work: float, tmp_path: Path
+) -> None:
+    load, table = Load(Budget.parse("20%"), known, audit=0, full_work=work), stream(HALF, 8, first=HALF)
+    known.save(tmp_path / "history")
+    job, learner = Job(query, load, tmp_path / "history"), a_refresher(query, load)
+    assert learns(job, learner, table) > 1
+    counts, before = newest(job.home, query).graph_.counts, known.graph_.counts
+    assert counts.visits.sum() == before.visits.sum()
+    assert len(counts.bundles) == len(before.bundles)
+    assert counts.moves.sum() == before.moves.sum()
+
+
+def test_a_cohort_is_the_same_however_often_a_shard_is_put_away(query: Query, work: float, tmp_path: Path) -> None:
+    """Its open windows are in the state of the shard; each run is told of once."""
+    load, table = Load(Budget.parse("95%"), audit=0.9, full_work=work), stream(8000, 9)
+    found = []
+    for size in (500, 8000):
+        job = Job(query, load, tmp_path / "none", 1)
+        told = [raw for at in range(0, len(table), size) for raw in job.run(table.slice(at, size), None)]
+        found.append(
+            Counter(
+                (int(tick), int(start), trace.slots[slot], int(place))
+                for raw in told
+                for trace in TrainingSample.from_bytes(raw).outcomes.traces
+                for tick, start, slot, place in zip(trace.tick, trace.start, trace.slot, trace.place, strict=True)
+                if 1600 <= start < 4800  # at first there is little to spend
+            )
+        )
+    assert sum(found[0].values()) > 100
+    assert found[0] == found[1]

@@ -48,8 +48,8 @@ def trained(text: str, seed: int = 1) -> HistoryGraph:
     return HistoryGraph(compiled(text)).fit(stream(seed, 4000))
 
 
-def load(text: str, budget: str, audit: float = 0.5, seed: int = 1) -> Load:
-    return Load(Budget.parse(budget), trained(text, seed), audit=audit, seed=3)
+def load(text: str, budget: str, audit: float = 0.5, seed: int = 1, policy: str = "history") -> Load:
+    return Load(Budget.parse(budget), trained(text, seed), policy=policy, audit=audit, seed=3)
 
 
 def engine_of(matcher: Matcher) -> Runs:
@@ -98,11 +98,17 @@ CUTS = st.lists(st.integers(1, EVENTS - 1), max_size=6, unique=True).map(sorted)
 
 
 @examples(40)
-@given(st.sampled_from((KEYED, ONE_PART)), st.sampled_from(BUDGETS), CUTS, st.sampled_from((0.0, 0.5)))
+@given(
+    st.sampled_from((KEYED, ONE_PART)),
+    st.sampled_from(BUDGETS),
+    CUTS,
+    st.sampled_from((0.0, 0.5)),
+    st.sampled_from(("history", "coverage")),
+)
 def test_saved_and_taken_up_a_run_sheds_and_finds_the_same(
-    text: str, budget: str, cuts: list[int], audit: float
+    text: str, budget: str, cuts: list[int], audit: float, policy: str
 ) -> None:
-    loads = [load(text, budget, audit)]
+    loads = [load(text, budget, audit, policy=policy)]
     whole, numbers, seen = ran(text, loads, cuts, is_broken=False)
     broken, others, also_seen = ran(text, loads, cuts, is_broken=True)
     assert broken.equals(whole)

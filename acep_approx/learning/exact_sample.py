@@ -182,12 +182,12 @@ class Cohort:
         }  # fmt: skip
         header = {
             "steps": self.steps, "given_up": self.given_up, "outside": sample.outside, "slots": self._slots,
-            "last": self._last,
+            "last": self._last, "share": self.cells.share,
         }  # fmt: skip
         return joined(header, arrays)
 
     def restore(self, raw: bytes) -> None:
-        """Go on from what ``to_bytes`` gave, with the same plan, columns and cells.
+        """Go on from what ``to_bytes`` gave, with the same plan and columns, and with the share of cells that it had.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Cohort:
         """
         header, arrays = split(raw)
         self.steps, self.given_up, self._last = header["steps"], header["given_up"], header["last"]
-        self._slots = header["slots"]
+        self._slots, self.cells = header["slots"], replace(self.cells, share=header["share"])
         self._found, self._rows = arrays["found"], arrays["rows"]
         self.sample = AuditSample(arrays["cells"], arrays["cells_found"], arrays["points"], header["outside"])
         if len(arrays["tracer"]):

@@ -27,6 +27,7 @@ from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.training.policies import OVERLAP, raised, worth_of
 from history.graph import Graph
 from history.values import Values
+from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.records import Events, Lineages
 from rl.updater import DISCOUNT, Updater
@@ -170,8 +171,17 @@ class Learner:
         if promised >= SURPRISE:
             if self.known is not None and not self._is_broken and found - before < promised / 2:
                 self._is_broken = True
-                self.live.forget(since, np.full(len(self.scheme.places), DISCOUNT))
+                self._begin_anew(since)
             self._kept_until = self._passed_by, found, tick
+
+    def _begin_anew(self, since: int) -> None:
+        """The history no longer holds, and what was learned while it chose the runs is about those that it kept.
+
+        Runs of which nothing has been seen since are taken for as good as the others of their place.
+        """
+        self.live.forget(since, np.full(len(self.scheme.places), DISCOUNT))
+        self._keep_since(since)
+        self._learn_by(bare_scheme(self.reader, self.scheme.window))
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """Take outcomes of the cohort alone."""
@@ -192,16 +202,24 @@ class Learner:
             self.live.add(trace)
 
     def _notice(self, alarms: Sequence[Alarm]) -> None:
-        """Where the stream has changed, begin anew: with what was seen since, and what is seen soon."""
+        """Where the stream has changed, begin anew: with what was seen since, and what is seen soon.
+
+        Alarms are about what was learned: a history that goes on ranking runs keeps its counts.
+        """
         if not alarms:
             return
         self.alarms += alarms
         since = min(alarm.tick for alarm in alarms)
+        if self.known is None:
+            left = np.ones(len(self.scheme.places))
+            left[[alarm.place for alarm in alarms]] = DISCOUNT
+            self.live.forget(since, left)
+        self._keep_since(since)
+
+    def _keep_since(self, since: int) -> None:
+        """Let go of tests from before a change of the stream, and look at more of those that come."""
         self._kept = [sample for sample in self._kept[:-1] if sample.events.tick >= since] + self._kept[-1:]
         self._whole = None
-        left = np.ones(len(self.scheme.places))
-        left[[alarm.place for alarm in alarms]] = DISCOUNT
-        self.live.forget(since, left)
         self.tally = Tally()
         self._changed = Moment(self.sample_size.events, self.sample_size.rows)
         self.sample_size.more += FIRST_ROWS
@@ -325,14 +343,17 @@ class Learner:
         vertex, cover = self.reader.children(tests, ranking.scheme)
         lost = np.where(cover >= 0, np.minimum(values.gain[cover], values.gain[vertex]), 0.0)
         gain = values.gain[vertex] - ranking.overlap[self.reader.target(tests)] * lost
-        return gain / values.cost[vertex], tests.passed * values.cost[vertex]
+        return gain / values.cost[vertex] ** ranking.scheme.cost_power, tests.passed * values.cost[vertex]
 
     def _select_features(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
         before = self.scheme if self.versions else bare_scheme(self.reader, self.scheme.window)
         scheme = select_features(self.reader, self._tests, before)
-        if scheme == self.scheme:
-            return
+        if scheme != self.scheme:
+            self._learn_by(scheme)
+
+    def _learn_by(self, scheme: Scheme) -> None:
+        """Learn by other vertices from here on: from the tests that are kept."""
         self.scheme = scheme
         updater = Updater(self.reader.chart(scheme), self.updater.statistics.half_life)
         for sample in self._kept:

@@ -32,7 +32,8 @@ class LiveGraph:
     graph : Graph
         What was known before; it is not changed.
     half_life : float
-        Ticks after which what was counted counts half; bundles stay as long as the ring has room for them.
+        Ticks after which what was counted counts half, where as much has come since: a history gets no thinner by
+        age alone. Bundles stay as long as the ring has room for them.
 
     Attributes
     ----------
@@ -89,10 +90,7 @@ class LiveGraph:
     def now(self) -> Graph:
         """The graph as it is by now. Complexity: that of ``history.joining.join``."""
         graph = self._graph
-        counts = graph.counts
-        if self._tick is not None and self._latest is not None and self._latest > self._tick:
-            left = 2.0 ** ((self._tick - self._latest) / self.half_life)
-            counts = faded(counts, graph.scheme, np.full(graph.scheme.groups, left))
+        counts = faded(graph.counts, graph.scheme, np.full(graph.scheme.groups, self._left()))
         parts = self._waiting
         while len(parts) > 1:  # small ones first
             parts = [self._joined(parts[at : at + 2]) for at in range(0, len(parts), 2)]
@@ -118,6 +116,12 @@ class LiveGraph:
         self._waiting = [one.counts for one in waiting]
         self.half_life, self.visits, self._since = (header[name] for name in ("half_life", "visits", "since"))
         self._tick, self._latest = header["tick"], header["latest"]
+
+    def _left(self) -> float:
+        """What is left of what was counted: less with age, but not less than new counts make up for."""
+        known, added = (sum(int(some.visits.sum()) for some in part) for part in ([self._graph.counts], self._waiting))
+        age = self._latest - self._tick if self._tick is not None and self._latest is not None else 0
+        return float(np.clip(1 - added / max(known, 1), 2.0 ** (-age / self.half_life), 1.0))
 
     def _settle(self) -> None:
         """Join what waits; counts are those of now."""

@@ -8,8 +8,9 @@ without any rounding, drift is noticed by their times, and they can be asked whi
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx.learning.outcomes import Outcomes
 from rl.records import Events
 
 KEY = b"acep"
@@ -121,6 +123,8 @@ class TrainingSample:
         Match points found in the part.
     texts : sequence of str
         That tests point to.
+    outcomes : Outcomes
+        Of the cohort.
     """
 
     tests: SampledTests
@@ -130,13 +134,14 @@ class TrainingSample:
     passes: Floats
     points: int
     texts: Sequence[str]
+    outcomes: Outcomes = field(default_factory=Outcomes)
 
     def to_bytes(self) -> bytes:
         """As an Arrow stream: columns of the tests, the rest as JSON in the metadata. Complexity: O(tests)."""
         header = {
             "tick": self.events.tick, "letters": self.events.counts.tolist(), "relevant": self.events.total,
             "size": self.size, "points": self.points, "tests": self.population, "passes": self.passes.tolist(),
-            "texts": list(self.texts),
+            "texts": list(self.texts), "outcomes": b64encode(self.outcomes.to_bytes()).decode(),
         }  # fmt: skip
         return self.tests.to_bytes(header)
 
@@ -152,4 +157,5 @@ class TrainingSample:
             passes=np.array(header["passes"], np.float64),
             points=header["points"],
             texts=header["texts"],
+            outcomes=Outcomes.from_bytes(b64decode(header["outcomes"])),
         )

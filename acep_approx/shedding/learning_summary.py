@@ -24,7 +24,7 @@ def summary(online: OnlineLearning) -> Learning:
 
     Complexity: O(pieces + groups).
     """
-    learner, cohort = online.learner, online.cohort
+    learner, cohort = online.learner, online.beside.cohort
     chance = 1 / cohort.weight if cohort is not None else 1.0
     return Learning(
         tests=learner.sample_size.rows,
@@ -33,9 +33,9 @@ def summary(online: OnlineLearning) -> Learning:
         tenths=list(_tenths(learner, chance)),
         scores=list(_scores(learner, chance)),
         told=list(_selected(learner.scheme)),
-        explored=online.explored,
+        explored=online.beside.steps,
         given_up=cohort.given_up if cohort is not None else 0,
-        explores=online.explores,
+        explores=online.beside.explores,
         seconds=online.seconds,
     )
 

@@ -5,6 +5,7 @@ So one learner learns for all shards (``refresher``).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acep_approx.learning.sample_size import Shares
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.events.stream import EventBatch
+    from acep_approx.shedding.beside import Beside
 
 MOST_TESTS = 5_000
 """Tests that are written down in a batch, over all shards, about."""
@@ -38,9 +40,12 @@ class Observer:
         self.shards = shards
         self._sampler: Sampler | None = None
         self._size = self._tick = 0
+        self._beside: Beside
+        self._latest: RunEvents
 
-    def bind(self, arena: Shedding) -> None:
-        """Sample the tests of this arena, where there is anything to be learned."""
+    def bind(self, arena: Shedding, beside: Beside) -> None:
+        """Sample the tests of this arena, where there is anything to be learned; ``beside`` is its cohort."""
+        self._beside = beside
         if arena.worth is not None and arena.tables.window > 0:
             self._sampler = Sampler(arena, SampleReader(arena.tables))
 
@@ -57,11 +62,23 @@ class Observer:
 
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
+        self._latest = events
         if self._sampler is not None:
             self._sampler.count(events.cls)
 
-    def end_piece(self, batch: EventBatch) -> None:
-        """Read what was written down before texts are forgotten."""
+    def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
+        """Match the cohort's part of a piece, and read what was written down before texts are forgotten.
+
+        Parameters
+        ----------
+        batch : EventBatch
+        rate : float
+            Run-steps that are granted to the run per event.
+        is_relevant : bool
+            Whether any of the events has a letter.
+        """
+        if is_relevant:
+            self._beside.push(batch, self._latest, rate)
         self._size += len(batch)
         self._tick = int(batch.ticks[-1])
         if self._sampler is not None and self._sampler.arena.tables.scalars.columns.texts.has_many:
@@ -74,4 +91,5 @@ class Observer:
         """
         if self._sampler is None or not self._size:
             return b""
-        return self._sampler.take(self._size, self._tick, points).to_bytes()
+        sample = self._sampler.take(self._size, self._tick, points)
+        return replace(sample, outcomes=self._beside.outcomes()).to_bytes()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.learning_ledger import Rescoring
 from acep_approx.learning.learner import LEAST_PRICE, Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -19,8 +17,7 @@ if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.events.stream import EventBatch
-    from acep_approx.learning.exact_sample import Cohort
-    from history.trace import Trace
+    from acep_approx.shedding.beside import Beside
 
 
 class OnlineLearning:
@@ -31,17 +28,13 @@ class OnlineLearning:
     arena : Shedding
         Of the engine; bound.
     learner : Learner
-    cohort : Cohort, optional
+    beside : Beside
         What is matched exactly beside the run.
-    explores : float, default 0
-        Share of the budget that is the cohort's.
     counts_runs : bool, default False
         Whether the budget is a number of runs: then places are taken until there are none.
 
     Attributes
     ----------
-    quota : float
-        Run-steps that the cohort was granted.
     rescored : list of Rescoring
         When what is learned has changed what runs are worth.
     seconds : float
@@ -52,29 +45,20 @@ class OnlineLearning:
         self,
         arena: Shedding,
         learner: Learner,
-        cohort: Cohort | None = None,
-        explores: float = 0.0,
+        beside: Beside,
         *,
         counts_runs: bool = False,
     ) -> None:
         self.arena = arena
         self.learner = learner
-        self.cohort = cohort
-        self.explores = explores
+        self.beside = beside
         self.counts_runs = counts_runs
-        self.quota = 0.0
         self.rescored: list[Rescoring] = []
         self.seconds = 0.0
         self.sampler = Sampler(arena, learner.reader)
         self.sampler.sample(learner.sample_size.shares)
         self._latest: RunEvents
-        self._traces: list[Trace] = []  # what became of the cohort, that the learner has not processed yet
         self._waiting = self._found = 0  # events since it last did, and match points by then
-
-    @property
-    def explored(self) -> int:
-        """Run-steps that the cohort took."""
-        return self.cohort.steps if self.cohort is not None else 0
 
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
@@ -100,37 +84,17 @@ class OnlineLearning:
         if not is_relevant:
             return
         begun = time.perf_counter()
-        self._explore(batch, rate)
+        self.beside.push(batch, self._latest, rate)
         if self._waiting >= self.learner.most_events or self.arena.tables.scalars.columns.texts.has_many:
             self._learn(int(batch.ticks[-1]), rate, spare, found)
         self.seconds += time.perf_counter() - begun
-
-    def _explore(self, batch: EventBatch, rate: float) -> None:
-        """Match the cohort's part of a piece."""
-        if self.cohort is None:
-            return
-        self.quota += rate * len(batch) * self.explores / (1 - self.explores)
-        events, left = self._latest, self.quota - self.cohort.steps
-        self._take(self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left))
-
-    def _take(self, traces: Iterable[Trace]) -> None:
-        """Take what became of the cohort, as long as it knows the rows of its events."""
-        assert self.cohort is not None
-        for trace in traces:
-            self.cohort.compare(trace)
-            self._traces.append(self.cohort.whole(trace))
-
-    def _outcomes(self) -> Outcomes:
-        """What the learner has not processed yet."""
-        traces, self._traces = self._traces, []
-        return Outcomes(traces, self.cohort.weight if self.cohort is not None else 1.0)
 
     def _learn(self, tick: int, rate: float, spare: float, found: int) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
         learner = self.learner
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
-        learner.process(sample, self._outcomes(), found)
+        learner.process(sample, self.beside.outcomes(), found)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
             self._rescore(rate, spare)
@@ -157,23 +121,20 @@ class OnlineLearning:
                     points=piece.points,
                     tests=self.learner.sample_size.rows,
                     work=piece.work,
-                    explored=self.explored,
+                    explored=self.beside.steps,
                     alarms=len(self.learner.alarms),
                 )
             )
 
     def finish(self) -> None:
         """The stream has ended: what became of the rest of the cohort."""
-        if self.cohort is not None:
-            self._take(self.cohort.finish())
-            self.learner.add_outcomes(self._outcomes())
+        self.beside.finish()
+        self.learner.add_outcomes(self.beside.outcomes())
 
     def full_work(self, events: int) -> float:
         """Run-steps per event of the exact run, after so many events: by the cohort, else by the learner."""
-        if self.cohort is not None and self.cohort.steps and events:
-            cells = self.cohort.cells
-            return self.cohort.steps / (cells.share * (1 + cells.window / cells.epoch)) / events
-        return float(self.learner.demand()[1].sum())
+        known = self.beside.full_work(events)
+        return known if known is not None else float(self.learner.demand()[1].sum())
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -184,11 +145,8 @@ class OnlineLearning:
         """
         parts = {
             "sampled": self.sampler.to_bytes(),  # before the learner: it may know new texts then
-            "outcomes": Outcomes(self._traces).to_bytes(),
-            "cohort": self.cohort.to_bytes() if self.cohort is not None else b"",
         }
         header = {
-            "quota": self.quota,
             "rescored": [asdict(one) for one in self.rescored],
             "waiting": self._waiting,
             "found": self._found,
@@ -198,7 +156,7 @@ class OnlineLearning:
         return {name: b64encode(part).decode() for name, part in parts.items()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave, by one that has just been made for the same query, columns and budget.
+        """Go on from what ``snapshot`` gave, by one that has just been made for the same query and columns.
 
         Call it before the arena is restored: runs are worth what they were.
 
@@ -210,10 +168,7 @@ class OnlineLearning:
         parts = {name: b64decode(part) for name, part in saved.items()}
         header = learner_of(parts["learner"], self.learner)
         self.sampler.restore(parts["sampled"])
-        self._traces = list(Outcomes.from_bytes(parts["outcomes"]).traces)
-        if self.cohort is not None and parts["cohort"]:
-            self.cohort.restore(parts["cohort"])
-        self.quota, self._waiting, self._found = header["quota"], header["waiting"], header["found"]
+        self._waiting, self._found = header["waiting"], header["found"]
         self.rescored = [Rescoring(**one) for one in header["rescored"]]
         if self.learner.refreshes:
             self.arena.rescore(self.learner.worth())

@@ -89,7 +89,7 @@ class Refresher:
         self.events = self.points = 0
         self.shares: Shares | None = None
         self._made = MadeAt()
-        shedder = Shedder(query.plan, replace(load, learns=True, audit=0.0))
+        shedder = Shedder(query.plan, replace(load, learns=True))
         Execution(query.plan, output="points", shedding=shedder).bind(schema, roles)
         self.learner = shedder.online.learner if shedder.online is not None else None
 
@@ -119,7 +119,7 @@ class Refresher:
         sample = _joined(learner, parts)
         self.events += sample.size
         self.points += sample.points
-        learner.process(sample, Outcomes(), self.points)
+        learner.process(sample, sample.outcomes, self.points)
         learner.sample_size.adapt(sample, max(int(sample.events.total), 1), self.most_tests)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
@@ -132,7 +132,7 @@ class Refresher:
             return False
         tick, window = learner.updater.statistics.tick, learner.scheme.window
         is_long_ago = self.batch >= self._made.batch + EVERY and tick >= self._made.tick + EVERY * window
-        return learner.is_due() or (bool(learner.refreshes) and is_long_ago and learner.has_news())
+        return learner.is_due() or (learner.versions > 0 and is_long_ago and learner.has_news())
 
     def refreshed(self) -> HistoryGraph:
         """What is known by now, to be saved as a new version.
@@ -185,4 +185,5 @@ def _joined(learner: Learner, parts: Sequence[TrainingSample]) -> TrainingSample
         passes=np.sum([part.passes for part in parts], axis=0),
         points=sum(part.points for part in parts),
         texts=learner.reader.texts,
+        outcomes=Outcomes([trace for part in parts for trace in part.outcomes.traces], parts[0].outcomes.weight),
     )

@@ -23,6 +23,7 @@ from acep_approx.shedding.allowance import (
     first_allowance,
     first_worth,
 )
+from acep_approx.shedding.beside import Beside
 from acep_approx.shedding.exact_cells import ExactCells
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
@@ -66,6 +67,8 @@ class Shedder:
         What the kernel sheds by.
     metrics : Metrics
         What came of it.
+    beside : Beside
+        The cohort that is matched beside it where something learns, or nothing.
     online : OnlineLearning or None
         What is learned on the way.
     clock : StepClock
@@ -82,8 +85,9 @@ class Shedder:
         self.observer = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
         self.metrics = Metrics()
+        self.beside = Beside(self.arena)
         self.online: OnlineLearning | None = None
-        self.beside: ExactCells | None = None
+        self.exact_cells: ExactCells | None = None
         self.audits_beside = audits_beside
         self.clock = StepClock()
         self.cells: AuditCells | None = None
@@ -108,20 +112,11 @@ class Shedder:
         if load.history is not None:
             load.history.check(self.plan, tables.window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
-        cohort, explores = None, 0.0
-        is_beside = (learns or self.audits_beside) and load.budget.unit != "runs" and self._has_cells()
+        has_cohort, explores = learns or self.observer is not None, 0.0
         if not load.budget.is_unlimited:
             is_random = learns or (self.observer is not None and load.policy is None)
             worth = first_worth(load, tables.automaton, is_random=is_random)
-            cells = audited_cells(load, tables.window, COHORT if learns else BESIDE if is_beside else 1.0)
-            if is_beside and cells is not None:
-                explores = load.audit
-                if learns:
-                    cohort = Cohort(self.plan, *self._columns, cells)
-                else:
-                    self.beside = ExactCells(self.plan, self._columns, cells, explores, load.steps_per_event or 0.0)
-            elif not learns:
-                self.cells = cells
+            explores = self._choose_cells(tables.window, learns=learns, has_cohort=has_cohort)
             self.arena.worth = worth
             marks = self.cells is not None
             self.arena.allowance = first_allowance(load, worth, tables.window, explores, marks=marks)
@@ -129,19 +124,35 @@ class Shedder:
                 self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
         if learns:
-            self.online = OnlineLearning(
-                self.arena, self._learner(tables), cohort, explores, counts_runs=load.budget.unit == "runs"
-            )
+            counts_runs = load.budget.unit == "runs"
+            self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
         if self.observer is not None:
-            self.observer.bind(self.arena)
+            self.observer.bind(self.arena, self.beside)
+
+    def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
+        """Choose what is audited, and how; gives the share of the budget that is not the run's."""
+        load = self.load
+        can_be_beside = window > 0 and load.budget.unit != "runs" and self._has_cells()
+        if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
+            self.cells = audited_cells(load, window)
+            return 0.0
+        cells = audited_cells(load, window, COHORT if has_cohort else BESIDE)
+        if cells is None or not can_be_beside:
+            return 0.0
+        if has_cohort:
+            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
+        else:
+            full = load.steps_per_event or 0.0
+            self.exact_cells = ExactCells(self.plan, self._columns, cells, load.audit, full)
+        return load.audit
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
         self._order.check("rebind")
         if self.online is not None:
             raise type_too_late("what is being learned")
-        if self.beside is not None:
-            self.beside.rebind()
+        if self.exact_cells is not None:
+            self.exact_cells.rebind()
         self.arena.rebind(tables)
 
     def _learner(self, tables: RunTables) -> Learner:
@@ -149,9 +160,10 @@ class Shedder:
         if known is None:
             return Learner(tables)
         assert worth is not None
-        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(self.load.share)
+        share = self.load.share * (1 - self.explores)
+        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
-        return Learner(tables, known.graph_, ranking, promise, self.load.share)
+        return Learner(tables, known.graph_, ranking, promise, share)
 
     def _has_cells(self) -> bool:
         """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
@@ -170,9 +182,7 @@ class Shedder:
     @property
     def explores(self) -> float:
         """Share of the budget that is not the run's but the cohort's."""
-        if self.beside is not None:
-            return self.beside.share
-        return self.online.explores if self.online is not None else 0.0
+        return self.exact_cells.share if self.exact_cells is not None else self.beside.explores
 
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
@@ -209,16 +219,16 @@ class Shedder:
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
-        for other in (self.online, self.observer, self.beside):
+        for other in (self.online, self.observer, self.exact_cells):
             if other is not None:
                 other.count(events)
         if not len(hits):
             return
         rows = self.metrics.add_points(events, hits)
-        if self.online is not None and self.online.cohort is not None:
-            self.online.cohort.note_found(rows)
-        if self.beside is not None:
-            self.beside.note_found(rows)
+        if self.beside.cohort is not None:
+            self.beside.cohort.note_found(rows)
+        if self.exact_cells is not None:
+            self.exact_cells.note_found(rows)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -232,14 +242,14 @@ class Shedder:
         if self.online is not None:
             is_relevant = progress.relevant > relevant
             self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
-        if self.beside is not None:
-            self.beside.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
+        if self.exact_cells is not None:
+            self.exact_cells.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            self.observer.end_piece(batch)
+            self.observer.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
 
     @property
     def granted(self) -> float:
@@ -248,10 +258,9 @@ class Shedder:
 
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
         """Where the run stands."""
-        arena, quota = self.arena, 0.0
+        arena = self.arena
         work = progress.steps + int(arena.on_passes) + (self.audit_work or 0)
-        for other in (self.online, self.beside):
-            quota += other.quota if other is not None else 0.0
+        quota = self.exact_cells.quota if self.exact_cells is not None else self.beside.quota
         return Piece(
             tick=tick,
             events=progress.events,
@@ -284,19 +293,23 @@ class Shedder:
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
         }
+        if self.beside.cohort is not None:
+            saved["beside"] = self.beside.snapshot()
         if self.online is not None:
             saved["online"] = self.online.snapshot()
-        if self.beside is not None:
-            saved["beside"] = self.beside.snapshot()
+        if self.exact_cells is not None:
+            saved["exact cells"] = self.exact_cells.snapshot()
         return saved if self.observer is None else {**saved, "version": self.version}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
         self._order.check("restore")
+        if "beside" in saved:
+            self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
             self.online.restore(saved["online"])
-        if self.beside is not None and "beside" in saved:
-            self.beside.restore(saved["beside"])
+        if self.exact_cells is not None and "exact cells" in saved:
+            self.exact_cells.restore(saved["exact cells"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
@@ -314,24 +327,28 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
-        if self.online is not None and self.online.cohort is not None:
-            beside = self.online.cohort.sample
-            lost = self.online.cohort.given_up
+        if self.exact_cells is not None:
+            return self.exact_cells.recall(self.metrics.found)
+        if self.beside.cohort is not None:
+            beside, lost = self.beside.cohort.sample, self.beside.cohort.given_up
             return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate(lost=lost)
-        if self.beside is not None:
-            return self.beside.recall(self.metrics.found)
         sample = self.audited()
         return sample.estimate() if sample is not None else None
 
     @property
     def audit_work(self) -> int | None:
         """Run-steps of the cells that are matched beside the run; None where runs are marked instead, or none are."""
-        if self.online is not None and self.online.cohort is not None:
-            return self.online.explored
-        return self.beside.steps if self.beside is not None else None
+        if self.exact_cells is not None:
+            return self.exact_cells.steps
+        return self.beside.steps if self.beside.cohort is not None else None
 
     def audited(self) -> AuditSample | None:
-        """What the audit saw of the match points found since this shedder was made; None where nothing is audited."""
+        """What the audit saw of the match points found since this shedder was made; None where nothing is audited.
+
+        Where a cohort is matched beside the run: what that saw since the stream began.
+        """
+        if self.beside.cohort is not None:
+            return self.beside.cohort.sample
         return self.metrics.audited(self.cells) if self.cells is not None else None
 
     def training_sample(self) -> bytes:

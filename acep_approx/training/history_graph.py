@@ -16,8 +16,9 @@ import numpy as np
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import UsageError, expect
 from acep_approx.planning.planner import Plan
+from acep_approx.training.choosing import read_by
 from acep_approx.training.past import Past
-from acep_approx.training.policies import LEARNED, OVERLAP, policy_named, raised, worth_of
+from acep_approx.training.policies import BY_MAPS, LEARNED, OVERLAP, beside_others, policy_named, raised, worth_of
 from acep_approx.training.portions import PORTION, portions
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
@@ -155,9 +156,10 @@ class HistoryGraph:
         self._window = past.window
         self.events_ = self.points_ = self._steps = 0
         self._add(counted)
-        self.overlap_ = tried.reading.overlap
         on_progress("setting prices", 0.9)
-        self.prices_ = tried.prices(self.plan, self.graph_, past)
+        reading = tried.settled(self.plan, counted.graph, past)
+        self.graph_ = read_by(counted.graph, reading.values, reading.cost_power)
+        self.overlap_, self.prices_ = reading.overlap, reading.prices
         on_progress("learned", 1.0)
         return self
 
@@ -210,9 +212,11 @@ class HistoryGraph:
         if self.learned_ is None or policy not in LEARNED:
             return policy_named(policy)(automaton, self.graph_, self.overlap_)
         gain, cost = raised(self.learned_.gain), self.learned_.cost
-        if policy != "history":
+        if policy == "scores":
             return worth_of(automaton, self.graph_.scheme, gain, cost)
         worth = worth_of(automaton, self.graph_.scheme, gain, cost, OVERLAP)
+        if policy == "coverage":
+            return beside_others(worth, automaton, self.graph_, BY_MAPS)
         return replace(worth, overlap=self.learned_overlap_)
 
     # --- keeping --------------------------------------------------------------------------------------------

@@ -7,30 +7,32 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from acep_approx.arrays import Floats
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
-from acep_approx.training.remembered import AHEAD, PACE_NAME, register_names
+from acep_approx.training.covers import covering, covers_by_match_maps, covers_by_runs, depths, measured_overlaps
+from acep_approx.training.remembered import AHEAD, PACE_NAME, context_names, numbers_of, register_names
 from history.trace import KEY
 from history.values import fit_values
 from history.vectors import Feature
 
 if TYPE_CHECKING:
+    from acep_approx.query.syntax import Expression
     from history.graph import Graph
+    from history.trees import Trees
     from history.vectors import Scheme
 
 PARTS = 16
 """Parts of the window where no history says how many there are."""
-MEASURED = -1.0
+MEASURED, BY_RUNS, BY_MAPS = -1.0, -2.0, -3.0
+"""In the place of an overlap: that of each place as it was in the past; that of each pair of groups, counted run by
+run; the same by their match maps."""
 OVERLAP = 0.95
 """Share of its match points that a run is taken to lose beside a later one, where no past says: most pasts say this."""
 LEAST_GAIN, NO_GAIN = 1e-3, 1e-6
 """Gain at least, as a share of the mean one and in match points."""
-FEW = 20
-"""Match points that the mean of all places counts for where one place has seen few."""
 RANDOM_SPREAD = 1e-3
 """Spread of the coin where it alone decides: scores lie between this and 1."""
 
@@ -38,12 +40,29 @@ RANDOM_SPREAD = 1e-3
 def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:
     """Gain per run-step as the history has it, less what runs that are kept reach as well.
 
-    ``overlap`` as in ``worth_of``; ``MEASURED``: each place has that of its runs in the past.
+    ``overlap`` as in ``worth_of``, or ``MEASURED``, ``BY_RUNS``, ``BY_MAPS``.
     """
     known = _known(graph)
     values = fit_values(known)
     worth = worth_of(automaton, known.scheme, raised(values.gain), values.cost, abs(overlap))
-    return replace(worth, overlap=measured_overlaps(known)) if overlap == MEASURED else worth
+    return beside_others(worth, automaton, known, overlap)
+
+
+def beside_others(worth: Worth, automaton: RegisterAutomaton, graph: Graph, overlap: float) -> Worth:
+    """The same worth, with what runs take from one another as a history has recorded it; see ``history``."""
+    if overlap >= 0:
+        return worth
+    by_group = {BY_RUNS: covers_by_runs, BY_MAPS: covers_by_match_maps}.get(overlap)
+    found = by_group(automaton, graph) if by_group else None
+    return replace(worth, overlap=measured_overlaps(graph), by_group=found)
+
+
+def coverage(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
+    """What a run adds to those that are kept, by the match maps of the groups they are in.
+
+    A history without match maps has nothing to compare; each group then covers itself alone.
+    """
+    return history(automaton, graph, BY_MAPS)
 
 
 def raised(gain: Floats) -> Floats:
@@ -79,13 +98,14 @@ def most_advanced(automaton: RegisterAutomaton, graph: Graph | None, overlap: fl
 Policy = Callable[[RegisterAutomaton, "Graph | None", float], Worth]
 POLICIES: dict[str, Policy] = {
     "history": history,
+    "coverage": coverage,
     "scores": scores,
     "random": random,
     "oldest": oldest,
     "most-advanced": most_advanced,
 }
 """By name; each gets the automaton, the history graph (None: there is none) and the overlap to read it with."""
-LEARNED = frozenset({"history", "scores"})
+LEARNED = frozenset({"history", "coverage", "scores"})
 """Those that need a history."""
 
 
@@ -126,35 +146,10 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: F
         remaining=scheme.remaining,
         since=tuple(scheme.since_limits.tolist()),
         gain=gain,
-        cost=cost,
+        cost=cost**scheme.cost_power,
         overlap=np.full(len(scheme.places), overlap),
         covers=covering(automaton) if overlap > 0 else [()] * len(scheme.places),
     )
-
-
-def covering(automaton: RegisterAutomaton) -> list[list[int]]:
-    """Per place those whose runs can stand for its own: itself, and all further on that its runs can get to.
-
-    A repetition leads back as well; what has yet to come again that far stands for nothing.
-    """
-    pools = automaton.places
-    number = {pool: n for n, pool in enumerate(pools)}
-    after = [
-        {
-            number[target]
-            for step in automaton.steps
-            if step.source == state and (target := automaton.leads_to(step, errors)) is not None
-        }
-        for state, errors in pools
-    ]
-    depth = depths(automaton)
-    found = []
-    for place in range(len(pools)):
-        reached = [place]
-        for other in reached:  # grows while it runs
-            reached += sorted(after[other] - set(reached))
-        found.append([other for other in reached if depth[other] >= depth[place]])
-    return found
 
 
 def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> RunFeature:
@@ -164,6 +159,8 @@ def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomat
         return RunFeature("key", -1, *rest)
     if known.name == PACE_NAME:
         return RunFeature("pace", -1, *rest)
+    if known.trees is not None:
+        return RunFeature("context", -1, *rest, trees=known.trees, inputs=_inputs(known.trees, automaton))
     if known.name.endswith(AHEAD):
         column = columns[known.name.removesuffix(AHEAD)]
         return RunFeature("ahead", column, *rest, of=automaton.live[state][column].of)
@@ -173,28 +170,14 @@ def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomat
     return RunFeature(known.kind, columns[known.name], *rest)
 
 
-def measured_overlaps(graph: Graph) -> Floats:
-    """Per place, which share of the points that a run could still reach one with a later start reached as well."""
-    counts, place = graph.counts, graph.scheme.place_of_group
-    shares = np.zeros(len(graph.scheme.places))
-    ours = place[counts.covered] == place[counts.cover]
-    everything = counts.shared[ours].sum() / max(counts.shareable[ours].sum(), 1)
-    for number in range(len(shares)):
-        mine = ours & (place[counts.covered] == number)
-        shares[number] = (counts.shared[mine].sum() + FEW * everything) / (counts.shareable[mine].sum() + FEW)
-    return shares
-
-
-def depths(automaton: RegisterAutomaton) -> npt.NDArray[np.int64]:
-    """Per place the fewest arcs that lead there: how far its runs have come."""
-    pools = automaton.places
-    depth = {pools[0]: 0}
-    for state, errors in pools:  # breadth first, as they are numbered
-        for step in automaton.steps:
-            target = automaton.leads_to(step, errors)
-            if step.source == state and target is not None:
-                depth.setdefault(target, depth[state, errors] + 1)
-    return np.array([depth[pool] for pool in pools], np.int64)
+def _inputs(trees: Trees, automaton: RegisterAutomaton) -> tuple[Expression, ...]:
+    """What the trees ask of the event at hand; before that come its tick and the pace of its key."""
+    numbers = numbers_of(automaton)
+    names = dict(zip(context_names(numbers), (None, None, *numbers), strict=True))
+    found = [names[name] for name in trees.inputs]
+    if found[:2] != [None, None] or None in found[2:]:
+        raise ValueError("the trees of the context look at something else")
+    return tuple(of for of in found if of is not None)
 
 
 def _known(graph: Graph | None) -> Graph:

@@ -8,16 +8,18 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from history.coverage.cover import coverage
+    from history.coverage.groups import GroupCovers, covers_by_maps
     from history.coverage.proxy import missed, proxies, regions
-    from history.coverage.selection import Swap, lazy_greedy, own_count
+    from history.coverage.selection import Swap, above_price, lazy_greedy, own_count
     from history.coverage.sketch import CountedMap, FoldedMap, HashedMap
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "history.coverage.cover": "coverage",
+            "history.coverage.groups": "GroupCovers covers_by_maps",
             "history.coverage.proxy": "missed proxies regions",
-            "history.coverage.selection": "Swap lazy_greedy own_count",
+            "history.coverage.selection": "Swap above_price lazy_greedy own_count",
             "history.coverage.sketch": "CountedMap FoldedMap HashedMap",
         },
     )
@@ -25,9 +27,12 @@ else:
 __all__ = [
     "CountedMap",
     "FoldedMap",
+    "GroupCovers",
     "HashedMap",
     "Swap",
+    "above_price",
     "coverage",
+    "covers_by_maps",
     "lazy_greedy",
     "missed",
     "own_count",

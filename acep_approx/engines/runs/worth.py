@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from acep_approx.arrays import Floats, Ints
+from acep_approx.arrays import Floats
 from acep_approx.query.syntax import Expression
+from history.coverage.groups import GroupCovers
+from history.trees import Trees
 
-FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum"]
+FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum", "context"]
 REASONS = (
     "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
     "another can do all that it can",
@@ -26,7 +28,8 @@ class RunFeature:
     ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
     that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
     how many of its events came of late; "ahead" by how much the register is above what it is taken ``of`` in the event
-    at hand. "difference" and "sum" are of the register and an ``other`` one.
+    at hand. "difference" and "sum" are of the register and an ``other`` one; "context" is
+    what ``trees`` make of the event at hand, whose inputs are its tick, the pace of its key and these ``inputs``.
     """
 
     kind: FeatureKind
@@ -36,28 +39,8 @@ class RunFeature:
     groups: dict[str, int] = field(default_factory=dict)
     of: Expression | None = None
     other: int = 0
-
-
-@dataclass(frozen=True)
-class GroupCovers:
-    """Which groups cover which, and how much of what they lead to; groups are numbered over all pools.
-
-    Attributes
-    ----------
-    first : int64 array, shape (groups + 1,)
-        Where the covers of each group begin in the others.
-    cover : int64 array, shape (covers,)
-        A group whose kept runs reach some of what runs of the group reach.
-    share : float64 array, shape (covers,)
-        What share of it.
-    more : float64 array, shape (covers,)
-        What share of it no cover before it in the list reaches.
-    """
-
-    first: Ints
-    cover: Ints
-    share: Floats
-    more: Floats
+    trees: Trees | None = None
+    inputs: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,9 +51,9 @@ class Worth:
     longest times in ticks since the last event, but for the last bucket. Vertices are numbered by pool, group, part and
     time: shape of ``gain`` and ``cost`` (vertices,). ``overlap`` and ``covers`` are per pool: what share of the gain
     later runs take away, and those of which pools (the first is itself). Where groups cover each other (``by_group``),
-    what counts is the more of both. Ties are broken by a coin per lineage, or per run, that takes away a share of up to
-    1 / (1 + spread). ``dominated``: what is left of the score of a run beside one of its place that can do all that it
-    can; 1: nobody looks.
+    these say instead what is taken away; ``covers`` still says for which pools a child may stand. Ties are broken by a
+    coin per lineage, or per run, that takes away a share of up to 1 / (1 + spread). ``dominated``: what is left of the
+    score of a run beside one of its place that can do all that it can; 1: nobody looks.
     """
 
     features: Sequence[Sequence[RunFeature]]
@@ -115,6 +98,7 @@ class Allowance:
     most: float = WITHOUT_END
     runs: int = -1
     price: float = 0.0
+    elasticity: float = 1.0
     reserve: float = 1.0
     reserve_share: float = 0.0
     audit: float = 0.0

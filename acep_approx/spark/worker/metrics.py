@@ -51,7 +51,7 @@ class Counters:
     """Where the counters of a matcher stand: two of them tell what happened in between.
 
     ``granted`` run-steps, those ``left`` of a batch, after which they are gone (of other budgets 0), and those
-    ``on_passes`` over runs; ``points``, and those ``audited`` and ``kept``, since the
+    ``on_passes`` over runs and on the cohort beside it; ``points``, and those ``audited`` and ``kept``, since the
     shedder was made; the others are of the whole stream.
     """
 
@@ -76,8 +76,8 @@ class Counters:
         return cls(
             progress,
             tuple(arena.counts.sum(axis=0).tolist()),
-            arena.on_passes,
-            shedder.granted,
+            arena.on_passes + shedder.beside.steps,
+            shedder.granted + shedder.beside.quota,
             max(arena.left, 0.0) if shedder.load.budget.unit == "ms/batch" else 0.0,
             len(shedder.metrics.points),
             int(sample.points.sum()) if sample else 0,

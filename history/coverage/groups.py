@@ -1,0 +1,131 @@
+"""Which groups of a history cover which: the containment of their match maps, and what few of them hold together.
+
+Source: match maps, and that runs of nearly the same map are worth little more than one of them, are Li and Ge's (PVLDB
+2016, Definitions 3 and 4, Example 5, section 3.2); groups, and to look for few covers of each by greedy coverage, ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from bitarray import bitarray
+
+from history.arrays import Floats, Ints
+from history.coverage.selection import lazy_greedy
+from history.coverage.sketch import HashedMap, overlap, size
+from history.graph import Graph
+
+EXACT_BUNDLES = 65_536
+"""Match maps of more bundles are sketched before they are compared."""
+PERMUTATIONS = 128
+"""Of a sketch."""
+
+
+@dataclass(frozen=True)
+class GroupCovers:
+    """Which groups cover which, and how much of what they lead to; groups are numbered over all places.
+
+    Attributes
+    ----------
+    first : int64 array, shape (groups + 1,)
+        Where the covers of each group begin in the others.
+    cover : int64 array, shape (covers,)
+        A group whose runs reach some of what runs of the group reach.
+    share : float64 array, shape (covers,)
+        What share of it.
+    more : float64 array, shape (covers,)
+        What share of it no cover before it in the list reaches; 0 where that is not known.
+    """
+
+    first: Ints
+    cover: Ints
+    share: Floats
+    more: Floats
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[tuple[int, float, float]]]) -> GroupCovers:
+        """From the (cover, share, more) of each group."""
+        ends = np.cumsum([0, *(len(some) for some in lists)])
+        rows = [row for some in lists for row in some]
+        columns = np.array(rows, np.float64).reshape(-1, 3)
+        return cls(ends, columns[:, 0].astype(np.int64), columns[:, 1].copy(), columns[:, 2].copy())
+
+
+def sketch_error(graph: Graph) -> float:
+    """Standard error of the Jaccard index of two maps as they are compared here; 0: they are compared exactly.
+
+    Examples
+    --------
+    >>> from history import Place, Scheme
+    >>> sketch_error(Graph(Scheme((Place("a", 0),), 80)))
+    0.0
+    """
+    return 0.5 / PERMUTATIONS**0.5 if len(graph.counts.bundles) > EXACT_BUNDLES else 0.0
+
+
+def group_maps(graph: Graph) -> dict[int, bitarray | HashedMap]:
+    """The match map of each group that has one; sketches of them where there are more than 65,536 bundles.
+
+    Complexity: O(maps · bundles / 64); sketches take 128 steps for each bundle of a group.
+    """
+    union: dict[int, bitarray] = {}
+    for vertex, bits in graph.counts.maps.items():
+        group = vertex // graph.scheme.cells
+        union[group] = union[group] | bits if group in union else bits
+    union = {group: bits for group, bits in sorted(union.items()) if bits.any()}
+    if sketch_error(graph):
+        return {group: HashedMap.of(bits, permutations=PERMUTATIONS) for group, bits in union.items()}
+    return dict(union)
+
+
+def covers_by_maps(graph: Graph, places: Sequence[Sequence[int]], most: int) -> GroupCovers:
+    """Which groups hold most of each group's match map.
+
+    Parameters
+    ----------
+    graph : Graph
+    places : sequence of sequence of int
+        Per place those whose groups may cover its own.
+    most : int
+        Covers of each group at most.
+
+    Returns
+    -------
+    GroupCovers
+        ``share`` is the containment of the group's map in that of the cover. The group itself comes first. The others
+        come in the order of greedy coverage, each with what it adds to those before it; when they hold all that any
+        does, it begins anew with the rest. From sketches only the largest shares are known, and nothing of ``more``.
+
+    Complexity: O(groups² · bundles / 64), and ``selection.lazy_greedy`` for each group.
+    """
+    scheme, maps = graph.scheme, group_maps(graph)
+    lists: list[list[tuple[int, float, float]]] = []
+    for group, place in enumerate(scheme.place_of_group.tolist()):
+        rows = [(group, 1.0, 0.0)]
+        if group in maps:
+            allowed = set(places[place])
+            others = [g for g in maps if g != group and int(scheme.place_of_group[g]) in allowed]
+            rows += _covers(maps[group], {other: maps[other] for other in others}, most - 1)
+        lists.append(rows)
+    return GroupCovers.of(lists)
+
+
+def _covers(
+    mine: bitarray | HashedMap, others: dict[int, bitarray | HashedMap], most: int
+) -> list[tuple[int, float, float]]:
+    """The others that hold most of a map, their shares, and what each adds."""
+    if isinstance(mine, HashedMap):
+        shares = {name: overlap(mine, other) / size(mine) for name, other in others.items()}
+        best = sorted(shares, key=lambda name: (-shares[name], name))
+        return [(name, shares[name], 0.0) for name in best[:most] if shares[name] > 0]
+    held = {name: mine & other for name, other in others.items() if isinstance(other, bitarray)}
+    names, whole = list(held), mine.count()
+    choice = lazy_greedy(list(held.values()), budget=most, refill=True)
+    rows, together = [], 0.0
+    for item, gain in zip(choice.items, choice.gains, strict=True):
+        is_first = together < choice.covered
+        together += gain
+        rows.append((names[item], held[names[item]].count() / whole, gain / whole if is_first else 0.0))
+    return rows
