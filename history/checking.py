@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from history.vectors import PAIRED, Feature, Place, Scheme
+from history.vectors import CONTEXT, PAIRED, Feature, Place, Scheme
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,7 +21,7 @@ MANIFEST = {"fingerprint": str, "notes": dict, "files": dict, "scheme": dict, "g
 MOST_VERTICES, FAR = 1 << 26, 1 << 62
 MOST_FEATURES, MOST_SINCE = 2, 8
 """Features of a place, and limits of the time since the last event, that the matcher has room for."""
-KINDS = ("int", "float", "text", *PAIRED)
+KINDS = ("int", "float", "text", CONTEXT, *PAIRED)
 
 
 def require(is_right: object, what: str) -> None:
@@ -55,6 +55,7 @@ def _check_scheme(scheme: Scheme) -> None:
     require(scheme.remaining >= 1, "the window has no parts")
     require(_are_rising(scheme.since) and len(scheme.since) <= MOST_SINCE, "the times since the last event do not rise")
     require(all(0 <= share <= 1 for share in scheme.since), "a time since the last event is outside of the window")
+    require(type(scheme.cost_power) in (int, float) and 0 <= scheme.cost_power <= 1, "costs have no power from 0 to 1")
     require(scheme.values in ("means", "paths"), "it is not said how values are worked out")
     for place in scheme.places:
         _check_place(place)
@@ -74,6 +75,7 @@ def _is_feature(feature: Feature) -> bool:
     return (
         isinstance(feature.name, str)
         and feature.kind in KINDS
+        and (feature.kind == CONTEXT) == (feature.trees is not None)
         and len(feature.of) == 2 * (feature.kind in PAIRED)
         and all(isinstance(name, str) for name in feature.of)
         and _are_rising(feature.edges)

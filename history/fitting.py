@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from history.arrays import Floats, Ints
 from history.trace import KEY, Trace
-from history.vectors import PAIRED, Feature, FeatureKind, Place, Scheme
+from history.trees import Trees, fit_trees
+from history.vectors import CONTEXT, PAIRED, Feature, FeatureKind, Place, Scheme
 
 Pairs = Sequence[tuple[str, str]]
 """Columns of numbers of which differences and sums are looked at."""
@@ -48,6 +49,7 @@ def fit_scheme(
     trace: Trace,
     *,
     pairs: Sequence[Pairs] = (),
+    day: int | None = None,
     remaining: int = 8,
     since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4),
 ) -> Scheme:
@@ -64,6 +66,8 @@ def fit_scheme(
         a place's runs have them) and the partition key.
     pairs : sequence of Pairs, default none
         Per place.
+    day : int, optional
+        Ticks of a day, 0: ticks are no times. If it is given, one candidate is what trees make of the context.
     remaining, since
         As for ``Scheme``.
 
@@ -78,14 +82,30 @@ def fit_scheme(
     reached = np.zeros(len(first))
     reached[first >= 0] = trace.mask[first[first >= 0]] != 0
     kinds = [*zip(trace.columns, trace.kinds, strict=True), (KEY, "text")]
+    kinds = [(name, kind) for name, kind in kinds if kind != CONTEXT]
+    context = _context(trace, first, reached, day) if day is not None else None
     fitted = []
     for number, (state, errors) in enumerate(places):
         births = np.flatnonzero((trace.place == number) & (first >= 0))
         columns = {name: (kind, trace.column(name)[births]) for name, kind in kinds}
-        mine = pairs[number] if pairs else ()
-        found = fit_features(columns, trace.texts, reached[births], pairs=mine)
+        if context is not None:
+            columns[CONTEXT] = (CONTEXT, context[1][births])
+        found = fit_features(columns, trace.texts, reached[births], pairs=pairs[number] if pairs else ())
+        found = tuple(replace(f, trees=context[0]) if context and f.kind == CONTEXT else f for f in found)
         fitted.append(Place(state, errors, found))
     return Scheme(tuple(fitted), window, remaining, since)
+
+
+def _context(trace: Trace, first: Ints, reached: Floats, day: int | None) -> tuple[Trees, Floats] | None:
+    """Trees that look at the context of births, learned from the earlier half, and what they say of each birth."""
+    inputs = [name for name, kind in zip(trace.columns, trace.kinds, strict=True) if kind == CONTEXT]
+    columns = [trace.column(name).astype(np.float64) for name in inputs]
+    known = np.flatnonzero(first >= 0)
+    if not len(known) or not inputs:
+        return None
+    early = known[trace.tick[known] <= np.median(trace.tick[known])]
+    trees = fit_trees(inputs, [column[early] for column in columns], day or 0, trace.place[early], reached[early] > 0)
+    return (trees, trees.values(columns)) if trees is not None else None
 
 
 def fit_features(

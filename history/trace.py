@@ -37,7 +37,8 @@ class Trace:
     columns : sequence of str
         Names of what the run remembers (registers), one for each array of ``values``. ``"key"`` is taken.
     kinds : sequence of str
-        ``"int"``, ``"float"`` or ``"text"``, one for each name.
+        ``"int"``, ``"float"`` or ``"text"``, one for each name; ``"context"``: a number that is not of the run, but of
+        the event that made it, and no feature by itself. The first of these is the tick.
     values : sequence of float64 arrays, each of shape (births,)
         Numbers as they are, NaN where there is none; of texts the position in ``texts``, below 0 where there is none.
     key : int64 array, shape (births,)

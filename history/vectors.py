@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from history.arrays import Ints
+from history.trees import Trees
 
 MOST_GROUPS = 64
 """Groups of one place at most."""
@@ -24,9 +25,11 @@ MOST_GROUPS = 64
 SHOWN = 5
 """Texts of one bucket that are named to people."""
 
-FeatureKind = Literal["int", "float", "text", "difference", "sum"]
-"""What a feature holds: a number or a text of its own, or what comes of two numbers."""
+FeatureKind = Literal["int", "float", "text", "difference", "sum", "context"]
+"""What a feature holds: a number or a text of its own, what comes of two numbers, or what trees make of the moment."""
 PAIRED = ("difference", "sum")
+CONTEXT = "context"
+"""Kind and name of the feature that trees give, and kind of the columns that only they look at."""
 ValuesBy = Literal["means", "paths"]
 """How values are worked out from what was counted."""
 Column = npt.NDArray[np.generic]
@@ -40,7 +43,7 @@ class Feature:
     ----------
     name : str
         The column of the trace: a register, or ``"key"``; what comes of two columns has a name of its own.
-    kind : {"int", "float", "text", "difference", "sum"}
+    kind : {"int", "float", "text", "difference", "sum", "context"}
         What it holds.
     edges : tuple of float
         Of numbers, in rising order. The bucket of a number is how many edges are at most as large as it.
@@ -48,6 +51,8 @@ class Feature:
         Of texts: their buckets, from 0 without holes. All other texts, and NULL, are in the last bucket.
     of : tuple of (str, str), default none
         Of a difference or a sum: the two columns.
+    trees : Trees, optional
+        Of a context.
 
     Examples
     --------
@@ -63,6 +68,7 @@ class Feature:
     edges: tuple[float, ...] = ()
     groups: dict[str, int] = field(default_factory=dict)
     of: tuple[str, ...] = ()
+    trees: Trees | None = None
 
     @property
     def buckets(self) -> int:
@@ -94,6 +100,8 @@ class Feature:
 
     def values(self, column: Callable[[str], Column]) -> Column:
         """Its values, given those of the columns of a trace. O(runs)."""
+        if self.trees is not None:
+            return self.trees.values([np.asarray(column(name), np.float64) for name in self.trees.inputs])
         if self.kind not in PAIRED:
             return column(self.name)
         one, other = (np.asarray(column(name), np.float64) for name in self.of)
@@ -175,6 +183,8 @@ class Scheme:
         0 means that the event has just been bound.
     values : {"means", "paths"}, default "means"
         How it is worked out what runs at a vertex are worth: see ``values.fit_values``.
+    cost_power : float, default 1
+        The gain of a run is divided by this power of its run-steps: 1 ranks by gain per run-step, 0 by gain alone.
 
     Examples
     --------
@@ -192,6 +202,7 @@ class Scheme:
     remaining: int = 8
     since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4)
     values: ValuesBy = "means"
+    cost_power: float = 1.0
 
     @property
     def cells(self) -> int:
@@ -313,6 +324,11 @@ class Scheme:
             words[feature.name] = feature.words(bucket)
         return dict(reversed(words.items()))
 
+    @property
+    def _trees(self) -> list[Trees]:
+        """Those of its features, which are the same everywhere."""
+        return [feature.trees for place in self.places for feature in place.features if feature.trees is not None][:1]
+
     def to_json(self) -> dict[str, Any]:
         """As plain lists, texts and numbers."""
         return {
@@ -320,6 +336,8 @@ class Scheme:
             "remaining": self.remaining,
             "since": list(self.since),
             "values": self.values,
+            "cost_power": self.cost_power,
+            "trees": [trees.to_json() for trees in self._trees],
             "places": [
                 {
                     "state": place.state,
@@ -335,20 +353,23 @@ class Scheme:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Scheme:
-        """The scheme that ``to_json`` wrote."""
+        """The scheme that ``to_json`` wrote; older ones know neither trees, nor pairs, nor how to be read."""
+        trees = [Trees.from_json(some) for some in saved.get("trees", ())]
         places = tuple(
-            Place(
-                place["state"],
-                place["errors"],
-                tuple(_feature_of(f) for f in place["features"]),
-            )
+            Place(place["state"], place["errors"], tuple(_feature_of(f, trees) for f in place["features"]))
             for place in saved["places"]
         )
-        values = saved.get("values", "means")  # older histories know no other
-        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]), values)
+        how = saved.get("values", "means"), saved.get("cost_power", 1.0)
+        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]), *how)
 
 
-def _feature_of(saved: dict[str, Any]) -> Feature:
-    """The feature that ``Scheme.to_json`` wrote; before there were differences none had columns."""
-    edges, groups = tuple(saved["edges"]), dict(saved["groups"])
-    return Feature(saved["name"], saved["kind"], edges, groups, tuple(saved.get("of", ())))
+def _feature_of(saved: dict[str, Any], trees: Sequence[Trees]) -> Feature:
+    """The feature that ``Scheme.to_json`` wrote."""
+    return Feature(
+        name=saved["name"],
+        kind=saved["kind"],
+        edges=tuple(saved["edges"]),
+        groups=dict(saved["groups"]),
+        of=tuple(saved.get("of", ())),
+        trees=trees[0] if saved["kind"] == CONTEXT and trees else None,
+    )

@@ -180,9 +180,10 @@ def test_what_the_shell_has_to_do_is_left_to_it():
         assert plain_acep(command) is None
 
 
-def test_the_picture_is_what_its_script_draws():
-    script = ROOT / "docs" / "images" / "flights.py"
-    drawn = runpy.run_path(str(script))["flights_picture"]()
+@pytest.mark.parametrize("name", ["flights", "history"])
+def test_the_picture_is_what_its_script_draws(name):
+    script = ROOT / "docs" / "images" / f"{name}.py"
+    drawn = runpy.run_path(str(script))[f"{name}_picture"]()
     shown = script.with_suffix(".svg").read_text(encoding="utf-8")
     assert drawn == shown, f"draw it again: python {name_of(script)}"
 

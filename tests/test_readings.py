@@ -1,4 +1,4 @@
-"""Ways to read a history: pairs of numbers as features, values by paths; which one is used is found by replay."""
+"""Ways to read a history: pairs and context as features, values by paths; which one is used is found by replay."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs import scores as kernel
-from acep_approx.shedding.shed_runs import coins, terms
-from acep_approx.training import choosing
-from acep_approx.training.past import Past
-from acep_approx.training.policies import worth_of
+from acep_approx.matching.tracing.traced import LOGGED
+from acep_approx.training import choosing, training
+from acep_approx.training.choosing import Reading
+from acep_approx.training.policies import history as by_history
+from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
-from acep_approx.training.training import try_readings
+from acep_approx.training.remembered import Remembered
+from acep_approx.training.training import WITH_PAIRS
 from history import Feature, Graph, Place, Scheme, fit_values
 from history.checking import scheme_of
 from history.fitting import fit_features
+from history.trees import NULL, Node, Trees, fit_trees
+from history.vectors import PAIRED, FeatureKind
 
 NEAR = """
     PATTERN SEQ(A a, B b, C c) WHERE [id] AND c.x > a.x AND c.x < b.x AND c.y > 80 AND c.y - a.y > 0 AND c.y - b.y > 0
@@ -82,32 +86,125 @@ def test_a_scheme_with_pairs_comes_back_from_json_and_an_older_one_has_none():
         scheme_of({**saved, "values": "guesses"})
 
 
-@pytest.mark.parametrize("kind", ["difference", "sum"])
-@pytest.mark.parametrize(
-    "pair", [("x of a", "x of b"), ("x of a", "y of a"), ("y of a", "x of b"), ("y of a", "y of b")]
+def pair(kind: FeatureKind, one: str, other: str) -> Feature:
+    return Feature(f"{one}, {other}", kind, (-20.0, 0.0, 30.0, 90.0), of=(one, other))
+
+
+CONTEXT_TREES = Trees(
+    ("tick at hand", "pace at hand", "x at hand", "y at hand"),
+    100,
+    (
+        *(Node(0, 0.4, 1, 2), Node(-1, -1.0), Node(-1, 1.0)),
+        *(Node(1, 8.0, 4, 5), Node(-1, -0.25), Node(2, 50.0, 6, 7), Node(-1, 0.25), Node(-1, 0.5)),
+        *(Node(3, 20.0, 9, 10), Node(-1, -0.1), Node(-1, 0.1)),
+    ),
+    (0, 3, 8),
 )
-def test_the_kernel_ranks_by_pairs(kind, pair):
-    """Scores that the kernel wrote down are those of the groups that the numbers of a pair lead to."""
+FEATURES = [
+    *(pair(kind, *of) for kind in PAIRED for of in (("x of a", "x of b"), ("x of a", "y of a"), ("y of a", "x of b"))),
+    *(pair(kind, "y of a", "y of b") for kind in PAIRED),
+    Feature("context", "context", (-1.2, -0.9, -0.5, 0.7, 1.2), trees=CONTEXT_TREES),
+]
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: f"{feature.kind} of {feature.name}")
+def test_the_kernel_and_the_past_see_the_same_groups(feature):
     query = compile_query(NEAR, engine="runs")
     automaton = query.plan.registers
     assert automaton is not None
-    feature = Feature("pair", kind, (-20.0, 0.0, 30.0, 90.0), of=pair)
     places = (Place("", 0), Place("", 0), Place("", 0, (feature,)), Place("", 0))
     scheme = Scheme(places, 200, remaining=1, since=())
-    gain = np.array([100.0, 100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 100.0])  # all that have bound an A and a B are shed
-    worth = replace(worth_of(automaton, scheme, gain, np.ones(scheme.vertices)), dominated=1.0)
-    shedding = Shedding(worth, Allowance(price=50.0, reserve=-1.0), logs_shed=True)
+    worth = worth_of(automaton, scheme, np.ones(scheme.vertices), np.ones(scheme.vertices))
+    shedding = Shedding(worth, Allowance(price=1e-9, reserve=-1.0), logs_births=True)
     matcher = Matcher(query.plan, shedding=FixedLoad(shedding))
     matcher.push(stream(2000, 2))
     assert matcher.pipeline is not None
     engine = matcher.pipeline.engine
     assert isinstance(engine, Runs)
     log = engine.logged()
-    expected, _, _, vertex = terms(log, shedding, engine)
-    assert len(np.unique(vertex)) >= 4
-    assert set(vertex.tolist()) <= {2, 3, 4, 5, 6, 7}
-    score = np.ascontiguousarray(log[:, kernel.LOG_SCORE]).view(float)
-    np.testing.assert_allclose(score, expected * coins(log, shedding))
+    log = log[log[:, kernel.LOG_POOL] == 2]
+    remembered = Remembered.by(engine.tables)
+    values = remembered.values(log[:, [*LOGGED, *range(kernel.LOG, log.shape[1])]])
+    expected = feature.bucket(feature.values(lambda name: values[remembered.columns.index(name)]))
+    assert len(np.unique(expected)) >= 4
+    assert (log[:, kernel.LOG_GROUP] - scheme.first_group[2]).tolist() == expected.tolist()
+
+
+# --- context ------------------------------------------------------------------------------------------------
+
+
+def test_trees_find_what_only_two_things_tell_together():
+    rng = np.random.default_rng(3)
+    tick, x = rng.integers(0, 10**6, 8000).astype(float), rng.random(8000)
+    x[:800] = np.nan
+    is_good = (tick % 1000 < 300) & (x > 0.7)
+    reached = rng.random(8000) < np.where(is_good, 0.5, 0.02)
+    trees = fit_trees(("tick", "x"), [tick, x], 1000, rng.integers(1, 3, 8000), reached)
+    assert trees is not None
+    values = trees.values([tick, x])
+    assert np.quantile(values[is_good], 0.1) > np.quantile(values[~is_good], 0.9)
+    assert values[is_good].mean() > values[~is_good].mean() + 2.0
+    assert fit_trees(("tick", "x"), [tick, x], 1000, np.ones(8000, np.int64), np.zeros(8000, np.bool_)) is None
+    assert trees.values([tick[:0], x[:0]]).tolist() == []
+    for row in range(0, 8000, 500):  # one by one, and not beside others that are the same
+        assert trees.values([tick[[row]], x[[row]]]).tolist() == [values[row]] == [followed(trees, tick[row], x[row])]
+
+
+def followed(trees: Trees, tick: float, x: float) -> float:
+    """What the trees say of one row, node by node."""
+    row, total = [tick % trees.day / trees.day, NULL if np.isnan(x) else x], 0.0
+    for root in trees.roots:
+        node = trees.nodes[root]
+        while node.input >= 0:
+            node = trees.nodes[node.left if row[node.input] <= node.number else node.right]
+        total += node.number
+    return total
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"roots": [0, 3, 9]},
+        {"roots": [1]},
+        {"day": -1},
+        {"nodes": [[0, 0.4, 0, 1]]},  # back to itself
+        {"nodes": [[0, 0.4, 1, 2], [-1, 0.0, 0, 0]]},  # there is no second
+        {"nodes": [[7, 0.4, 1, 2], [-1, 0.0, 0, 0], [-1, 0.0, 0, 0]]},  # nor a seventh input
+        {"nodes": [[-1, float("nan"), 0, 0]]},
+        {"nodes": [[-1, 0.0, 0, 0]] * 65},
+    ],
+)
+def test_damaged_trees_are_refused(change):
+    saved = CONTEXT_TREES.to_json()
+    assert Trees.from_json(saved) == CONTEXT_TREES
+    with pytest.raises(ValueError, match="trees"):
+        Trees.from_json({**saved, "roots": [0], **change} if "nodes" in change else {**saved, **change})
+
+
+def test_a_scheme_keeps_its_trees():
+    scheme = Scheme((Place("a", 0, (FEATURES[-1],)), Place("b", 0, (FEATURES[-1],))), 10)
+    saved = scheme.to_json()
+    assert scheme_of(saved) == scheme
+    assert len(saved["trees"]) == 1
+    with pytest.raises(ValueError, match="other buckets"):
+        scheme_of({**saved, "trees": []})
+
+
+def rush(events: int, seed: int) -> pa.Table:
+    """Only in busy times that come at one hour do B's follow; nothing that a run remembers says so."""
+    rng = np.random.default_rng(seed)
+    ts = np.sort(rng.integers(0, 20 * 86_400, events))
+    is_rush = (ts // 3600 % 24 >= 8) & (ts // 3600 % 24 < 11)
+    kind = np.where(rng.random(events) < np.where(is_rush, 0.3, 0.003), "B", "A")
+    x = rng.integers(0, 50, events)
+    return pa.table({"ts": pa.array(ts * 10**6).cast(pa.timestamp("us")), "type": kind, "x": x})
+
+
+def test_context_is_used_where_it_finds_more():
+    query = compile_query("PATTERN SEQ(A a, A b, B c) WHERE c.x > a.x AND b.x > a.x WITHIN 20 min", engine="runs")
+    known = HistoryGraph(query).fit(rush(12_000, 1))
+    kinds = {feature.kind for place in known.graph_.scheme.places for feature in place.features}
+    assert "context" in kinds
 
 
 # --- paths --------------------------------------------------------------------------------------------------
@@ -158,35 +255,58 @@ def sums(events: int, seed: int) -> pa.Table:
     return pa.table({"ts": np.arange(events), "type": kind, "v": v, "w": rng.integers(0, 20, events)})
 
 
-BEST = [("with pairs", "paths", 0.7), ("with features", "paths", -1.0), ("with features", "means", -1.0)]
-
+SUM = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
 
 def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch):
     tried = []
 
-    def recalls(self, reading, known, most):
-        tried.append((reading.name, reading.values, reading.overlap))
-        found = 100 - BEST.index(tried[-1]) if tried[-1] in BEST else 0
-        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, found)))
+    def prices(self, reading, *_):
+        tried.append((reading.name, reading.values, reading.overlap, reading.cost_power))
+        found = 90 - 40 * abs(reading.overlap - 0.7) - 20 * abs(reading.cost_power - choosing.BETWEEN)
+        found += {"with pairs": 5}.get(reading.name, 0) - {"paths": 3}.get(reading.values, 0)
+        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, round(found))))
 
-    monkeypatch.setattr(choosing._Trials, "prices", recalls)
+    monkeypatch.setattr(choosing._Trials, "prices", prices)
     plan = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
     graphs = dict.fromkeys(("with features", "with pairs", "without features"), Graph(Scheme((), 1)))
-    found = choosing.choose(plan, graphs, [], lambda _: None)
-    assert (found.name, found.values, found.overlap) == BEST[1]  # 0.7 was not better with features and means
-    assert len(tried) == len(set(tried)) + 1 == 4 + 1 + 2 + 3 + 1  # the last one looks at more prices
+    best, *others = choosing.choose(plan, graphs, [], lambda _: None)
+    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", "means", 0.7, choosing.BETWEEN)
+    assert {other.name for other in others} == {"with pairs"}
+    assert len(tried) == len(set(tried)) + 1  # none twice, but the best one at more prices
 
 
-def test_the_reading_that_finds_more_is_used_and_kept(tmp_path):
-    text = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
-    query, past = compile_query(text, engine="runs"), sums(8000, 2)
-    tried = try_readings(query.plan, Past(query.plan, past, {}), -1, 100, lambda *_: None)
-    assert tried.reading.values == tried.blank.scheme.values == "paths"
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_gain_is_divided_by_a_power_of_the_cost(power):
+    query = compile_query(SUM, engine="runs")
+    graph = choosing.read_by(HistoryGraph(query).fit(sums(3000, 1)).graph_, "means", power)
+    assert Scheme.from_json(graph.scheme.to_json()) == graph.scheme
+    values, worth = fit_values(graph), by_history(query.plan.registers, graph, 0.0)
+    np.testing.assert_allclose(worth.gain / worth.cost, raised(values.gain) / values.cost**power)
+
+
+def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
+    known = Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, 9)))
+    readings = [Reading("with features", "means", overlap, 1.0, known) for overlap in (0.9, 0.7)]
+    monkeypatch.setattr(training, "choose", lambda *_: tuple(readings))
+
+    def learn_prices(plan, worth, *_):
+        found = 4 if worth.overlap[1] == 0.9 else 8
+        return Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, found)))
+
+    monkeypatch.setattr(training, "learn_prices", learn_prices)
+    assert HistoryGraph(compile_query(SUM, engine="runs")).fit(sums(2000, 1)).overlap_ == 0.7
+
+
+def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
+    best = Reading(WITH_PAIRS, "paths", 0.7, 1.0, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
+    monkeypatch.setattr(training, "choose", lambda *_: (best,))
+    query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
     known = HistoryGraph(query).fit(past)
-    assert known.graph_.scheme.values == "paths"
-    known.save(tmp_path / "kept")
-    again = HistoryGraph.load(tmp_path / "kept", query)
-    assert again.graph_.scheme.values == "paths"
+    scheme = known.graph_.scheme
+    assert (scheme.values, known.overlap_) == ("paths", 0.7)
+    assert {"sum"} <= {feature.kind for place in scheme.places for feature in place.features}
+    again = HistoryGraph.load(known.save(tmp_path / "kept").parent, query)
+    assert again.graph_.scheme == scheme
     assert again.values().gain.tolist() == known.values().gain.tolist()
     again.graph_.counts.moves = 0 * again.graph_.counts.moves
     assert again.values().gain.tolist() != known.values().gain.tolist()

@@ -18,7 +18,7 @@ from acep_approx.training.covers import depths
 from acep_approx.training.remembered import AHEAD, PACE_NAME
 from history.fitting import MOST_FEATURES, fit_features
 from history.trace import KEY
-from history.vectors import Place, Scheme
+from history.vectors import CONTEXT, Place, Scheme
 
 PSEUDO = 10.0
 """Tests at the mean of the place that are added to those of each of its groups."""
@@ -47,12 +47,13 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -
     What is called success of a test is its share of the best: whether it passed, times what the child was worth; where
     that leaves room for a feature, times how many events its key has as well. What a group is worth is the mean of
     success. Rounds of a repetition say nothing. Left out are the pace where there is one partition, in which it is the
-    same for all runs, and how far a register is ahead of an event: of the event at hand it would say what comes of the
-    test. Complexity: O(tests · columns · log rows).
+    same for all runs, how far a register is ahead of an event, and its context: of the event at hand they would say
+    what comes of the test. Complexity: O(tests · columns · log rows).
     """
     remembered = reader.remembered
     steps = reader.chart(before)
     names = [*zip(remembered.columns, remembered.kinds, strict=True), (KEY, "text")]
+    names = [(name, kind) for name, kind in names if kind != CONTEXT]
     has_keys = bool((tests.key >= 0).any())
     names = [(name, kind) for name, kind in names if not name.endswith(AHEAD) and (has_keys or name != PACE_NAME)]
     fitted = {number: Place(state, errors) for number, (state, errors) in enumerate(remembered.places)}
@@ -80,7 +81,7 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -
         total = np.bincount(group, some.passed * success, fitted[number].groups)
         weight = np.bincount(group, some.seen, fitted[number].groups)
         worth[number] = (total + PSEUDO * total.sum() / max(weight.sum(), 1.0)) / (weight + PSEUDO)
-    return Scheme(tuple(fitted[number] for number in range(len(fitted))), before.window)
+    return Scheme(tuple(fitted[number] for number in range(len(fitted))), before.window, cost_power=before.cost_power)
 
 
 def bare_scheme(reader: SampleReader, window: int) -> Scheme:

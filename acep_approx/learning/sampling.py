@@ -16,7 +16,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
 from acep_approx.learning.training_sample import SampledTests
-from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
+from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
 from acep_approx.training.remembered import Remembered
 from history.trace import KEY
 from history.vectors import Place, Scheme
@@ -130,7 +130,8 @@ class SampleReader:
     def _births(sample: Ints, pool: int, first: int, registers: int) -> Ints:
         """Runs of a sample, or their children, as ``Remembered.values`` takes births."""
         births = np.zeros((len(sample), REGISTERS), np.int64)
-        births[:, POOL], births[:, PACE] = sample[:, pool], sample[:, kernel.TEST_PACE]
+        births[:, POOL], births[:, TICK] = sample[:, pool], sample[:, kernel.TEST_TICK]
+        births[:, PACE] = sample[:, kernel.TEST_PACE]
         return np.hstack((births, sample[:, first : first + registers], sample[:, SAMPLE_WORDS + 2 * registers :]))
 
     def adopt(self, tests: SampledTests, texts: Sequence[str]) -> SampledTests:
@@ -239,7 +240,7 @@ class SampleReader:
 
     def group(self, key: Ints, values: Floats, place: Place, here: Ints) -> Ints:
         """The group of those runs, or children, which are ``here``, all of one place."""
-        columns = [feature.values(lambda name: self.column(key, values, name))[here] for feature in place.features]
+        columns = [feature.values(lambda name: self.column(key, values, name)[here]) for feature in place.features]
         return Scheme((place,), self.tables.window).group(0, columns, self.texts, len(here))
 
     def column(self, key: Ints, values: Floats, name: str) -> Floats | Ints:

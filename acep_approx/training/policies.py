@@ -13,13 +13,15 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
 from acep_approx.training.covers import covering, covers_by_match_maps, covers_by_runs, depths, measured_overlaps
-from acep_approx.training.remembered import AHEAD, PACE_NAME, register_names
+from acep_approx.training.remembered import AHEAD, PACE_NAME, context_names, numbers_of, register_names
 from history.trace import KEY
 from history.values import fit_values
 from history.vectors import Feature
 
 if TYPE_CHECKING:
+    from acep_approx.query.syntax import Expression
     from history.graph import Graph
+    from history.trees import Trees
     from history.vectors import Scheme
 
 PARTS = 16
@@ -144,7 +146,7 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: F
         remaining=scheme.remaining,
         since=tuple(scheme.since_limits.tolist()),
         gain=gain,
-        cost=cost,
+        cost=cost**scheme.cost_power,
         overlap=np.full(len(scheme.places), overlap),
         covers=covering(automaton) if overlap > 0 else [()] * len(scheme.places),
     )
@@ -157,6 +159,8 @@ def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomat
         return RunFeature("key", -1, *rest)
     if known.name == PACE_NAME:
         return RunFeature("pace", -1, *rest)
+    if known.trees is not None:
+        return RunFeature("context", -1, *rest, trees=known.trees, inputs=_inputs(known.trees, automaton))
     if known.name.endswith(AHEAD):
         column = columns[known.name.removesuffix(AHEAD)]
         return RunFeature("ahead", column, *rest, of=automaton.live[state][column].of)
@@ -164,6 +168,16 @@ def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomat
         one, other = (columns[name] for name in known.of)
         return RunFeature(known.kind, one, *rest, other=other)
     return RunFeature(known.kind, columns[known.name], *rest)
+
+
+def _inputs(trees: Trees, automaton: RegisterAutomaton) -> tuple[Expression, ...]:
+    """What the trees ask of the event at hand; before that come its tick and the pace of its key."""
+    numbers = numbers_of(automaton)
+    names = dict(zip(context_names(numbers), (None, None, *numbers), strict=True))
+    found = [names[name] for name in trees.inputs]
+    if found[:2] != [None, None] or None in found[2:]:
+        raise ValueError("the trees of the context look at something else")
+    return tuple(of for of in found if of is not None)
 
 
 def _known(graph: Graph | None) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -15,11 +16,14 @@ from acep_approx.automaton.words import register_text, state_names
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS
+from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
+from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import Expression
+from history.vectors import CONTEXT
 
-PACE_NAME, AHEAD = "pace", " ahead of now"
+PACE_NAME, AHEAD, AT_HAND = "pace", " ahead of now", " at hand"
 """The column of how many events of the key came of late, and what follows the name of a register that is compared with
-the event at hand."""
+the event at hand, and that of a number of this event."""
 
 MOST_PAIRED = 5
 """Registers of a place of which differences and sums are looked at: ten pairs."""
@@ -66,7 +70,11 @@ class Remembered:
         Per place: to which of the columns each register of its runs belongs, -1: to none.
     ahead : tuple of (int, int)
         Columns of numbers that events have as well, and which column of an event that is: by how much the run was above
-        the event at hand is another column, behind those of the registers; the last one is the pace of the key.
+        the event at hand is another column, behind those of the registers; then come the pace of the key and the
+        context.
+    at_hand : tuple of (int, bool)
+        Columns of an event that are numbers which some run remembers, and whether they are floating point numbers: its
+        context, with the tick and the pace of the key.
     event_columns : int
         Columns of an event.
     """
@@ -76,6 +84,7 @@ class Remembered:
     kinds: tuple[str, ...]
     registers: tuple[tuple[int, ...], ...]
     ahead: tuple[tuple[int, int], ...]
+    at_hand: tuple[tuple[int, bool], ...]
     event_columns: int
 
     def pairs(self) -> list[list[tuple[str, str]]]:
@@ -99,12 +108,19 @@ class Remembered:
             if is_value and register.of in event_columns.expressions:
                 ahead.append((number, event_columns.place(register.of)))
         names, states = register_names(automaton), state_names(automaton)
+        at_hand = [of for of in numbers_of(automaton) if event_columns.kind(of) in ("int", "float")]
+        context = context_names(at_hand)
         return cls(
             places=tuple((states[pool.state], pool.errors) for pool in pools),
-            columns=(*names.values(), *(f"{names[distinct[number]]}{AHEAD}" for number, _ in ahead), PACE_NAME),
-            kinds=(*(kind if kind in ("float", "text") else "int" for kind in kinds), *["float"] * (len(ahead) + 1)),
+            columns=(*names.values(), *(f"{names[distinct[n]]}{AHEAD}" for n, _ in ahead), PACE_NAME, *context),
+            kinds=(
+                *(kind if kind in ("float", "text") else "int" for kind in kinds),
+                *["float"] * (len(ahead) + 1),
+                *[CONTEXT] * len(context),
+            ),
             registers=tuple(tuple(distinct.index(r) if r != PLACE else -1 for r in some) for some in live),
             ahead=tuple(ahead),
+            at_hand=tuple((event_columns.place(of), event_columns.kind(of) == "float") for of in at_hand),
             event_columns=len(event_columns.expressions),
         )
 
@@ -130,10 +146,30 @@ class Remembered:
                 else:
                     nothing = -1.0 if self.kinds[column] == "text" else np.nan
                     found[column][mine] = np.where(words == NULL, nothing, words)
+        behind = len(self.kinds) - len(self.at_hand) - 3 - len(self.ahead)
+        first_column = births.shape[1] - self.event_columns
         for number, (column, event_column) in enumerate(self.ahead):
-            words = births[:, births.shape[1] - self.event_columns + event_column]
-            is_real = self.kinds[column] == "float"
-            now = words.view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
-            found[len(self.kinds) - 1 - len(self.ahead) + number] = found[column] - now
-        found[-1] = births[:, PACE].copy().view(np.float64)
+            now = _numbers(births[:, first_column + event_column], is_real=self.kinds[column] == "float")
+            found[behind + number] = found[column] - now
+        pace = behind + len(self.ahead)
+        found[pace] = births[:, PACE].copy().view(np.float64)
+        found[pace + 1], found[pace + 2] = births[:, TICK], found[pace]
+        for number, (event_column, is_real) in enumerate(self.at_hand):
+            found[pace + 3 + number] = _numbers(births[:, first_column + event_column], is_real=is_real)
         return found
+
+
+def _numbers(words: Ints, *, is_real: bool) -> Floats:
+    """Words as numbers, NaN for NULL."""
+    return np.ascontiguousarray(words).view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
+
+
+def context_names(at_hand: Sequence[Expression]) -> tuple[str, ...]:
+    """Names of the columns of the context: when it is, how busy the key is, and numbers of the event."""
+    return (f"tick{AT_HAND}", f"{PACE_NAME}{AT_HAND}", *(f"{to_text(of)}{AT_HAND}" for of in at_hand))
+
+
+def numbers_of(automaton: RegisterAutomaton) -> list[Expression]:
+    """What events are asked for that some run remembers, but for how many have it; not all of it are numbers."""
+    registers = dict.fromkeys(register for some in reachable(automaton) for register in some)
+    return list(dict.fromkeys(r.of for r in registers if r.of is not None and r.kind != "counted"))

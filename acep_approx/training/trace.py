@@ -17,6 +17,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.events.time import tick_unit
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import pack, unpack
 from acep_approx.matching.stream_side import StreamSide
@@ -45,6 +46,8 @@ class Tracer:
         What the numbers of places and columns in the traces mean.
     pipeline : Pipeline
         It knows the window, and the columns that the batches must have.
+    has_times : bool
+        Whether ticks are times, so that there are days.
     """
 
     def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, merge: str = ",".join(MERGING)) -> None:
@@ -55,6 +58,9 @@ class Tracer:
         self.pipeline = Pipeline(stream, plan, "trace", merging=merging(merge))
         assert isinstance(self.pipeline.engine, Runs)
         self.remembered = Remembered.by(self.pipeline.engine.tables)
+        schema, roles = self.pipeline.schema, self.pipeline.roles
+        is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
+        self.has_times = is_time and not self.pipeline.preparer.is_count
 
     @property
     def progress(self) -> RunProgress:

@@ -27,6 +27,7 @@ KINDS = {
     "text": kernel.TABLE,
     "key": kernel.KEY,
     "pace": kernel.PACE,
+    "context": kernel.CONTEXT,
     "ahead": kernel.AHEAD,
     "difference": kernel.LESS,
     "sum": kernel.PLUS,
@@ -128,9 +129,12 @@ class Shedding:
             kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
             kernel.SAMPLE_SHARES: np.zeros(len(pools), np.int64),
         }
+        trees = self._trees(worth)
         edges = [np.array(f.edges, np.float64).view(np.int64) for some in worth.features for f in some]
         starts = kernel.SHED_HEADER + np.cumsum([0, *(part.size for part in parts.values())])
-        self.words = np.concatenate([np.zeros(kernel.SHED_HEADER, np.int64), *parts.values(), *edges])
+        self.words = np.concatenate([np.zeros(kernel.SHED_HEADER, np.int64), *parts.values(), *edges, trees])
+        if trees.size:
+            self.words[kernel.TREES] = self.words.size - trees.size
         for word, start in zip(parts, starts.tolist(), strict=False):
             self.words[word] = start
         self._event_at = 1 + len(tables.guard_letters)
@@ -148,6 +152,20 @@ class Shedding:
         self.floats[kernel.DOMINATED_SHARE] = 0.0 if tables.drops else worth.dominated
         self.floats[kernel.FACTOR] = 1.0
         self.allow(self.allowance)
+
+    def _trees(self, worth: Worth) -> Ints:
+        """The trees of the context as the kernel evaluates them, none if no feature asks for them."""
+        asks = [feature for some in worth.features for feature in some if feature.trees is not None]
+        if not asks:
+            return np.zeros(0, np.int64)
+        trees, events = asks[0].trees, self.tables.scalars.columns
+        assert trees is not None
+        columns = [2 * events.place(of) + (events.kind(of) == "float") for of in asks[0].inputs]
+        inputs = np.array([kernel.OF_TICK, kernel.OF_PACE, *(kernel.OF_COLUMNS + column for column in columns)])
+        nodes = np.array([[node.input, 0, node.left, node.right] for node in trees.nodes], np.int64)
+        nodes[:, 0] = np.where(nodes[:, 0] >= 0, inputs[nodes[:, 0]], nodes[:, 0])
+        nodes[:, 1] = np.array([node.number for node in trees.nodes], np.float64).view(np.int64)
+        return np.concatenate(([len(trees.roots), trees.day], trees.roots, nodes.ravel()))
 
     def _write_places(self, worth: Worth, groups: Sequence[int], edges_at: int) -> None:
         first_group = 0
@@ -197,6 +215,7 @@ class Shedding:
         floats[kernel.RATE], floats[kernel.MOST_TOKENS] = allowance.rate, allowance.most
         floats[kernel.PRICE], floats[kernel.AUDIT_SHARE] = allowance.price, allowance.audit_share
         floats[kernel.RESERVE], floats[kernel.RESERVE_SHARE] = allowance.reserve, allowance.reserve_share
+        floats[kernel.ELASTICITY] = allowance.elasticity
         self.words[kernel.MOST_RUNS] = allowance.runs
         self.words[[kernel.AUDIT, kernel.EPOCH]] = int(allowance.audit * 2**31), allowance.epoch
         self.words[kernel.SEED] = seed_word(allowance.seed)

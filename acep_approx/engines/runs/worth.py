@@ -9,8 +9,9 @@ from typing import Literal
 from acep_approx.arrays import Floats
 from acep_approx.query.syntax import Expression
 from history.coverage.groups import GroupCovers
+from history.trees import Trees
 
-FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum"]
+FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum", "context"]
 REASONS = (
     "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
     "another can do all that it can",
@@ -27,7 +28,8 @@ class RunFeature:
     ``column`` is that of a register. Numbers are in the bucket of as many ``edges`` as they reach, texts and keys in
     that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
     how many of its events came of late; "ahead" by how much the register is above what it is taken ``of`` in the event
-    at hand. "difference" and "sum" are of the register and an ``other`` one.
+    at hand. "difference" and "sum" are of the register and an ``other`` one; "context" is
+    what ``trees`` make of the event at hand, whose inputs are its tick, the pace of its key and these ``inputs``.
     """
 
     kind: FeatureKind
@@ -37,6 +39,8 @@ class RunFeature:
     groups: dict[str, int] = field(default_factory=dict)
     of: Expression | None = None
     other: int = 0
+    trees: Trees | None = None
+    inputs: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ class Allowance:
     most: float = WITHOUT_END
     runs: int = -1
     price: float = 0.0
+    elasticity: float = 1.0
     reserve: float = 1.0
     reserve_share: float = 0.0
     audit: float = 0.0

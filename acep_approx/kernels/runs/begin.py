@@ -31,7 +31,7 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lineage, Pools, Program
 from acep_approx.kernels.runs.sample import choose_event
 from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
-from acep_approx.kernels.runs.scores import mark_of_event, note_pace
+from acep_approx.kernels.runs.scores import TREES, mark_of_event, note_context, note_pace
 from acep_approx.kernels.runs.weighing import find_newest
 
 TESTING = 1
@@ -85,6 +85,8 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
 def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Make room for the event, and note what its runs inherit."""
     note_pace(program, shedding, event)
+    if shedding.words[TREES] > 0:
+        note_context(pools, shedding, event)
     make_room(control, program, pools, shedding, event)
     pools.words[ix(program.shape[at.NOW_AT])] = event.now
     pools.words[ix(program.shape[at.NOW_AT] + 1)] = mark_of_event(program, shedding, event)

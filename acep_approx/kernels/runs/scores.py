@@ -46,7 +46,9 @@ from acep_approx.kernels.runs.vm import NULL
     RESERVE,
     RESERVE_SHARE,
     PACE_NOW,
+    CONTEXT_NOW,
     DOMINATED_SHARE,
+    ELASTICITY,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -86,18 +88,20 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLED,
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
+    TREES,
     EDGE,
-) = range(56)
-"""The first sixteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
-tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
-the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
-below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
-dominates; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where
-they begin; ``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each,
-unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by
-which groups are told apart; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
-which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
-there; ``SAMPLED``: words written so far."""
+) = range(59)
+"""The first eighteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent
+by the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes;
+``RESERVE``: below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of
+its pool dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_RUNS``: -1 for none;
+``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether
+groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and
+``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups are told apart;
+``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of
+2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words
+written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the event at hand."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -106,13 +110,21 @@ PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
 """Words of a place: first group, features; per feature: kind, column, buckets, where its edges (in the
 arena) or its table (in ``lookup``) begin, their number."""
-WHOLE, REAL, TABLE, KEY, PACE = range(5)
+WHOLE, REAL, TABLE, KEY, PACE, CONTEXT = range(6)
 AHEAD, LESS, PLUS = 8, 12, 16
 """Kinds of features: a number, a floating point number, a text, the key; the pace of the key: how many of its events
-came of late; by how much a number is above that of the event at hand (columns: 2**16 * that of the event + that of
-the run); the difference and the sum of two numbers of the run (2**16 * the second + the first). The last three are
-higher by ``FIRST_REAL`` where the first number is a floating point number, by ``SECOND_REAL`` where the second is."""
+came of late; what trees make of the context of the event at hand; by how much a number is above that of the event at
+hand (columns: 2**16 * that of the event + that of the run); the difference and the sum of two numbers of the run (2**16
+* the second + the first). The last three are higher by ``FIRST_REAL`` where the first number is a floating point
+number, by ``SECOND_REAL`` where the second is."""
 FIRST_REAL, SECOND_REAL = 1, 2
+TREES_HEADER, NODE = 2, 4
+"""Words of the trees: their number, ticks of a day, where each begins; then the nodes: what is looked at (below 0: a
+leaf), the number that it is compared with or the leaf's, the nodes to the left and to the right."""
+OF_TICK, OF_PACE, OF_COLUMNS = range(3)
+"""What nodes look at: time of day, pace of the key, columns of the event: twice the column, 1 more for floats."""
+NO_NUMBER = -1e300
+"""What stands for NULL; as in ``history.trees``."""
 
 LOW_PRICE, TOO_OLD_PRICE, BOUND, MOST, PROXIED, DOMINATED = range(6)
 REASONS = 6
@@ -186,8 +198,8 @@ def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int
         if 0 <= words[ix(word)] < many:
             bucket = lookup[ix(first + words[ix(word)])]
     else:
-        value = worth[PACE_NOW]
-        if kind != PACE:
+        value = worth[CONTEXT_NOW] if kind == CONTEXT else worth[PACE_NOW]
+        if kind != PACE and kind != CONTEXT:
             value = number_at(pools, word, kind == REAL or (kind >= AHEAD and kind & FIRST_REAL != 0))
         if kind >= AHEAD:
             sign = 1.0 if kind >= PLUS else -1.0
@@ -311,8 +323,8 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     else:  # what is lent to the audit counts when it is more than half of what is held back
         room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
-    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0)
-    worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio
+    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0) * worth[ELASTICITY]
+    worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
 
 
 @inline
@@ -324,6 +336,27 @@ def note_pace(program: Program, shedding: Arena, event: Event) -> None:
     pace[ix(at)] = now
     pace[ix(at + 1)] = value
     shedding.floats[PACE_NOW] = value
+
+
+@called
+def note_context(pools: Pools, shedding: Arena, event: Event) -> None:
+    """What the trees say of the event at hand: see ``history.trees``, which evaluates the same trees."""
+    shed, worth, at = shedding.words, shedding.floats, shedding.words[TREES]
+    nodes, total = at + TREES_HEADER + shed[ix(at)], 0.0
+    for tree in range(shed[ix(at)]):
+        node = nodes + NODE * shed[ix(at + TREES_HEADER + tree)]
+        while shed[ix(node)] >= 0:
+            value, which = worth[PACE_NOW], shed[ix(node)]
+            if which == OF_TICK:
+                value = 0.0 if shed[ix(at + 1)] == 0 else float(event.now % shed[ix(at + 1)]) / float(shed[ix(at + 1)])
+            elif which >= OF_COLUMNS:
+                value = number_at(pools, shed[EVENT_AT] + (which - OF_COLUMNS) // 2, (which - OF_COLUMNS) % 2)
+                if value != value:
+                    value = NO_NUMBER
+            side = 2 if value <= worth[ix(node + 1)] else 3
+            node = nodes + NODE * shed[ix(node + side)]
+        total += worth[ix(node + 1)]
+    worth[CONTEXT_NOW] = total
 
 
 @inline

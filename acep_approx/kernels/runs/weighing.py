@@ -1,4 +1,4 @@
-"""What a run is worth beside the runs that are kept: its score, and which children are taken in.
+"""What a run is worth beside the runs that are kept: its score.
 
 What a kept run reaches as well is no gain. By *place*, the run of the latest start among those of the same place, or of
 one further on, covers one share of it. By *group*, each group has its own share, from what the history has recorded of
@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import called, inline, ix
-from acep_approx.kernels.runs.layout import DOMINATED, LIVE, POOLS, WINDOW
-from acep_approx.kernels.runs.pools import BASE, FRESH, NEVER, POOL, ROOM, RUNS, copy_run, hash_word
+from acep_approx.kernels.runs.layout import DOMINATED, POOLS, WINDOW
+from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
-    ADMITTED,
-    AUDITED,
-    BORN,
     BY_GROUP,
     COIN,
     COSTS,
@@ -27,29 +24,18 @@ from acep_approx.kernels.runs.scores import (
     EDGE,
     GAINS,
     LATEST,
-    LOG_BIRTHS,
-    LOGS,
-    LOW_PRICE,
     MORE_COVERED,
-    MOST,
-    MOST_RUNS,
     NEWEST,
-    NORMAL,
     OVERLAPS,
-    PRICE_NOW,
     REMAINING,
     SEED,
     SHARE_COVERED,
     SINCE,
     SPREAD,
     UNKNOWN,
-    WOULD_GO,
     first_group,
     known_group,
-    log_score,
     mark_at,
-    note,
-    refuse,
 )
 
 
@@ -81,19 +67,22 @@ def gain_at(program: Program, shedding: Arena, event: Event, cell: int, start: i
 
 @inline
 def covered_by_groups(
-    program: Program, shedding: Arena, event: Event, group: int, cell: int, gain: float, least: int
+    program: Program, shedding: Arena, event: Event, group: int, cell: int, start: int, gain: float, least: int
 ) -> float:
     """Of the match points of a run, those that kept runs of the groups from ``least`` on reach as well.
 
-    Never less than the best of them reaches, nor than what all of them are known to reach together.
+    Never less than the best of them reaches, nor than what all of them are known to reach together. One that started no
+    earlier has the time for all of them.
     """
     shed, worth, best, together = shedding.words, shedding.floats, 0.0, 0.0
     low = event.now - program.shape[WINDOW]
     for i in range(shed[ix(shed[COVERS_OF_GROUP] + group)], shed[ix(shed[COVERS_OF_GROUP] + group + 1)]):
         cover = shed[ix(shed[COVERED_BY] + i)]
-        start = shed[ix(shed[LATEST] + cover)]
-        if start >= low and cover >= least:
-            both = min(gain, gain_at(program, shedding, event, cell, start))
+        latest = shed[ix(shed[LATEST] + cover)]
+        if latest >= low and cover >= least:
+            both = gain
+            if latest < start:
+                both = min(gain, gain_at(program, shedding, event, cell, latest))
             best = max(best, worth[ix(shed[SHARE_COVERED] + i)] * both)
             together += worth[ix(shed[MORE_COVERED] + i)] * both
     return float(max(best, together))
@@ -120,7 +109,7 @@ def score_of(
     gain, covered = worth[ix(shed[GAINS] + vertex)], 0.0
     if shed[BY_GROUP]:
         others = first_group(shed, pool + least)
-        covered = covered_by_groups(program, shedding, event, group, cell, gain, others)
+        covered = covered_by_groups(program, shedding, event, group, cell, start, gain, others)
     else:
         cover = cover_of(shed, pool, least)
         if cover + program.shape[WINDOW] >= now:
@@ -150,36 +139,6 @@ def forget_kept(shed: Ints, pool: int) -> None:
     shed[ix(shed[NEWEST] + pool)] = NEVER
     for group in range(first_group(shed, pool), first_group(shed, pool + 1)):
         shed[ix(shed[LATEST] + group)] = NEVER
-
-
-@called
-def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
-    """Shed children that are not worth the price; returns where the others end."""
-    shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
-    base, children = table[ix(p + BASE)], table[ix(p + FRESH)]
-    end, price, live = children, shedding.floats[PRICE_NOW], control[LIVE]
-    for child in range(children, table[ix(p + RUNS)]):
-        if shed[LOGS] & LOG_BIRTHS:
-            note(control, pools, shedding, event, pool, child, BORN)
-        if price <= 0.0 and shed[MOST_RUNS] < 0:
-            end += 1
-            continue
-        start, at = words[ix(base + child)], mark_at(table, p, child)
-        score, covered, group = score_of(program, pools, shedding, event, pool, child, 0)
-        is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
-        if is_full or (score < price and words[ix(at)] == NORMAL):
-            entry = refuse(control, pools, shedding, event, pool, child, MOST if is_full else LOW_PRICE)
-            if entry >= 0:
-                log_score(shedding, entry, score, price, covered)
-            continue
-        if score < price and words[ix(at)] == AUDITED:
-            words[ix(at)] = WOULD_GO
-        if words[ix(at)] != WOULD_GO:  # what the policy would have shed covers nothing
-            note_kept(shed, pool, group, start)
-            shed[ADMITTED] = max(shed[ADMITTED], start)
-        copy_run(pools, p, end, child)
-        end += 1
-    return int(end)
 
 
 @inline
