@@ -13,10 +13,10 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs import layout as at
+from acep_approx.kernels.runs.admission import admit
 from acep_approx.kernels.runs.begin import TESTING, begin_event, drop_all_expired
 from acep_approx.kernels.runs.blocks import run_block
 from acep_approx.kernels.runs.ends import let_wait, record_hits, take_in_children
-from acep_approx.kernels.runs.fronts import shed_dominated
 from acep_approx.kernels.runs.passes import end_shedding, log_room
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -46,7 +46,6 @@ from acep_approx.kernels.runs.scores import (
     left,
 )
 from acep_approx.kernels.runs.vm import BLOCK
-from acep_approx.kernels.runs.weighing import admit
 
 ENDING = 2
 """The phase of an event after ``TESTING``: children become runs."""
@@ -264,8 +263,7 @@ def end_pool(
         if ends > 0 and record_hits(control, program, pools, lanes, lineage, shedding, event, pool):
             return at.TOO_LARGE
         if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
-            table[ix(pool * POOL + RUNS)] = admit(control, program, pools, shedding, event, pool)
-            runs = shed_dominated(control, program, pools, shedding, event, pool)
+            runs = admit(control, program, pools, shedding, event, pool)
             table[ix(pool * POOL + RUNS)] = runs
     if program.more is not None and program.shape[at.SIMULTANEOUS]:
         let_wait(control, program, table, pool)

@@ -1,4 +1,4 @@
-"""What a run is worth beside the runs that are kept: its score, and which children are taken in.
+"""What a run is worth beside the runs that are kept: its score.
 
 What a kept run reaches as well is no gain. By *place*, the run of the latest start among those of the same place, or of
 one further on, covers one share of it. By *group*, each group has its own share, from what the history has recorded of
@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import called, inline, ix
-from acep_approx.kernels.runs.layout import DOMINATED, LIVE, POOLS, WINDOW
-from acep_approx.kernels.runs.pools import BASE, FRESH, NEVER, POOL, ROOM, RUNS, copy_run, hash_word
+from acep_approx.kernels.runs.layout import DOMINATED, POOLS, WINDOW
+from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
-    ADMITTED,
-    AUDITED,
-    BORN,
     BY_GROUP,
     COIN,
     COSTS,
@@ -27,29 +24,18 @@ from acep_approx.kernels.runs.scores import (
     EDGE,
     GAINS,
     LATEST,
-    LOG_BIRTHS,
-    LOGS,
-    LOW_PRICE,
     MORE_COVERED,
-    MOST,
-    MOST_RUNS,
     NEWEST,
-    NORMAL,
     OVERLAPS,
-    PRICE_NOW,
     REMAINING,
     SEED,
     SHARE_COVERED,
     SINCE,
     SPREAD,
     UNKNOWN,
-    WOULD_GO,
     first_group,
     known_group,
-    log_score,
     mark_at,
-    note,
-    refuse,
 )
 
 
@@ -153,36 +139,6 @@ def forget_kept(shed: Ints, pool: int) -> None:
     shed[ix(shed[NEWEST] + pool)] = NEVER
     for group in range(first_group(shed, pool), first_group(shed, pool + 1)):
         shed[ix(shed[LATEST] + group)] = NEVER
-
-
-@called
-def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
-    """Shed children that are not worth the price; returns where the others end."""
-    shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
-    base, children = table[ix(p + BASE)], table[ix(p + FRESH)]
-    end, price, live = children, shedding.floats[PRICE_NOW], control[LIVE]
-    for child in range(children, table[ix(p + RUNS)]):
-        if shed[LOGS] & LOG_BIRTHS:
-            note(control, pools, shedding, event, pool, child, BORN)
-        if price <= 0.0 and shed[MOST_RUNS] < 0:
-            end += 1
-            continue
-        start, at = words[ix(base + child)], mark_at(table, p, child)
-        score, covered, group = score_of(program, pools, shedding, event, pool, child, 0)
-        is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
-        if is_full or (score < price and words[ix(at)] == NORMAL):
-            entry = refuse(control, pools, shedding, event, pool, child, MOST if is_full else LOW_PRICE)
-            if entry >= 0:
-                log_score(shedding, entry, score, price, covered)
-            continue
-        if score < price and words[ix(at)] == AUDITED:
-            words[ix(at)] = WOULD_GO
-        if words[ix(at)] != WOULD_GO:  # what the policy would have shed covers nothing
-            note_kept(shed, pool, group, start)
-            shed[ADMITTED] = max(shed[ADMITTED], start)
-        copy_run(pools, p, end, child)
-        end += 1
-    return int(end)
 
 
 @inline
