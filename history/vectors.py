@@ -190,6 +190,8 @@ class Scheme:
         0 means that the event has just been bound.
     values : {"means", "paths"}, default "means"
         How it is worked out what runs at a vertex are worth: see ``values.fit_values``.
+    cost_power : float, default 1
+        The gain of a run is divided by this power of its run-steps: 1 ranks by gain per run-step, 0 by gain alone.
 
     Examples
     --------
@@ -207,6 +209,7 @@ class Scheme:
     remaining: int = 8
     since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4)
     values: ValuesBy = "means"
+    cost_power: float = 1.0
 
     @property
     def cells(self) -> int:
@@ -340,6 +343,7 @@ class Scheme:
             "remaining": self.remaining,
             "since": list(self.since),
             "values": self.values,
+            "cost_power": self.cost_power,
             "trees": [trees.to_json() for trees in self._trees],
             "places": [
                 {
@@ -356,15 +360,14 @@ class Scheme:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Scheme:
-        """The scheme that ``to_json`` wrote; older ones know neither trees, nor pairs, nor values by paths."""
+        """The scheme that ``to_json`` wrote; older ones know neither trees, nor pairs, nor how to be read."""
         trees = [Trees.from_json(some) for some in saved.get("trees", ())]
         places = tuple(
             Place(place["state"], place["errors"], tuple(_feature_of(f, trees) for f in place["features"]))
             for place in saved["places"]
         )
-        return cls(
-            places, saved["window"], saved["remaining"], tuple(saved["since"]), saved.get("values", "means")
-        )  # fmt: skip
+        how = saved.get("values", "means"), saved.get("cost_power", 1.0)
+        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]), *how)
 
 
 def _feature_of(saved: dict[str, Any], trees: Sequence[Trees]) -> Feature:

@@ -18,7 +18,8 @@ from acep_approx.kernels.runs import scores as kernel
 from acep_approx.matching.tracing.traced import LOGGED
 from acep_approx.training import choosing, training
 from acep_approx.training.choosing import Reading
-from acep_approx.training.policies import worth_of
+from acep_approx.training.policies import history as by_history
+from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.remembered import Remembered
 from acep_approx.training.training import WITH_PAIRS
@@ -261,29 +262,50 @@ def sums(events: int, seed: int) -> pa.Table:
 
 
 SUM = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
-BEST = [("with pairs", "means", 0.7), ("with features", "means", -1.0), ("with features", "paths", -1.0)]
-
 
 def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch):
     tried = []
 
-    def recalls(self, reading, known, most):
-        tried.append((reading.name, reading.values, reading.overlap))
-        found = 100 - BEST.index(tried[-1]) if tried[-1] in BEST else 0
-        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, found)))
+    def prices(self, reading, *_):
+        tried.append((reading.name, reading.values, reading.overlap, reading.cost_power))
+        found = 90 - 40 * abs(reading.overlap - 0.7) - 20 * abs(reading.cost_power - choosing.BETWEEN)
+        found += {"with pairs": 5}.get(reading.name, 0) - {"paths": 3}.get(reading.values, 0)
+        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, round(found))))
 
-    monkeypatch.setattr(choosing._Trials, "prices", recalls)
+    monkeypatch.setattr(choosing._Trials, "prices", prices)
     plan = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
     graphs = dict.fromkeys(("with features", "with pairs", "without features"), Graph(Scheme((), 1)))
-    found = choosing.choose(plan, graphs, [], lambda _: None)
-    assert (found.name, found.values, found.overlap) == BEST[1]  # 0.7 was not better with features and paths
-    overlaps = len(choosing.OVERLAPS)
-    assert len(tried) == len(set(tried)) + 1 == overlaps + 1 + 2 + overlaps - 1 + 1  # the last looks at more prices
+    best, *others = choosing.choose(plan, graphs, [], lambda _: None)
+    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", "means", 0.7, choosing.BETWEEN)
+    assert {other.name for other in others} == {"with pairs"}
+    assert len(tried) == len(set(tried)) + 1  # none twice, but the best one at more prices
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_gain_is_divided_by_a_power_of_the_cost(power):
+    query = compile_query(SUM, engine="runs")
+    graph = choosing.read_by(HistoryGraph(query).fit(sums(3000, 1)).graph_, "means", power)
+    assert Scheme.from_json(graph.scheme.to_json()) == graph.scheme
+    values, worth = fit_values(graph), by_history(query.plan.registers, graph, 0.0)
+    np.testing.assert_allclose(worth.gain / worth.cost, raised(values.gain) / values.cost**power)
+
+
+def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
+    known = Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, 9)))
+    readings = [Reading("with features", "means", overlap, 1.0, known) for overlap in (0.9, 0.7)]
+    monkeypatch.setattr(training, "choose", lambda *_: tuple(readings))
+
+    def learn_prices(plan, worth, *_):
+        found = 4 if worth.overlap[1] == 0.9 else 8
+        return Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, found)))
+
+    monkeypatch.setattr(training, "learn_prices", learn_prices)
+    assert HistoryGraph(compile_query(SUM, engine="runs")).fit(sums(2000, 1)).overlap_ == 0.7
 
 
 def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
-    best = Reading(WITH_PAIRS, "paths", 0.7, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
-    monkeypatch.setattr(training, "choose", lambda *_: best)
+    best = Reading(WITH_PAIRS, "paths", 0.7, 1.0, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
+    monkeypatch.setattr(training, "choose", lambda *_: (best,))
     query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
     known = HistoryGraph(query).fit(past)
     scheme = known.graph_.scheme

@@ -343,7 +343,7 @@ class Learner:
         vertex, cover = self.reader.children(tests, ranking.scheme)
         lost = np.where(cover >= 0, np.minimum(values.gain[cover], values.gain[vertex]), 0.0)
         gain = values.gain[vertex] - ranking.overlap[self.reader.target(tests)] * lost
-        return gain / values.cost[vertex], tests.passed * values.cost[vertex]
+        return gain / values.cost[vertex] ** ranking.scheme.cost_power, tests.passed * values.cost[vertex]
 
     def _select_features(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""

@@ -50,6 +50,7 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, l
     is_learned = known is not None and load.policy_name in LEARNED
     base = Allowance(
         price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
+        elasticity=known.prices_.elasticity(share) if known and is_learned else 1.0,
         audit=0.0 if learns else _audit(load),
         audit_share=0.0 if learns else load.audit,
         epoch=_epoch(window),
