@@ -34,8 +34,8 @@ class BudgetOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What is shed first: history (default with --history), coverage, scores, random, oldest (default without) "
-            "or most-advanced.",
+            help="What is shed first: history (default with --history), coverage, scores, random, oldest (default "
+            "without) or most-advanced.",
         ),
     ] = None
     audit: Annotated[
