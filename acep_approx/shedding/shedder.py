@@ -16,6 +16,7 @@ from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.judging import Ranking
 from acep_approx.learning.learner import Learner
+from acep_approx.learning.promise import Promise, patience
 from acep_approx.shedding.allowance import (
     RESERVE_SHARE,
     audited_cells,
@@ -140,7 +141,8 @@ class Shedder:
             return Learner(tables)
         assert worth is not None
         share = self.load.share * (1 - self.explores)
-        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
+        rate = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
+        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, promise, share)
 
