@@ -7,6 +7,7 @@ runs of very different prospects share a vertex.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,8 @@ SHOWN = 5
 FeatureKind = Literal["int", "float", "text", "difference", "sum", "context"]
 """What a feature holds: a number or a text of its own, what comes of two numbers, or what trees make of the moment."""
 PAIRED = ("difference", "sum")
+MOST_LOG = 700.0
+"""Of a number that floats have room for."""
 CONTEXT = "context"
 """Kind and name of the feature that trees give, and kind of the columns that only they look at."""
 ValuesBy = Literal["means", "paths"]
@@ -121,7 +124,11 @@ class Feature:
             return "NULL"
         if not self.edges:
             return "any"
-        shown = [str(int(edge)) if edge.is_integer() else f"{edge:.6g}" for edge in map(float, self.edges)]
+        edges = map(float, self.edges)
+        if self.kind == CONTEXT:  # logarithms
+            shown = [f"{math.exp(min(edge, MOST_LOG)):.3g} times" for edge in edges]
+        else:
+            shown = [str(int(edge)) if edge.is_integer() else f"{edge:.6g}" for edge in edges]
         if bucket == 0:
             return f"below {shown[0]}"
         return f"{shown[bucket - 1]} to {shown[bucket]}" if bucket < len(shown) else f"{shown[-1]} or more"

@@ -181,6 +181,12 @@ def test_damaged_trees_are_refused(change):
         Trees.from_json({**saved, "roots": [0], **change} if "nodes" in change else {**saved, **change})
 
 
+def test_context_in_words_says_how_many_times_more_often_than_others():
+    feature = replace(FEATURES[-1], edges=(float(np.log(0.5)), float(np.log(2.0))))
+    words = [feature.words(bucket) for bucket in range(3)]
+    assert words == ["below 0.5 times", "0.5 times to 2 times", "2 times or more"]
+
+
 def test_a_scheme_keeps_its_trees():
     scheme = Scheme((Place("a", 0, (FEATURES[-1],)), Place("b", 0, (FEATURES[-1],))), 10)
     saved = scheme.to_json()

@@ -24,6 +24,7 @@ from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
 from history import store
 from history.checking import check_column, require
+from history.coverage.groups import sketch_error
 from history.graph import MOST_BUNDLES
 from history.values import Values, fit_values, with_counts
 
@@ -283,6 +284,7 @@ class HistoryGraph:
             "steps_per_event": self.steps_per_event_,
             "gap": self.gap,
             "overlap": self.overlap_,
+            "sketch_error": sketch_error(self.graph_),
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
         }
         return store.save(
