@@ -116,11 +116,12 @@ class Measured:
 
     def ours(self, policy: str, budget: float, seed: int) -> Found:
         """As a user runs it."""
+        known = self.history
         begun = time.process_time()
         some = self.query.match_within(
             self.workload.test,
             f"{100 * budget:g}%",
-            history=self.history,
+            history=known,
             policy=policy,
             audit=0,
             seed=seed,
@@ -162,11 +163,16 @@ class Measured:
         _, cut = self._past.cut()
         return learn_prices(self.query.plan, worth, list(self._past.batches(cut)), self._past.bind)
 
-    def others(self, worth: Worth, price: float, budget: float, seed: int) -> Found:
+    def others(self, worth: Worth, prices: Prices, budget: float, seed: int) -> Found:
         """The same engine with what runs are worth by another policy."""
         rate = budget * self.exact.steps / self.relevant
         allowance = Allowance(
-            rate=rate, price=price, reserve=RESERVE_EVENTS * rate, reserve_share=RESERVE_SHARE, seed=seed
+            rate=rate,
+            price=prices.price(budget),
+            elasticity=prices.elasticity(budget),
+            reserve=RESERVE_EVENTS * rate,
+            reserve_share=RESERVE_SHARE,
+            seed=seed,
         )
         shedding = Shedding(worth, allowance)
         begun = time.process_time()
@@ -202,7 +208,7 @@ def measure(workload: Workload, policies: Sequence[str], seeds: Sequence[int]) -
                 if worth is None:
                     found = measured.ours(policy, budget, seed)
                 else:
-                    found = measured.others(worth, prices.price(budget), budget, seed)
+                    found = measured.others(worth, prices, budget, seed)
                 yield measured.judged(policy, budget, seed, found)
 
 

@@ -55,6 +55,7 @@ def _check_scheme(scheme: Scheme) -> None:
     require(scheme.remaining >= 1, "the window has no parts")
     require(_are_rising(scheme.since) and len(scheme.since) <= MOST_SINCE, "the times since the last event do not rise")
     require(all(0 <= share <= 1 for share in scheme.since), "a time since the last event is outside of the window")
+    require(type(scheme.cost_power) in (int, float) and 0 <= scheme.cost_power <= 1, "costs have no power from 0 to 1")
     require(scheme.values in ("means", "paths"), "it is not said how values are worked out")
     for place in scheme.places:
         _check_place(place)

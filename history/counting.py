@@ -99,7 +99,8 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
 
     Complexity: O(v log v + v·b + maps) for v visits that reach match points at most b numbers ahead, and ``overlaps``.
     """
-    vertex = vertices_of(scheme, trace)
+    group = groups_of(scheme, trace)
+    vertex = vertices_of(scheme, trace, group)
     bundles, position = of_trace(trace, gap, most_bundles)
     passed = _passed(trace)
     first = trace.parent < 0
@@ -111,7 +112,7 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
     source, target, moves, through = _edges(vertex, trace.parent, passed, scheme.vertices)
     ends_vertex, ends_bundle, ends = _ends(end, position[trace.end_point], len(bundles))
     maps = _maps(vertex, trace.first_point, trace.mask, position, len(bundles))
-    covered, cover, shareable, shared = overlaps(scheme, trace, groups_of(scheme, trace), maps)
+    covered, cover, shareable, shared = overlaps(scheme, trace, group, maps)
     return Counts(
         visits=total(vertex).astype(np.int64),
         reached=total(vertex, np.bitwise_count(trace.mask)).astype(np.int64),
@@ -135,9 +136,12 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
     )
 
 
-def vertices_of(scheme: Scheme, trace: Trace) -> Ints:
-    """The vertex of every visit of a trace; int64, shape (visits,). Complexity: O(births · features + visits)."""
-    group = groups_of(scheme, trace)
+def vertices_of(scheme: Scheme, trace: Trace, group: Ints | None = None) -> Ints:
+    """The vertex of every visit of a trace, given the groups of its births, if they are known; int64, shape (visits,).
+
+    Complexity: O(births · features + visits).
+    """
+    group = groups_of(scheme, trace) if group is None else group
     return scheme.encode(trace.place[trace.birth], group[trace.birth], trace.remaining, trace.since)
 
 
@@ -147,7 +151,7 @@ def groups_of(scheme: Scheme, trace: Trace) -> Ints:
     for number, place in enumerate(scheme.places):
         if place.features:
             here = np.flatnonzero(trace.place == number)
-            values = [feature.values(trace.column)[here] for feature in place.features]
+            values = [feature.values(lambda name: trace.column(name)[here]) for feature in place.features]  # noqa: B023
             group[here] = scheme.group(number, values, trace.texts)
     return group
 

@@ -7,6 +7,7 @@ runs of very different prospects share a vertex.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,8 @@ SHOWN = 5
 FeatureKind = Literal["int", "float", "text", "difference", "sum", "context"]
 """What a feature holds: a number or a text of its own, what comes of two numbers, or what trees make of the moment."""
 PAIRED = ("difference", "sum")
+MOST_LOG = 700.0
+"""Of a number that floats have room for."""
 CONTEXT = "context"
 """Kind and name of the feature that trees give, and kind of the columns that only they look at."""
 ValuesBy = Literal["means", "paths"]
@@ -121,7 +124,11 @@ class Feature:
             return "NULL"
         if not self.edges:
             return "any"
-        shown = [str(int(edge)) if edge.is_integer() else f"{edge:.6g}" for edge in map(float, self.edges)]
+        edges = map(float, self.edges)
+        if self.kind == CONTEXT:  # logarithms
+            shown = [f"{math.exp(min(edge, MOST_LOG)):.3g} times" for edge in edges]
+        else:
+            shown = [str(int(edge)) if edge.is_integer() else f"{edge:.6g}" for edge in edges]
         if bucket == 0:
             return f"below {shown[0]}"
         return f"{shown[bucket - 1]} to {shown[bucket]}" if bucket < len(shown) else f"{shown[-1]} or more"
@@ -183,6 +190,8 @@ class Scheme:
         0 means that the event has just been bound.
     values : {"means", "paths"}, default "means"
         How it is worked out what runs at a vertex are worth: see ``values.fit_values``.
+    cost_power : float, default 1
+        The gain of a run is divided by this power of its run-steps: 1 ranks by gain per run-step, 0 by gain alone.
 
     Examples
     --------
@@ -200,6 +209,7 @@ class Scheme:
     remaining: int = 8
     since: tuple[float, ...] = (0.0, 1 / 16, 1 / 4)
     values: ValuesBy = "means"
+    cost_power: float = 1.0
 
     @property
     def cells(self) -> int:
@@ -333,6 +343,7 @@ class Scheme:
             "remaining": self.remaining,
             "since": list(self.since),
             "values": self.values,
+            "cost_power": self.cost_power,
             "trees": [trees.to_json() for trees in self._trees],
             "places": [
                 {
@@ -349,15 +360,14 @@ class Scheme:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Scheme:
-        """The scheme that ``to_json`` wrote; older ones know neither trees, nor pairs, nor values by paths."""
+        """The scheme that ``to_json`` wrote; older ones know neither trees, nor pairs, nor how to be read."""
         trees = [Trees.from_json(some) for some in saved.get("trees", ())]
         places = tuple(
             Place(place["state"], place["errors"], tuple(_feature_of(f, trees) for f in place["features"]))
             for place in saved["places"]
         )
-        return cls(
-            places, saved["window"], saved["remaining"], tuple(saved["since"]), saved.get("values", "means")
-        )  # fmt: skip
+        how = saved.get("values", "means"), saved.get("cost_power", 1.0)
+        return cls(places, saved["window"], saved["remaining"], tuple(saved["since"]), *how)
 
 
 def _feature_of(saved: dict[str, Any], trees: Sequence[Trees]) -> Feature:

@@ -18,14 +18,15 @@ from acep_approx.kernels.runs import scores as kernel
 from acep_approx.matching.tracing.traced import LOGGED
 from acep_approx.training import choosing, training
 from acep_approx.training.choosing import Reading
-from acep_approx.training.policies import worth_of
+from acep_approx.training.policies import history as by_history
+from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.remembered import Remembered
 from acep_approx.training.training import WITH_PAIRS
 from history import Feature, Graph, Place, Scheme, fit_values
 from history.checking import scheme_of
 from history.fitting import fit_features
-from history.trees import Node, Trees, fit_trees
+from history.trees import NULL, Node, Trees, fit_trees
 from history.vectors import PAIRED, FeatureKind
 
 NEAR = """
@@ -144,6 +145,20 @@ def test_trees_find_what_only_two_things_tell_together():
     assert np.quantile(values[is_good], 0.1) > np.quantile(values[~is_good], 0.9)
     assert values[is_good].mean() > values[~is_good].mean() + 2.0
     assert fit_trees(("tick", "x"), [tick, x], 1000, np.ones(8000, np.int64), np.zeros(8000, np.bool_)) is None
+    assert trees.values([tick[:0], x[:0]]).tolist() == []
+    for row in range(0, 8000, 500):  # one by one, and not beside others that are the same
+        assert trees.values([tick[[row]], x[[row]]]).tolist() == [values[row]] == [followed(trees, tick[row], x[row])]
+
+
+def followed(trees: Trees, tick: float, x: float) -> float:
+    """What the trees say of one row, node by node."""
+    row, total = [tick % trees.day / trees.day, NULL if np.isnan(x) else x], 0.0
+    for root in trees.roots:
+        node = trees.nodes[root]
+        while node.input >= 0:
+            node = trees.nodes[node.left if row[node.input] <= node.number else node.right]
+        total += node.number
+    return total
 
 
 @pytest.mark.parametrize(
@@ -156,6 +171,7 @@ def test_trees_find_what_only_two_things_tell_together():
         {"nodes": [[0, 0.4, 1, 2], [-1, 0.0, 0, 0]]},  # there is no second
         {"nodes": [[7, 0.4, 1, 2], [-1, 0.0, 0, 0], [-1, 0.0, 0, 0]]},  # nor a seventh input
         {"nodes": [[-1, float("nan"), 0, 0]]},
+        {"nodes": [[-1, 0.0, 0, 0]] * 65},
     ],
 )
 def test_damaged_trees_are_refused(change):
@@ -163,6 +179,12 @@ def test_damaged_trees_are_refused(change):
     assert Trees.from_json(saved) == CONTEXT_TREES
     with pytest.raises(ValueError, match="trees"):
         Trees.from_json({**saved, "roots": [0], **change} if "nodes" in change else {**saved, **change})
+
+
+def test_context_in_words_says_how_many_times_more_often_than_others():
+    feature = replace(FEATURES[-1], edges=(float(np.log(0.5)), float(np.log(2.0))))
+    words = [feature.words(bucket) for bucket in range(3)]
+    assert words == ["below 0.5 times", "0.5 times to 2 times", "2 times or more"]
 
 
 def test_a_scheme_keeps_its_trees():
@@ -240,29 +262,50 @@ def sums(events: int, seed: int) -> pa.Table:
 
 
 SUM = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
-BEST = [("with pairs", "means", 0.7), ("with features", "means", -1.0), ("with features", "paths", -1.0)]
-
 
 def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch):
     tried = []
 
-    def recalls(self, reading, known, most):
-        tried.append((reading.name, reading.values, reading.overlap))
-        found = 100 - BEST.index(tried[-1]) if tried[-1] in BEST else 0
-        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, found)))
+    def prices(self, reading, *_):
+        tried.append((reading.name, reading.values, reading.overlap, reading.cost_power))
+        found = 90 - 40 * abs(reading.overlap - 0.7) - 20 * abs(reading.cost_power - choosing.BETWEEN)
+        found += {"with pairs": 5}.get(reading.name, 0) - {"paths": 3}.get(reading.values, 0)
+        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, round(found))))
 
-    monkeypatch.setattr(choosing._Trials, "prices", recalls)
+    monkeypatch.setattr(choosing._Trials, "prices", prices)
     plan = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
     graphs = dict.fromkeys(("with features", "with pairs", "without features"), Graph(Scheme((), 1)))
-    found = choosing.choose(plan, graphs, [], lambda _: None)
-    assert (found.name, found.values, found.overlap) == BEST[1]  # 0.7 was not better with features and paths
-    overlaps = len(choosing.OVERLAPS)
-    assert len(tried) == len(set(tried)) + 1 == overlaps + 1 + 2 + overlaps - 1 + 1  # the last looks at more prices
+    best, *others = choosing.choose(plan, graphs, [], lambda _: None)
+    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", "means", 0.7, choosing.BETWEEN)
+    assert {other.name for other in others} == {"with pairs"}
+    assert len(tried) == len(set(tried)) + 1  # none twice, but the best one at more prices
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_gain_is_divided_by_a_power_of_the_cost(power):
+    query = compile_query(SUM, engine="runs")
+    graph = choosing.read_by(HistoryGraph(query).fit(sums(3000, 1)).graph_, "means", power)
+    assert Scheme.from_json(graph.scheme.to_json()) == graph.scheme
+    values, worth = fit_values(graph), by_history(query.plan.registers, graph, 0.0)
+    np.testing.assert_allclose(worth.gain / worth.cost, raised(values.gain) / values.cost**power)
+
+
+def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
+    known = Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, 9)))
+    readings = [Reading("with features", "means", overlap, 1.0, known) for overlap in (0.9, 0.7)]
+    monkeypatch.setattr(training, "choose", lambda *_: tuple(readings))
+
+    def learn_prices(plan, worth, *_):
+        found = 4 if worth.overlap[1] == 0.9 else 8
+        return Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, found)))
+
+    monkeypatch.setattr(training, "learn_prices", learn_prices)
+    assert HistoryGraph(compile_query(SUM, engine="runs")).fit(sums(2000, 1)).overlap_ == 0.7
 
 
 def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
-    best = Reading(WITH_PAIRS, "paths", 0.7, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
-    monkeypatch.setattr(training, "choose", lambda *_: best)
+    best = Reading(WITH_PAIRS, "paths", 0.7, 1.0, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
+    monkeypatch.setattr(training, "choose", lambda *_: (best,))
     query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
     known = HistoryGraph(query).fit(past)
     scheme = known.graph_.scheme

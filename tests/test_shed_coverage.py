@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
+from acep_approx.cli.commands import train
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
@@ -90,7 +93,7 @@ def test_pairs_of_groups_rank() -> None:
     assert found(other, "history", BY_RUNS) != mine
 
 
-def test_a_reading_by_groups_is_tried_and_kept(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_reading_by_groups_is_tried_and_kept(tmp_path: Path) -> None:
     assert {BY_RUNS, BY_MAPS} < set(OVERLAPS)
     known = HistoryGraph(query()).fit(stream(1))
     for overlap in (BY_RUNS, BY_MAPS):
@@ -178,3 +181,18 @@ def test_a_cover_of_a_group_is_worth_what_its_runs_reach() -> None:
         assert by_runs.cover[rows][0] == group
         assert by_runs.share[rows][0] == own[group]
         assert set(place[by_runs.cover[rows]]) <= set(covering(automaton)[place[group]])
+
+
+def test_a_history_says_how_well_its_maps_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = trained()
+    exact = json.loads((known.save(tmp_path / "exact") / "manifest.json").read_text())
+    monkeypatch.setattr(groups, "EXACT_BUNDLES", 10)
+    folder = known.save(tmp_path / "sketched")
+    sketched = json.loads((folder / "manifest.json").read_text())
+    assert exact["notes"]["sketch_error"] == 0
+    assert sketched["notes"]["sketch_error"] == groups.sketch_error(known.graph_) > 0
+    train._summary(known, known.events_, folder)
+    assert "compared by sketches" in capsys.readouterr().err
+    assert len(found(known.graph_, "coverage")) > 10

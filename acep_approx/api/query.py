@@ -179,7 +179,8 @@ class Query(CompiledQuery):
         history : HistoryGraph or path, optional
             What was learned from the past: it ranks which partial matches to keep.
         policy : str, optional
-            "history" (default where there is one), "scores", "random", "oldest" (default without), "most-advanced".
+            "history" (default where there is one), "coverage", "scores", "random", "oldest" (default without),
+            "most-advanced".
         audit : float, default 0.05
             Share of the budget that goes to a protected cohort, from which recall is estimated; 0: no estimate.
         seed : int, default 0

@@ -81,7 +81,7 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -
         total = np.bincount(group, some.passed * success, fitted[number].groups)
         weight = np.bincount(group, some.seen, fitted[number].groups)
         worth[number] = (total + PSEUDO * total.sum() / max(weight.sum(), 1.0)) / (weight + PSEUDO)
-    return Scheme(tuple(fitted[number] for number in range(len(fitted))), before.window)
+    return Scheme(tuple(fitted[number] for number in range(len(fitted))), before.window, cost_power=before.cost_power)
 
 
 def bare_scheme(reader: SampleReader, window: int) -> Scheme:

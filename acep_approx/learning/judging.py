@@ -68,8 +68,8 @@ class Tally:
         return self._lead() >= SURE and self.gained + self.lost >= LEAST
 
     def says_worse(self) -> bool:
-        """Whether there is any evidence to speak of that it finds less."""
-        return self._lead() <= -1.0
+        """Whether there is enough evidence that it finds less."""
+        return self._lead() <= -SURE and self.gained + self.lost >= LEAST
 
     def _lead(self) -> float:
         """By how many standard deviations more were gained than lost, were it chance."""
@@ -127,7 +127,7 @@ def _parents(trace: Trace, first: Ints) -> Ints:
 def _scores(trace: Trace, first: Ints, ranking: Ranking) -> Floats:
     """Match points per run-step of each birth, with the coin of its lineage."""
     vertex = vertices_of(ranking.scheme, trace)[first]
-    score = ranking.values.gain[vertex] / ranking.values.cost[vertex]
+    score = ranking.values.gain[vertex] / ranking.values.cost[vertex] ** ranking.scheme.cost_power
     coin = (trace.start % (1 << 40)) * GOLDEN % 1.0
     return np.where(first >= 0, score * (SPREAD + coin) / (SPREAD + 1), np.inf)
 

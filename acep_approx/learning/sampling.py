@@ -240,7 +240,7 @@ class SampleReader:
 
     def group(self, key: Ints, values: Floats, place: Place, here: Ints) -> Ints:
         """The group of those runs, or children, which are ``here``, all of one place."""
-        columns = [feature.values(lambda name: self.column(key, values, name))[here] for feature in place.features]
+        columns = [feature.values(lambda name: self.column(key, values, name)[here]) for feature in place.features]
         return Scheme((place,), self.tables.window).group(0, columns, self.texts, len(here))
 
     def column(self, key: Ints, values: Floats, name: str) -> Floats | Ints:

@@ -1,14 +1,15 @@
 """How a history is used: which of its readings finds most on a part of the past that it was not learned from.
 
 What cannot be told from counts alone is tried: whether the features of runs tell anything about later events or only
-about those learned from, whether values come from means or from paths, and how much of what a run leads to a later run
-reaches as well. Not all combinations are: one thing is varied at a time, from the best reading so far.
+about those learned from, whether values come from means or from paths, how much of what a run leads to a later run
+reaches as well, and how much its run-steps count. Not all combinations are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -21,17 +22,27 @@ from acep_approx.training.pricing import PricePoint, Prices, learn_prices
 from history.graph import Graph
 from history.vectors import ValuesBy
 
-OVERLAPS = (MEASURED, BY_RUNS, BY_MAPS, 0.95, 0.7, 0.0)
+OVERLAPS = (0.9, BY_MAPS, 0.0)
 """Shares of its match points that a run loses beside a later one, or how they follow from the past; 0: each run by
 itself."""
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)
+MORE_OVERLAPS = (MEASURED, BY_RUNS, 0.7)
+"""Those that are tried with the best of the others alone."""
+COST_POWERS = (1.0, 0.0)
+"""By which power of its run-steps the gain of a run is divided. A run need not be kept to its end, and the longer it
+may still live, the more others it covers: so it may be worth more than its gain per run-step."""
+BETWEEN = 0.5
+SHARES = (0.02, 0.05, 0.1, 0.2)
 """Budgets that a reading should do well at, on average."""
-FIRST_REPLAYS, ALL_REPLAYS = 9, 16
+FIRST_REPLAYS, ALL_REPLAYS = 7, 16
 """Of a reading that is tried, and of the one that is kept."""
+NEXT_BEST = 3
+"""Readings that can take the place of the best one."""
 MARGIN = 0.005
 """Recall that another graph must find more: by chance one of several does a little better."""
 MIDDLE = 0.1
 """A budget at whose price, as another reading has it, replays begin."""
+MOST_SHARE = 0.25
+"""Of the work, up to which readings are compared; prices of the best one are looked for beyond."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,8 @@ class Reading:
         See ``history.values.fit_values``.
     overlap : float
         See ``policies.worth_of``.
+    cost_power : float
+        See ``history.Scheme``.
     prices : Prices
         What replays with it found.
     """
@@ -53,6 +66,7 @@ class Reading:
     name: str
     values: ValuesBy
     overlap: float
+    cost_power: float
     prices: Prices
 
     @property
@@ -67,11 +81,13 @@ def choose(
     held_out: Sequence[EventBatch],
     bind: Callable[[Execution], None],
     on_progress: Callable[[float], None] | None = None,
-) -> Reading:
-    """The reading that finds most of the match points of ``held_out``, over several budgets.
+) -> tuple[Reading, ...]:
+    """The reading that finds most of the match points of ``held_out``, over several budgets; then the next best ones.
 
-    First all overlaps are tried with the first graph and values by paths, then means, then the other graphs, and in the
-    end all overlaps again, if something else than the first graph and paths was better.
+    The others are of the same graph.
+
+    First the first and the last graph are tried, with and without the weight of run-steps, each with three overlaps;
+    then the best of these with values by paths, with the other graphs, with half that weight, and with other overlaps.
 
     Parameters
     ----------
@@ -85,19 +101,19 @@ def choose(
     on_progress : callable, optional
         Called with the share of the work that is done.
 
-    Complexity: up to 9 runs over ``held_out`` for each reading, of which most do little; then 7 more.
+    Complexity: up to 6 runs over ``held_out`` for each reading, of which most do little; then 9 more.
     """
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
-    first = next(iter(graphs))
-    for overlap in OVERLAPS:
-        trials.try_one(first, "paths", overlap)
-    trials.try_one(first, "means", trials.best.overlap)
-    for name in graphs:
-        trials.try_one(name, trials.best.values, trials.best.overlap)
-    for overlap in OVERLAPS:
-        trials.try_one(trials.best.name, trials.best.values, overlap)
+    first, last = (names := tuple(graphs))[0], names[-1]
+    for name, cost_power, overlap in product(dict.fromkeys((first, last)), COST_POWERS, OVERLAPS):
+        trials.try_one(Reading(name, "means", overlap, cost_power, Prices()))
+    trials.vary(trials.best, "values", ("paths",))
+    trials.vary(trials.best, "name", tuple(graphs))
+    trials.vary(trials.best, "cost_power", (BETWEEN,))
+    trials.vary(trials.best, "overlap", MORE_OVERLAPS)
     best = trials.best
-    return replace(best, prices=trials.prices(best, known=best.prices.replays, most=ALL_REPLAYS))
+    others = sorted((one for one in trials.of(best.name) if one != best), key=lambda one: one.recall, reverse=True)
+    return replace(best, prices=trials.prices(best, best.prices.replays, ALL_REPLAYS)), *others[:NEXT_BEST]
 
 
 class _Trials:
@@ -113,32 +129,53 @@ class _Trials:
     ) -> None:
         self.plan, self.graphs, self.held_out, self.bind, self.tell = plan, graphs, held_out, bind, tell
         self.best: Reading
-        self._tried: list[tuple[str, str, float]] = []
+        self._tried: dict[tuple[str, str, float, float], Reading] = {}
         self._exact: tuple[PricePoint, ...] = ()  # the exact run is the same for all
 
-    def try_one(self, name: str, values: ValuesBy, overlap: float) -> None:
+    def vary(self, reading: Reading, what: str, choices: Sequence[str] | Sequence[float]) -> None:
+        """Try a reading with other choices of one of its attributes."""
+        for choice in choices:
+            self.try_one(replace(reading, **{what: choice}))  # type: ignore[arg-type]
+
+    def try_one(self, reading: Reading) -> None:
         """Try a reading, if it was not yet; the best one so far wins a tie, or if another graph is hardly better."""
-        if (name, values, overlap) in self._tried:
+        name = reading.name, reading.values, reading.overlap, reading.cost_power
+        if name in self._tried:
             return
-        blank = Reading(name, values, overlap, Prices())
-        reading = replace(blank, prices=self.prices(blank, known=self._exact, most=FIRST_REPLAYS))
+        reading = replace(reading, prices=self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE))
         self._exact = reading.prices.replays[:1]
-        least = 0.0 if not self._tried or name == self.best.name else MARGIN
+        least = 0.0 if not self._tried or reading.name == self.best.name else MARGIN
         if not self._tried or reading.recall > self.best.recall + least:
             self.best = reading
-        self._tried.append((name, values, overlap))
-        self.tell(min(len(self._tried) / (2 * len(OVERLAPS) + len(self.graphs)), 1.0))
+        self._tried[name] = reading
+        to_try = 2 * len(OVERLAPS) * len(COST_POWERS) + len(self.graphs) + len(MORE_OVERLAPS)
+        self.tell(min(len(self._tried) / to_try, 1.0))
 
-    def prices(self, reading: Reading, known: Sequence[PricePoint], most: int) -> Prices:
+    def of(self, name: str) -> list[Reading]:
+        """Those of one graph."""
+        return [reading for reading in self._tried.values() if reading.name == name]
+
+    def prices(self, reading: Reading, known: Sequence[PricePoint], most: int, most_share: float = 0.5) -> Prices:
         """What replays with a reading find."""
         assert self.plan.registers is not None
-        worth = by_history(self.plan.registers, read_by(self.graphs[reading.name], reading.values), reading.overlap)
-        begin = self.best.prices.price(MIDDLE) if self._tried else None
-        return learn_prices(self.plan, worth, self.held_out, self.bind, known=known, begin=begin, most=most)
+        graph = read_by(self.graphs[reading.name], reading.values, reading.cost_power)
+        worth = by_history(self.plan.registers, graph, reading.overlap)
+        is_alike = bool(self._tried) and reading.cost_power == self.best.cost_power
+        begin = self.best.prices.price(MIDDLE) if is_alike else None
+        return learn_prices(
+            self.plan,
+            worth,
+            self.held_out,
+            self.bind,
+            known=known,
+            begin=begin,
+            most=most,
+            most_share=most_share,
+        )
 
 
-def read_by(graph: Graph, values: ValuesBy) -> Graph:
+def read_by(graph: Graph, values: ValuesBy, cost_power: float) -> Graph:
     """The same counts, of which values are worked out in some way."""
-    found = Graph(replace(graph.scheme, values=values), graph.gap, graph.most_bundles)
+    found = Graph(replace(graph.scheme, values=values, cost_power=cost_power), graph.gap, graph.most_bundles)
     found.counts = graph.counts
     return found

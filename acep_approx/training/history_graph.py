@@ -16,6 +16,7 @@ import numpy as np
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import UsageError, expect
 from acep_approx.planning.planner import Plan
+from acep_approx.training.choosing import read_by
 from acep_approx.training.past import Past
 from acep_approx.training.policies import BY_MAPS, LEARNED, OVERLAP, beside_others, policy_named, raised, worth_of
 from acep_approx.training.portions import PORTION, portions
@@ -23,6 +24,7 @@ from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
 from history import store
 from history.checking import check_column, require
+from history.coverage.groups import sketch_error
 from history.graph import MOST_BUNDLES
 from history.values import Values, fit_values, with_counts
 
@@ -155,9 +157,10 @@ class HistoryGraph:
         self._window = past.window
         self.events_ = self.points_ = self._steps = 0
         self._add(counted)
-        self.overlap_ = tried.reading.overlap
         on_progress("setting prices", 0.9)
-        self.prices_ = tried.prices(self.plan, self.graph_, past)
+        reading = tried.settled(self.plan, counted.graph, past)
+        self.graph_ = read_by(counted.graph, reading.values, reading.cost_power)
+        self.overlap_, self.prices_ = reading.overlap, reading.prices
         on_progress("learned", 1.0)
         return self
 
@@ -281,6 +284,7 @@ class HistoryGraph:
             "steps_per_event": self.steps_per_event_,
             "gap": self.gap,
             "overlap": self.overlap_,
+            "sketch_error": sketch_error(self.graph_),
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
         }
         return store.save(

@@ -146,7 +146,7 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: F
         remaining=scheme.remaining,
         since=tuple(scheme.since_limits.tolist()),
         gain=gain,
-        cost=cost,
+        cost=cost**scheme.cost_power,
         overlap=np.full(len(scheme.places), overlap),
         covers=covering(automaton) if overlap > 0 else [()] * len(scheme.places),
     )

@@ -29,6 +29,7 @@ FACTOR = 8.0
 CLOSE = 1.6
 """Shares of the work by this factor apart are close enough to be interpolated."""
 LEAST_PRICE = 1e-9
+LEAST_ELASTICITY = 0.01
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,21 @@ class Prices:
         order = np.argsort(shares, kind="stable")
         return float(np.exp(np.interp(np.log(share), shares[order], logs[order])))
 
+    def elasticity(self, share: float) -> float:
+        """By which power of the work the price changes around a share of it; from 0.01 to 1.
+
+        Where many runs are worth nearly the same, a slightly lower price keeps many more of them.
+
+        Examples
+        --------
+        >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(0.1, 200, 40), PricePoint(0.2, 50, 10)))
+        >>> round(prices.elasticity(0.1), 3)
+        0.5
+        """
+        few, many = share / 2, min(2 * share, 1.0)
+        power = np.log(self.price(few) / self.price(many)) / np.log(many / few)
+        return float(np.clip(power, LEAST_ELASTICITY, 1.0))
+
     def at(self, others: Prices) -> Prices:
         """The same work and points, at the prices that others have for that work."""
         exact = self.replays[0]
@@ -111,6 +127,7 @@ def learn_prices(
     known: Sequence[PricePoint] = (),
     begin: float | None = None,
     most: int = 14,
+    most_share: float = 0.5,
 ) -> Prices:
     """Run over the past at several prices.
 
@@ -129,6 +146,8 @@ def learn_prices(
         A price that is tried first; default: one that sheds most, if all vertices were alike.
     most : int, default 14
         Runs in all.
+    most_share : float, default 0.5
+        Share of the exact run's work up to which prices are looked for.
 
     Complexity: so many runs, of which the dear ones do little.
     """
@@ -146,7 +165,8 @@ def learn_prices(
     if found[0].steps:
         if len(found) == 1:
             found.append(run(_start(worth) if begin is None else begin))
-            _bracket(found, run, most * 2 // 3)
+            _raise_price(found, run, most - 3)
+        _lower_price(found, run, most - 1, most_share)
         _fill(found, run, most)
     return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
 
@@ -156,17 +176,21 @@ def _start(worth: Worth) -> float:
     return max(float(np.quantile(worth.gain / worth.cost, 0.9)), LEAST_PRICE)
 
 
-def _bracket(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
-    """Raise the price until hardly any work is left, and lower it until most is."""
-    exact, start = found[0], found[1].price
-    price = start
-    while len(found) < most - 2 and found[-1].steps > LEAST_SHARE * exact.steps:
-        price *= FACTOR
+def _raise_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
+    """Raise the price until hardly any work is left, by more each time."""
+    factor = FACTOR
+    while len(found) < most and found[-1].steps > LEAST_SHARE * found[0].steps:
+        found.append(run(found[-1].price * factor))
+        factor *= FACTOR
+
+
+def _lower_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int, share: float) -> None:
+    """Lower the price until a share of the work is left, by more each time."""
+    price, factor = min(replay.price for replay in found[1:]), FACTOR
+    while len(found) < most and max(replay.steps for replay in found[1:]) < share * found[0].steps:
+        price /= factor
         found.append(run(price))
-    price = start
-    while len(found) < most and max(replay.steps for replay in found[1:]) < exact.steps / 2:
-        price /= FACTOR
-        found.append(run(price))
+        factor *= FACTOR
 
 
 def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:

@@ -14,10 +14,10 @@ from acep_approx.errors import UsageError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.planning.planner import Plan
-from acep_approx.training.choosing import Reading, choose
+from acep_approx.training.choosing import Reading, choose, read_by
 from acep_approx.training.past import Past
 from acep_approx.training.policies import history as by_history
-from acep_approx.training.pricing import Prices, learn_prices
+from acep_approx.training.pricing import learn_prices
 from acep_approx.training.trace import Tracer
 from history.fitting import fit_scheme
 from history.graph import Graph
@@ -29,6 +29,8 @@ READINGS = WITH_FEATURES, WITH_PAIRS, WITH_CONTEXT, WITHOUT_FEATURES = (
 )  # fmt: skip
 """Whether vertices tell apart what runs remember, differences and sums of it, also in which context they were made, or
 nothing; the first wins a tie."""
+HOLDS = 0.8
+"""Of what a reading found of events it had not seen, it must find so much once it has seen them."""
 DAY = 86_400_000_000
 """Ticks, where they are times."""
 OnProgress = Callable[[str, float], None]
@@ -115,23 +117,33 @@ class Tried:
 
     Attributes
     ----------
-    reading : Reading
-        The one that found most.
+    readings : tuple of Reading
+        The one that found most, and the next best ones with the same vertices.
     blank : Graph
         A history of nothing, with its vertices.
     held_out : list of EventBatch
         What it was judged on.
     """
 
-    reading: Reading
+    readings: tuple[Reading, ...]
     blank: Graph
     held_out: list[EventBatch]
 
-    def prices(self, plan: Plan, graph: Graph, past: Past) -> Prices:
-        """What budgets cost once all of the past was learned from."""
+    def settled(self, plan: Plan, graph: Graph, past: Past) -> Reading:
+        """The reading that is kept once all of the past was learned from, with what budgets cost then.
+
+        The graph has now seen what was held out. A reading that finds less of that than before does not bear other
+        counts: the next best one takes its place.
+        """
         assert plan.registers is not None
-        worth = by_history(plan.registers, graph, self.reading.overlap)
-        return self.reading.prices.at(learn_prices(plan, worth, self.held_out, past.bind))
+        found = []
+        for reading in self.readings:
+            worth = by_history(plan.registers, read_by(graph, reading.values, reading.cost_power), reading.overlap)
+            prices = learn_prices(plan, worth, self.held_out, past.bind)
+            found.append(replace(reading, prices=prices))
+            if found[-1].recall >= HOLDS * reading.recall:
+                return replace(reading, prices=reading.prices.at(prices))
+        return max(found, key=lambda reading: reading.recall)
 
 
 def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progress: OnProgress) -> Tried:
@@ -172,8 +184,7 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     on_progress("learning", 0.7)
     tracer = Tracer(plan, past.schema, past.roles)
     trace = next(_traces(tracer, past.batches(first)))  # what is held out helps to find the buckets in the end
-    scheme = replace(_scheme(found.name, tracer, trace), values=found.values)
-    return Tried(found, Graph(scheme, gap, most_bundles), held_out)
+    return Tried(found, Graph(_scheme(found[0].name, tracer, trace), gap, most_bundles), held_out)
 
 
 def _blanks(tracer: Tracer, trace: Trace, gap: int, most_bundles: int) -> dict[str, Graph]:

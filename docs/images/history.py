@@ -15,13 +15,13 @@ STYLE = (
 MAPS = {
     "v, cheap": "111101",
     "v, dear": "000011",
-    "b, cheap": "111000",
+    "b, cheap": "111100",
     "b, dear": "000011",
 }
 """Match vectors and their match maps: one bit for each of six bundles."""
 PLACES = {"v, cheap": (300, 70), "v, dear": (300, 150), "b, cheap": (450, 70), "b, dear": (450, 150)}
-POINTS = (40, 75, 110, 165, 200, 240)
-"""Where the match points stand in the past."""
+EVENTS = "vbpvbvpbpvvbpvbpvp"
+"""The past; each p completes a match."""
 KEPT, NEW = "b, cheap", "v, cheap"
 
 
@@ -39,11 +39,12 @@ def bits(x: float, y: float, kinds: list[str]) -> Iterator[str]:
 def past() -> Iterator[str]:
     """The events, with the match points that the exact run found."""
     yield text(20, 25, "1. An exact run over the past", "head")
-    yield '<path d="M20 110H265" class="line"/>'
-    for number, x in enumerate(POINTS, 1):
+    yield '<path d="M20 110H270" class="line"/>'
+    points = [24 + 14 * place for place, letter in enumerate(EVENTS) if letter == "p"]
+    for number, x in enumerate(points, 1):
         yield f'<path d="M{x} 110V95" class="line"/><circle cx="{x}" cy="88" r="7" class="ball"/>'
         yield text(x - 4, 72, str(number))
-    yield from (text(20 + 14 * n, 130, letter, "small") for n, letter in enumerate("vvbvpbvvpvbbpvvbpvp"[:18]))
+    yield from (text(20 + 14 * n, 130, letter, "small") for n, letter in enumerate(EVENTS))
     yield text(20, 165, "Each match point is a match bundle.", "small")
     yield text(20, 182, "Which runs were seen where,", "small")
     yield text(20, 199, "and to which bundles they led.", "small")

@@ -161,6 +161,8 @@ def _gap(text: str | None) -> dict[str, Any]:
 
 def _summary(known: HistoryGraph, events: int, folder: Path) -> None:
     """What was learned, and what budgets would find."""
+    from history.coverage.groups import sketch_error
+
     counts = known.graph_.counts
     seen = int((counts.visits > 0).sum())
     all_of_them = "" if events == known.events_ else f", {known.events_:,} in all"
@@ -169,6 +171,8 @@ def _summary(known: HistoryGraph, events: int, folder: Path) -> None:
         f"{amount(known.points_, 'match point')} in {amount(len(counts.bundles), 'bundle')}; "
         f"{seen:,} of {amount(known.graph_.scheme.vertices, 'match vector')} seen"
     )
+    if error := sketch_error(known.graph_):
+        say(f"their match maps are compared by sketches: shares are off by {error:.2f} or so")
     prices = known.prices_
     if known.points_ == 0:
         say("nothing led to a match: this history cannot tell partial matches apart")

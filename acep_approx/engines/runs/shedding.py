@@ -215,6 +215,7 @@ class Shedding:
         floats[kernel.RATE], floats[kernel.MOST_TOKENS] = allowance.rate, allowance.most
         floats[kernel.PRICE], floats[kernel.AUDIT_SHARE] = allowance.price, allowance.audit_share
         floats[kernel.RESERVE], floats[kernel.RESERVE_SHARE] = allowance.reserve, allowance.reserve_share
+        floats[kernel.ELASTICITY] = allowance.elasticity
         self.words[kernel.MOST_RUNS] = allowance.runs
         self.words[[kernel.AUDIT, kernel.EPOCH]] = int(allowance.audit * 2**31), allowance.epoch
         self.words[kernel.SEED] = seed_word(allowance.seed)

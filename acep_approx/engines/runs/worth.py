@@ -98,6 +98,7 @@ class Allowance:
     most: float = WITHOUT_END
     runs: int = -1
     price: float = 0.0
+    elasticity: float = 1.0
     reserve: float = 1.0
     reserve_share: float = 0.0
     audit: float = 0.0

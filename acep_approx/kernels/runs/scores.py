@@ -48,6 +48,7 @@ from acep_approx.kernels.runs.vm import NULL
     PACE_NOW,
     CONTEXT_NOW,
     DOMINATED_SHARE,
+    ELASTICITY,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -89,18 +90,18 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_REGISTERS,
     TREES,
     EDGE,
-) = range(58)
-"""The first seventeen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
-tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
-the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
-below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
-dominates; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where
-they begin; ``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each,
-unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by
-which groups are told apart; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
-which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
-there; ``SAMPLED``: words written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say
-of the event at hand."""
+) = range(59)
+"""The first eighteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent
+by the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes;
+``RESERVE``: below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of
+its pool dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_RUNS``: -1 for none;
+``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether
+groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and
+``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups are told apart;
+``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of
+2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words
+written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the event at hand."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -322,8 +323,8 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     else:  # what is lent to the audit counts when it is more than half of what is held back
         room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
-    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0)
-    worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio
+    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0) * worth[ELASTICITY]
+    worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
 
 
 @inline
