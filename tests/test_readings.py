@@ -16,7 +16,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.matching.tracing.traced import LOGGED
-from acep_approx.training import choosing, training
+from acep_approx.training import choosing, pricing, training
 from acep_approx.training.choosing import Reading
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.policies import raised, worth_of
@@ -316,3 +316,19 @@ def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
     assert again.values().gain.tolist() == known.values().gain.tolist()
     again.graph_.counts.moves = 0 * again.graph_.counts.moves
     assert again.values().gain.tolist() != known.values().gain.tolist()
+
+
+def test_recall_between_two_replays_goes_by_the_logarithm_of_the_share():
+    prices = Prices((PricePoint(0.0, 1000, 100), PricePoint(1.0, 100, 60), PricePoint(2.0, 10, 20)))
+    assert prices.recall(10**-1.5) == pytest.approx(0.4)
+    assert prices.recall(0.005) == pytest.approx(0.1)  # below the least share in proportion
+    assert prices.recall(1.0) == 1.0
+    assert Prices().recall(0.1) == 0.0
+
+
+def test_replays_fill_the_gaps_between_shares_that_matter():
+    """Below the lowest price passes take more than the exact run: what lies there is not asked."""
+    shares = {0.0: 1.0, 1e-6: 5.0, 1.0: 0.4, 4.0: 0.09, 16.0: 0.009}
+    found = [PricePoint(price, int(1e6 * share), 1) for price, share in shares.items()]
+    pricing._fill(found, lambda price: PricePoint(price, 30_000, 1), len(found) + 1)
+    assert found[-1].price == pytest.approx(8.0)
