@@ -116,11 +116,12 @@ class Measured:
 
     def ours(self, policy: str, budget: float, seed: int) -> Found:
         """As a user runs it."""
+        known = self.history
         begun = time.process_time()
         some = self.query.match_within(
             self.workload.test,
             f"{100 * budget:g}%",
-            history=self.history,
+            history=known,
             policy=policy,
             audit=0,
             seed=seed,

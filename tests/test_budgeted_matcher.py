@@ -48,6 +48,7 @@ def test_batches_find_what_one_run_does(budget: str, output: str) -> None:
     whole = {"matches": some.to_arrow, "points": some.points, "counts": some.counts}[output]()
     matcher = query().matcher(budget=budget, output=output, **how)
     assert matcher.push(table).equals(whole)
+    matcher.finish()
     theirs, ours = some.record(), matcher.record()
     assert (ours.work, ours.allowed, ours.shed, ours.recall) == (
         theirs.work, theirs.allowed, theirs.shed, theirs.recall,
@@ -62,9 +63,9 @@ def test_batches_find_what_one_run_does(budget: str, output: str) -> None:
     assert parts.record().work <= parts.record().allowed
 
 
-@pytest.mark.parametrize("budget", ["10%", "20 steps/event", "60 runs"])
+@pytest.mark.parametrize("budget", ["50%", "20 steps/event", "60 runs"])
 def test_saved_and_taken_up_it_goes_on_and_knows_what_it_did(budget: str) -> None:
-    table, how = stream(3), {"history": known(), "seed": 4, "audit": 0.3}
+    table, how = stream(3), {"history": known(), "seed": 4, "audit": 0.5}
     whole, first = (query().matcher(budget=budget, **how) for _ in range(2))
     wanted, got = pushed(whole, table), pushed(first, table.slice(0, 1500))
     state = first.state_bytes()
@@ -76,6 +77,7 @@ def test_saved_and_taken_up_it_goes_on_and_knows_what_it_did(budget: str) -> Non
     for name in ("work", "allowed", "found", "events", "shed", "recall", "begin", "budget", "policy", "seed"):
         assert getattr(ours, name) == getattr(theirs, name), name
     assert ours.recall.points > 0
+    assert ours.audit_work == theirs.audit_work
     assert f"{ours.found:,} match points found" not in report_html(ours)  # of a page the number stands by itself
     assert f"<b>{ours.found:,}</b>" in report_html(ours)
 

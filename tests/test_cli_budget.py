@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -132,6 +134,27 @@ def test_a_run_inside_a_budget_says_what_it_did():
     assert not again.stderr
 
 
+def test_where_no_budget_can_pay_the_exact_command_is_printed():
+    """Below ten run-steps per event; the budget that was asked for is kept all the same."""
+    plain = ["--format", "csv", "--limit", "9", "-k", "0", "--on-late", "skip", "--bind", "x", "--bind", "key"]
+    spent = ["--budget", "20%", "--history", "history", "--seed", "3", "--report", "page.html"]
+    result = acep("run", QUERY, "now.csv", *spent, *plain)
+    lines = result.stderr.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("exact run: "))
+    assert "below 10 a budget saves no time" in lines[at]
+    program, command, *options = shlex.split(lines[at + 1])
+    assert (program, command) == ("acep", "run")
+    assert lines[at + 2].startswith("budget of 20%")
+    assert acep("run", *options).stdout == acep("run", QUERY, "now.csv", *plain).stdout
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.index("Is a budget needed?") < page.index('<div class="tiles">')
+    assert "below 10 a budget saves no time" in page
+    heavier = ["--within", "3000", "--budget", "10%", "--full-work", "200", "--output", "points"]
+    words = acep("run", QUERY, "now.csv", *heavier).stderr
+    assert "exact run: it takes about 200 run-steps per event, this one took " in words
+    assert "acep run" not in words
+
+
 def test_all_of_the_work_is_the_exact_answer():
     everything = acep("run", QUERY, "now.csv", "--quiet").stdout
     assert acep("run", QUERY, "now.csv", "--quiet", "--budget", "100%", "--history", "history").stdout == everything
@@ -144,8 +167,14 @@ def test_all_matches_at_the_points_found_are_listed():
     exact = acep("run", QUERY, "now.csv", "--format", "csv", "--quiet").stdout.splitlines()
     whole = result.stdout.splitlines()
     assert len(some) < len(whole)
-    assert set(whole) < set(exact)
+    assert set(whole) <= set(exact)
     assert f"{len(whole) - 1:,} matches" in result.stderr
+    assert "expanded: " in result.stderr
+    assert "matched again\n" in result.stderr
+    bundles = acep("run", QUERY, "now.csv", *options, "--expand", "--whole-bundles")
+    assert set(whole) <= set(bundles.stdout.splitlines()) <= set(exact)
+    assert re.search(r"expanded: [\d,]+ run-steps outside of the budget, [\d,]+ events matched again, in \d+ round",
+                     bundles.stderr)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["shed.csv", "shed.jsonl", "shed.parquet"])
@@ -197,6 +226,8 @@ def test_where_the_cells_answer_nothing_is_shed():
         (["--budget", "9 runs", "--output", "partial"], "ACEP-U038"),
         (["--expand"], "ACEP-U040"),
         (["--budget", "9 runs", "--output", "points", "--expand"], "ACEP-U054"),
+        (["--budget", "9 runs", "--whole-bundles"], "ACEP-U054"),
+        (["--whole-bundles"], "ACEP-U040"),
         (["--budget", "9 runs", "--output", "compressed", "-o", "folder"], "ACEP-U038"),
         (["--budget", "9 runs", "--report", "nowhere/report.html"], "ACEP-U016"),
         (["--budget", "9 runs", "--shed", "shed.txt"], "ACEP-U018"),
@@ -287,6 +318,11 @@ def test_tuning_prints_a_table_and_recommends():
     assert [[cell.strip() for cell in row[1:3]] for row in rows] == [["30", "0"], ["30", "1"]]
     assert all(row[-2].strip() == "100%" for row in rows)
     assert "\nrecommended: --errors " in result.stdout
+    assert result.stdout.startswith("is a budget needed?\n  ERRORS 0 WITHIN 30: ")
+    assert "run-steps per event: no, below 10 it saves no time\n" in result.stdout
+    heavier = acep("tune", QUERY.replace("[key] AND", ""), "past.csv", "--within", "3000", "--budgets", "20%").stdout
+    times = r"[\d.]+ run-steps per event; [\d.]+ s exactly, [\d.]+ s inside 20%\n"
+    assert re.search(f"ERRORS 0 WITHIN 3000: {times}", heavier)
     assert Path("curves.html").read_text(encoding="utf-8").count("<svg") == 3
 
 

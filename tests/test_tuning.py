@@ -145,7 +145,7 @@ def test_a_budget_of_time_is_refused(past):
 # --- what is recommended ----------------------------------------------------------------------------------------
 
 BUDGETS = (Budget.parse("50%"), Budget.parse("10%"), Budget.parse("900 runs"))
-GOOD = Trial(0, "10 s", 100, 150, steps=8.0, work=(0.5, 0.1, 0.2), recalls=(0.99, 0.6, 0.93))
+GOOD = Trial(0, "10 s", 100, 150, steps=80.0, work=(0.5, 0.1, 0.2), recalls=(0.99, 0.6, 0.93))
 
 
 def advised(*trials: Trial):
@@ -156,6 +156,14 @@ def test_the_budget_of_the_least_work_that_is_enough():
     advice = advised(GOOD)
     assert (advice.errors, advice.within, advice.budget) == (0, "10 s", "900 runs")
     assert advice.reasons == ("budget 900 runs: it is the least work that finds 90% of the match points; it finds 93%",)
+
+
+def test_where_the_load_is_light_no_budget_is_recommended():
+    advice = advised(replace(GOOD, steps=8.0))
+    assert (advice.errors, advice.within, advice.budget) == (0, "10 s", None)
+    assert advice.reasons == (
+        "no budget: the exact run takes 8 run-steps per event, and below 10 a budget saves no time",
+    )
 
 
 def test_where_no_budget_is_enough_the_best_one():

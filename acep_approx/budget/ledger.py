@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from acep_approx.budget.learning_ledger import Learning
 
 
+LIGHT = 10.0
+"""Run-steps per event of the exact run below which no budget can save time: shedding takes as much (measured)."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """Where a run stood at the end of a piece of the stream.
@@ -190,6 +194,12 @@ class RunRecord:
         How long the run took.
     learning : Learning, optional
         What it learned; None where it did not.
+    full_work : float, optional
+        Run-steps per event of the exact run, as far as known.
+    exact_seconds : float, optional
+        How long that would take, by what events and run-steps took here; None where this run does not tell.
+    audit_work : int, optional
+        Run-steps that the audit took; None where they are not told apart.
     """
 
     query: str
@@ -212,6 +222,14 @@ class RunRecord:
     without_key: int = 0
     seconds: float | None = None
     learning: Learning | None = None
+    full_work: float | None = None
+    exact_seconds: float | None = None
+    audit_work: int | None = None
+
+    @property
+    def is_light(self) -> bool:
+        """Whether the exact run is known to be so little work that no budget can save time."""
+        return self.full_work is not None and self.full_work < LIGHT
 
     @property
     def events(self) -> int:

@@ -101,8 +101,8 @@ def by_errors(counts: dict[int, int]) -> str:
     return ": " + ", ".join(parts) if parts else ""
 
 
-def say_budget(matches: BudgetedMatches, source: str) -> None:
-    """Say what the budget was spent on.
+def say_budget(matches: BudgetedMatches, source: str, exactly: str) -> None:
+    """Say whether a budget was needed, and what it was spent on.
 
     Parameters
     ----------
@@ -110,6 +110,8 @@ def say_budget(matches: BudgetedMatches, source: str) -> None:
         After its matches were found.
     source : str
         Name of the input.
+    exactly : str
+        The command that does the same without a budget.
     """
     from acep_approx.report import summary
 
@@ -117,6 +119,15 @@ def say_budget(matches: BudgetedMatches, source: str) -> None:
     if matches.plan.registers is None:
         say(f"budget of {record.budget}: {record.bound}")
         return
+    needed, *others = summary(record)
+    say(needed)
+    if record.is_light:
+        say(f"  {exactly}")
     say(f"budget of {record.budget}, policy {record.policy}, seed {record.seed}")
-    for line in summary(record):
+    for line in others:
         say(line)
+    beyond = matches.expansion
+    if beyond.events:
+        rounds = f", in {amount(beyond.rounds, 'round')}" if beyond.rounds else ""
+        again = f"{amount(beyond.events, 'event')} matched again{rounds}"
+        say(f"expanded: {beyond.steps:,} run-steps outside of the budget, {again}")

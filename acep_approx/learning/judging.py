@@ -68,8 +68,8 @@ class Tally:
         return self._lead() >= SURE and self.gained + self.lost >= LEAST
 
     def says_worse(self) -> bool:
-        """Whether there is any evidence to speak of that it finds less."""
-        return self._lead() <= -1.0
+        """Whether there is enough evidence that it finds less."""
+        return self._lead() <= -SURE and self.gained + self.lost >= LEAST
 
     def _lead(self) -> float:
         """By how many standard deviations more were gained than lost, were it chance."""

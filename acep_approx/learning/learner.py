@@ -19,8 +19,9 @@ from acep_approx.engines.runs.worth import Worth
 from acep_approx.learning.features import bare_scheme, select_features
 from acep_approx.learning.group_shares import group_shares
 from acep_approx.learning.judging import Ranking, Tally, found_within
-from acep_approx.learning.live_graph import NEVER, LiveGraph
+from acep_approx.learning.live_graph import LiveGraph
 from acep_approx.learning.outcomes import Outcomes
+from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import FIRST_ROWS, LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
@@ -42,8 +43,6 @@ which of the things that runs remember tell what becomes of them."""
 FIRST_KNOWN: tuple[tuple[int, int], ...] = ((2_000, 16), (30_000, 0))
 """The same where a history is there: it ranks them until then. If it finds less than half of what it promised, it is
 not waited for longer than if nothing were known."""
-SURPRISE = 12
-"""Match points that must have been promised before their absence says anything."""
 FIRST_PIECE, MOST_PIECE = 512, 1 << 18
 LEAST_PRICE = 1e-9
 REFIT = 1.5
@@ -76,8 +75,8 @@ class Learner:
         That of the history that it starts from.
     known : Ranking, optional
         By what this history ranks runs.
-    promise : float, default 0
-        Match points per event that this history finds within the budget.
+    promise : Promise, optional
+        What this history promises to find within the budget.
     share : float, default 1
         Of the full work, that the budget is.
 
@@ -90,6 +89,8 @@ class Learner:
         By what runs are ranked now; None: at random.
     known : Ranking or None
         That of the history as long as it ranks them: until what was learned is found to be better.
+    history : Ranking or None
+        That of the history, also when it has been given up.
     latest : Ranking or None
         What was learned the last time that it was worked out.
     tally : Tally
@@ -109,12 +110,12 @@ class Learner:
         tables: RunTables,
         graph: Graph | None = None,
         known: Ranking | None = None,
-        promise: float = 0.0,
+        promise: Promise | None = None,
         share: float = 1.0,
     ) -> None:
         self.reader = SampleReader(tables)
-        self.ranking = self.known = known
-        self.promise, self.share = promise, share
+        self.ranking = self.known = self.history = known
+        self.promise, self.share = promise or Promise(), share
         self.scheme = known.scheme if known is not None else bare_scheme(self.reader, tables.window)
         half_life = HALF_WINDOWS * max(self.scheme.window, 1)
         self.updater = Updater(self.reader.chart(self.scheme), half_life)
@@ -126,8 +127,6 @@ class Learner:
         self.refreshes: list[int] = []
         self.alarms: list[Alarm] = []
         self._passed_by = 0
-        self._is_broken = False  # the promise of the history
-        self._kept_until = 0, 0, NEVER  # events, match points and tick, when it was last held to its promise
         self._kept: list[TrainingSample] = []
         self._whole: SampledTests | None = None
         self._rescored = self._changed = Moment(0, 0)
@@ -154,7 +153,9 @@ class Learner:
         ``found`` are the match points of the run so far.
         """
         self._passed_by += sample.size
-        self._hold_to_promise(found, sample.events.tick)
+        kept_until = self.promise.hold(self._passed_by, found, sample.events.tick)
+        if kept_until is not None and self.known is not None:
+            self._begin_anew(kept_until)
         self._set_half_life(sample.events.tick)
         lineages = outcomes.lineages(self.scheme)
         self.updater.observe(sample.events, self.reader.encode(sample.tests, self.scheme), lineages)
@@ -163,16 +164,6 @@ class Learner:
         self._forget()
         self._notice(self.updater.watch())
         self._take_in(outcomes)
-
-    def _hold_to_promise(self, found: int, tick: int) -> None:
-        """Whenever enough match points have been promised, see whether half of them came."""
-        passed_by, before, since = self._kept_until
-        promised = self.promise * (self._passed_by - passed_by)
-        if promised >= SURPRISE:
-            if self.known is not None and not self._is_broken and found - before < promised / 2:
-                self._is_broken = True
-                self._begin_anew(since)
-            self._kept_until = self._passed_by, found, tick
 
     def _begin_anew(self, since: int) -> None:
         """The history no longer holds, and what was learned while it chose the runs is about those that it kept.
@@ -196,8 +187,8 @@ class Learner:
         self.live.half_life = self.updater.statistics.half_life
         self.live.pass_time(self.updater.statistics.tick)
         for trace in outcomes.traces:
-            if self.known is not None and self.latest is not None:
-                new, old = (found_within(trace, ranking, self.share) for ranking in (self.latest, self.known))
+            if self.history is not None and self.latest is not None:
+                new, old = (found_within(trace, ranking, self.share) for ranking in (self.latest, self.history))
                 self.tally.add(new, old)
             self.live.add(trace)
 
@@ -264,7 +255,7 @@ class Learner:
     def _has_seen_enough(self) -> bool:
         """Whether runs can be ranked by what was seen, rather than at random, or by what was known before."""
         events, tests = self.sample_size.events, self._tests
-        first = FIRST if self.known is None or self._is_broken else FIRST_KNOWN
+        first = FIRST if self.known is None or self.promise.is_broken else FIRST_KNOWN
         matches = int((tests.passed > 0)[self.updater.chart.ends[self.reader.target(tests)]].sum())
         return any(events >= least and matches >= wanted for least, wanted in first)
 
@@ -309,7 +300,7 @@ class Learner:
         """Work out what runs are worth by what was seen; whether they are ranked by that from now on.
 
         Vertices are other ones where others tell more. As long as a history ranks the runs, what was learned does so
-        only if it is found to be better.
+        only if it is found to be better; and a history ranks them again if what was learned is found to be worse.
         """
         self._rescored = Moment(self.sample_size.events, self.sample_size.rows)
         rows = self.sample_size.rows - self._changed.rows
@@ -321,15 +312,23 @@ class Learner:
         self.latest = Ranking(self.scheme, self.updater.values(), np.full(len(self.scheme.places), OVERLAP))
         if self.known is not None and not self._is_better():
             return False
-        if self.live.scheme != self.scheme:
-            self.live.move(self.scheme, group_shares(self.reader, self._tests, self.live.scheme, self.scheme))
-        self.ranking, self.known = self.latest, None
-        self.refreshes.append(self.sample_size.events)
+        is_worse = self.known is None and (self.tally.says_worse() or self.promise.is_in_vain)
+        self.known = self.history if is_worse else None
+        self._rank_by(self.known or self.latest)
         return True
 
     def _is_better(self) -> bool:
         """Whether what was learned is to be preferred to the history."""
-        return self._is_broken or self.tally.says_better()
+        return self.promise.is_broken or self.tally.says_better()
+
+    def _rank_by(self, ranking: Ranking) -> None:
+        """Rank runs by this from here on; the graph has its vertices."""
+        if self.live.scheme != ranking.scheme:
+            self.live.move(ranking.scheme, group_shares(self.reader, self._tests, self.live.scheme, ranking.scheme))
+        if self.known is not None:
+            self.tally, self.promise = Tally(), Promise()  # it was held to what it no longer can promise
+        self.ranking = ranking
+        self.refreshes.append(self.sample_size.events)
 
     def demand(self) -> tuple[Floats, Floats]:
         """Scores of the children of the tests that are kept, and the run-steps per event that each stands for."""

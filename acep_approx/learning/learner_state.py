@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from acep_approx.learning.judging import Ranking, Tally
 from acep_approx.learning.learner import Learner, Moment
+from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import SampleSize
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.sealed import sealed, unsealed
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FORMAT = 3
-RANKINGS = ("ranking", "known", "latest")
+RANKINGS = ("ranking", "known", "history", "latest")
 VALUES = ("gain", "cost", "chance")
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -81,14 +82,12 @@ def _header(learner: Learner) -> dict[str, Any]:
         "live": {"scheme": learner.live.scheme.to_json(), **learner.live.header()},
         "tally": vars(learner.tally),
         "versions": learner.versions,
-        "promise": learner.promise,
+        "promise": vars(learner.promise),
         "share": learner.share,
         "refreshes": learner.refreshes,
         "alarms": [[alarm.tick, alarm.place, alarm.what] for alarm in learner.alarms],
         "looking": learner.sample_size.to_json(),
         "passed_by": learner._passed_by,
-        "is_broken": bool(learner._is_broken),
-        "kept_until": learner._kept_until,
         "revalued": asdict(learner._rescored),
         "changed": asdict(learner._changed),
         "told": learner._selected_at,
@@ -107,16 +106,17 @@ def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner.reader.know(saved["texts"])
     for name in RANKINGS:
         setattr(learner, name, _ranking(name, saved["rankings"][name], arrays))
+    if learner.known is not None:
+        learner.known = learner.ranking = learner.history
     live = dict(saved["live"])
     parts = sorted((int(name[6:]), each.tobytes()) for name, each in arrays.items() if name.startswith("graph."))
     learner.live.restore(Scheme.from_json(live.pop("scheme")), [part for _, part in parts], live)
     learner.tally, learner.versions = Tally(**saved["tally"]), saved["versions"]
-    learner.promise, learner.share = saved["promise"], saved["share"]
+    learner.promise, learner.share = Promise(**saved["promise"]), saved["share"]
     learner.refreshes = saved["refreshes"]
     learner.alarms = [Alarm(*alarm) for alarm in saved["alarms"]]
     learner.sample_size = SampleSize.from_json(saved["looking"])
-    learner._passed_by, learner._is_broken = saved["passed_by"], saved["is_broken"]
-    learner._kept_until = tuple(saved["kept_until"])
+    learner._passed_by = saved["passed_by"]
     learner._rescored, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
     learner._selected_at = saved["told"]
     learner._kept, learner._whole = _kept(learner, saved["kept"], arrays), None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from acep_approx.report.drawing import moment, percent
+from acep_approx.report.need import need_words
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def summary(record: RunRecord) -> list[str]:
-    """Work against the bound, what was shed, the estimated recall, what was learned, and what was not matched.
+    """The exact run, work against the bound, what was shed, the estimated recall, what was learned and not matched.
 
     Parameters
     ----------
@@ -32,19 +33,23 @@ def summary(record: RunRecord) -> list[str]:
     ...     "SEQ(A a, B b) WITHIN 5", "x.csv", "20%", "at most 9 run-steps per event", "history",
     ...     pieces=[Piece(tick=99, events=100, work=850, bound=900, live=7, price=0.1, shed=30, points=12)],
     ...     shed=[Shed("a", "at birth", 20), Shed("a", "in a pass", 10)],
-    ...     recall=RecallEstimate(0.9, 0.84, 0.94, points=40, cells=11, outside=100),
+    ...     recall=RecallEstimate(0.9, 0.84, 0.94, points=40, cells=11, outside=100), full_work=45.0, audit_work=34,
     ... )
     >>> for line in summary(record):
     ...     print(line)
+    exact run: it takes about 45 run-steps per event, this one took 8.5 (19%)
     work: 850 run-steps of 900 allowed (94.4%), 8.5 per event; at most 9 run-steps per event
     shed: 30 runs
       a: 20 at birth, 10 in a pass
     estimated recall: 90% (84% to 94% with 95% confidence; 40 match points audited in 11 cells)
+    audit: 34 run-steps, 4% of the work
     """
     return [
+        f"exact run: {need_words(record)}",
         _work(record),
         *_shed(record),
         f"estimated recall: {recall_words(record.recall)}",
+        *_audit(record),
         *_learned(record),
         *_left_out(record),
     ]
@@ -138,6 +143,14 @@ def _work(record: RunRecord) -> str:
         f"work: {record.work:,} run-steps of {record.allowed:,} allowed{used}, "
         f"{record.work / record.events:,.1f} per event; {record.bound}"
     )
+
+
+def _audit(record: RunRecord) -> list[str]:
+    """What the audit took of the work, if that is known; of a run that learns it is its exploration."""
+    if record.audit_work is None or record.learning is not None:
+        return []
+    share = f", {percent(record.audit_work / record.work)} of the work" if record.work else ""
+    return [f"audit: {record.audit_work:,} run-steps{share}"]
 
 
 def _shed(record: RunRecord) -> list[str]:

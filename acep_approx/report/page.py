@@ -16,6 +16,7 @@ from acep_approx.report.flow import MOST_PATHS, flow, words
 from acep_approx.report.learned import learned
 from acep_approx.report.lines import counted, recall_words
 from acep_approx.report.load import load
+from acep_approx.report.need import need_words
 from acep_approx.report.style import STYLE
 from acep_approx.report.times import thinned
 from acep_approx.timeline.picture import BINS, svg
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece, RunRecord
 
 MOST_ROWS = 40
-_AUDIT = (
+_MARKED = (
     "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed only "
     "get an audit flag. The share of match points there that need no flagged run is the estimate."
 )
@@ -85,6 +86,7 @@ def _head(record: RunRecord) -> Iterator[str]:
     """What ran, and the four numbers to know."""
     yield f"<h1>{escape(record.source)} under a budget of {escape(record.budget)}</h1>"
     yield f'<p class="soft">{escape(record.bound)}</p>'
+    yield f"<p><b>Is a budget needed?</b> Exact run: {escape(need_words(record))}.</p>"
     recall, of_recall = _recall_tile(record.recall)
     used = percent(record.work / record.allowed) if record.allowed else "none"
     tiles = (
@@ -159,17 +161,25 @@ def _recall(record: RunRecord) -> Iterator[str]:
         return
     if estimate.recall is None:
         yield f"<p>{escape(_sentence(recall_words(estimate)))}</p>"
-    yield f'<p class="soft">{_COHORT if record.learning else _AUDIT}</p>'
+    yield f'<p class="soft">{_MARKED if record.audit_work is None else _COHORT}</p>'
     rows = [
         ["estimate", "too few to say" if estimate.recall is None else percent(estimate.recall)],
         [f"interval, {percent(estimate.level)}", _interval(estimate)],
         ["match points audited", f"{estimate.points:,}"],
         ["cells audited", f"{estimate.cells:,}"],
+        ["run-steps of the audit", _audit_words(record)],
         ["match points found elsewhere", f"{estimate.outside:,}"],
         ["match points in the input", _total_words(estimate)],
     ]
     beside = table(["recall of the policy", ""], rows, caption="")
     yield f'<div class="pair"><figure>{recall_bar(estimate)}</figure>{beside}</div>'
+
+
+def _audit_words(record: RunRecord) -> str:
+    """What the audit took of the work."""
+    if record.audit_work is None:
+        return "not told apart from the run's"
+    return f"{record.audit_work:,}" + (f" ({percent(record.audit_work / record.work)})" if record.work else "")
 
 
 def _sentence(text: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from acep_approx.budget.ledger import LIGHT
+
 if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
     from acep_approx.results.tuning import Trial, Tuning
@@ -43,20 +45,21 @@ def advise(tuning: Tuning) -> Advice:
     -------
     Advice
         The longest window, then the most errors, such that each step on the way there brings 5% more match points, and
-        no error ten times more matches; then the budget of the least work with a recall of 90%. These limits are ours.
+        no error ten times more matches; then the budget of the least work with a recall of 90%; none where the exact
+        run is so little work that no budget saves time. These limits are ours.
 
     Examples
     --------
     >>> from acep_approx import Budget
     >>> from acep_approx.results import Trial, Tuning
-    >>> trials = [Trial(0, "10 s", 100, 150, steps=8.0, work=(0.2, 0.5), recalls=(0.7, 0.95)),
+    >>> trials = [Trial(0, "10 s", 100, 150, steps=18.0, work=(0.2, 0.5), recalls=(0.7, 0.95)),
     ...           Trial(1, "10 s", 102, 900, steps=30.0, work=(0.2, 0.5), recalls=(0.8, 0.92))]
     >>> advice = advise(Tuning((Budget.parse("20%"), Budget.parse("50%")), tuple(trials), 700, 300))
     >>> advice.errors, advice.within, advice.budget
     (0, '10 s', '50%')
     >>> for reason in advice.reasons:
     ...     print(reason)
-    ERRORS 0: with 1, match points grow by 2% only (100 to 102), and run-steps per event from 8 to 30
+    ERRORS 0: with 1, match points grow by 2% only (100 to 102), and run-steps per event from 18 to 30
     budget 50%: it is the least work that finds 90% of the match points; it finds 95%
     """
     tried = [trial for trial in tuning.trials if not trial.skipped]
@@ -68,7 +71,11 @@ def advise(tuning: Tuning) -> Advice:
     least = tuning.trials[0].errors
     window, why_window = _furthest([t for t in tuning.trials if t.errors == least], "WITHIN", _within)
     chosen, why_errors = _furthest([t for t in tuning.trials if t.within == window.within], "ERRORS", _errors)
-    budget, why_budget = _cheapest(chosen, tuning.budgets)
+    if chosen.steps < LIGHT:
+        load = f"the exact run takes {chosen.steps:,.3g} run-steps per event"
+        budget, why_budget = None, [f"no budget: {load}, and below {LIGHT:g} a budget saves no time"]
+    else:
+        budget, why_budget = _cheapest(chosen, tuning.budgets)
     return Advice(chosen.errors, chosen.within, budget, (*why_window, *why_errors, *why_budget))
 
 

@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.budget.ledger import RunRecord
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
-from acep_approx.events.stream import read_events
+from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.planning.planner import Plan
-from acep_approx.results.expand import expanded
+from acep_approx.results.expand import Again, Expansion, expanded, ticks_of, whole_bundles
 from acep_approx.results.matches import Matches
 from acep_approx.results.run_record import BudgetedRun
 from acep_approx.shedding.learning_summary import learning_table
@@ -46,6 +48,11 @@ class BudgetedMatches(Matches):
     Every match is one of the exact answer; some may be missing. Its errors are the least of the ways to it that were
     found; with NON OVERLAP a match may be reported that follows one that was missed. Where the cells engine answers,
     nothing is shed: its work does not depend on how many partial matches there are.
+
+    Attributes
+    ----------
+    expansion : Expansion
+        What the last call of ``expanded`` took.
     """
 
     def __init__(self, plan: Plan, source: Source, options: dict[str, Any], load: Load, **more: Any) -> None:
@@ -57,6 +64,8 @@ class BudgetedMatches(Matches):
         self._pipeline: Pipeline | None = None
         self._seconds = 0.0
         self._logged: list[pa.Table] = []
+        self._ends: list[Ints] = []  # of the match points, where these were asked for
+        self.expansion = Expansion()
 
     @classmethod
     def of(cls, exact: Matches, load: Load) -> Self:
@@ -70,10 +79,12 @@ class BudgetedMatches(Matches):
         return Execution(plan, output=kind, shedding=self.shedder, **self._options)
 
     def _through(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
-        self._pipeline, self._logged = pipeline, []
+        self._pipeline, self._logged, self._ends = pipeline, [], []
         begun = time.perf_counter()
         for table in super()._through(matcher, pipeline):
             self._take_log()
+            if self._asked == "points":
+                self._ends.append(ticks_of(table))
             if self.shedder is not None and not self.source.reusable:  # a stream, which may have no end
                 self.shedder.forget()
             yield table
@@ -141,12 +152,19 @@ class BudgetedMatches(Matches):
         """
         return learning_table(self._done.learned(), is_time=self._done.is_time)
 
-    def expanded(self) -> pa.Table:
+    def expanded(self, *, bundles: bool = False) -> pa.Table:
         """All matches that end when a match point does which ``points`` finds, not only those whose runs were kept.
 
         Unless ``points`` was the last call that found matches, it is called first. Then the events are read once more,
-        and those at most a window before such a point are matched exactly; that work is not part of the budget. Columns
-        as for ``to_arrow``.
+        and those at most a window before such a point are matched exactly; that work is not part of the budget:
+        ``expansion`` says what it was. Columns as for ``to_arrow``.
+
+        Parameters
+        ----------
+        bundles : bool, default False
+            Whether to go on, by a window on both sides, until no more match points come: then all matches of the whole
+            match bundles are listed, also at match points that the budget missed. One reading more for each window by
+            which a bundle grows.
 
         Raises
         ------
@@ -174,11 +192,26 @@ class BudgetedMatches(Matches):
             self.points()
         if self.shedder is None or self._pipeline is None:  # no columns, no events
             return pa.table({})
-        ticks = self.shedder.metrics.points.joined("tick")
-        matcher = Execution(self.plan, **self._options)
-        pipeline = matcher.bind(self.source.schema)
-        batches = read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
-        return expanded(matcher, batches, ticks, pipeline.window, self.source.late.original)
+        ticks = np.concatenate(self._ends)
+        window, self.expansion = self._pipeline.window, Expansion()
+        again = Again(self._bound_again, self._read_again, self.expansion)
+        if bundles:
+            assert self.plan.registers is not None
+            ticks = whole_bundles(again, ticks, window, window * self.plan.registers.has_late_ends)
+        return expanded(again, ticks, window, self.source.late.original)
+
+    def _bound_again(self, output: OutputKind) -> Execution:
+        """A fresh matcher without a budget."""
+        options = self._options if output == "matches" else {**self._options, "bind": None}
+        matcher = Execution(self.plan, output=output, **options)
+        matcher.bind(self.source.schema)
+        return matcher
+
+    def _read_again(self) -> Iterator[EventBatch]:
+        """The events once more."""
+        pipeline = self._bound_again("matches").pipeline
+        assert pipeline is not None
+        return read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
 
     def record(self, source: str = "") -> RunRecord:
         """The record of the last call that found matches.

@@ -110,6 +110,9 @@ class BudgetedRun:
             paths=_paths(known) if known else (),
             seconds=seconds,
             learning=learned,
+            full_work=done.known_work() if done and self.pipeline else None,
+            exact_seconds=done.exact_seconds() if done and self.pipeline else None,
+            audit_work=done.audit_work if done else None,
             **left_out,
         )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -57,6 +58,10 @@ class Trial:
         Run-steps per event of the exact run over the last part; of a skipped choice over what was looked at.
     work, recalls : tuple of float
         Per budget the share of the exact run's work done, and of its match points found.
+    exact_seconds : float
+        How long the exact run over the last part took.
+    seconds : tuple of float
+        How long it took inside each budget.
     skipped : str
         Why it was not tried; empty if it was.
     """
@@ -69,6 +74,8 @@ class Trial:
     work: tuple[float, ...] = ()
     recalls: tuple[float, ...] = ()
     skipped: str = ""
+    exact_seconds: float = field(default=0.0, compare=False)
+    seconds: tuple[float, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -242,24 +249,30 @@ def tried(query: CompiledQuery, past: PastTable, how: HowTried) -> Trial:
     if heaviest > how.most_steps:
         return replace(asked, steps=heaviest, skipped=f"{heaviest:,.0f} run-steps per event")
     exact = Execution(query.plan, output=how.output, **past.named)
-    points = matches = 0
+    points, matches, begun = 0, 0, time.perf_counter()
     for table in _run(exact, past.last):
         points += _points(table)
         matches += sum(table.column("matches").to_pylist()) if "matches" in table.column_names else 0
         if matches > MOST_MATCHES:
             steps = exact.progress.steps / max(exact.progress.events, 1)
             return replace(asked, steps=steps, skipped=f"over {MOST_MATCHES:,} matches")
+    exact_seconds = time.perf_counter() - begun
     known = HistoryGraph(query).fit(past.first, **past.named)
-    work, recalls = [], []
+    work, recalls, seconds = [], [], []
     for budget in how.budgets:
         some = BudgetedMatches.of(
             Matches(query.plan, open_source(past.last), past.named), Load(budget, known, seed=how.seed)
         )
+        begun = time.perf_counter()
         found = _points(some.counts() if how.output == "counts" else some.points())
+        seconds.append(time.perf_counter() - begun)
         recalls.append(found / points if points else 0.0)
         work.append(some.record().work / max(exact.progress.steps, 1))
     steps = exact.progress.steps / past.last.num_rows
-    return replace(asked, points=points, matches=matches, steps=steps, work=tuple(work), recalls=tuple(recalls))
+    return replace(
+        asked, points=points, matches=matches, steps=steps, work=tuple(work), recalls=tuple(recalls),
+        exact_seconds=exact_seconds, seconds=tuple(seconds),
+    )  # fmt: skip
 
 
 def _points(table: pa.Table) -> int:

@@ -22,6 +22,8 @@ RESERVE_EVENTS = 256
 LEAST_RESERVE = 256.0
 """Run-steps: where less is granted, an event is tested with more runs than many events are granted for."""
 EPOCH_WINDOWS = 4
+MOST_AUDITED = 0.5
+"""Share of the cells that are audited at most."""
 CARRIED = 64
 """Run-steps that may be saved up where less is granted per event: else a small budget would never pay for a test."""
 
@@ -35,24 +37,29 @@ def first_worth(load: Load, automaton: RegisterAutomaton, *, is_random: bool) ->
     return policy_named(load.policy_name)(automaton, None, 0.0)
 
 
-def audited_cells(load: Load, window: int, *, learns: bool) -> AuditCells | None:
-    """Where runs are protected from being shed or, where it ``learns``, matched beside the run; None: nowhere."""
+def audited_cells(load: Load, window: int, times: float = 1.0) -> AuditCells | None:
+    """Which cells are audited: those that the audit's budget pays for where nothing is saved, or ``times`` as many.
+
+    Returns
+    -------
+    AuditCells or None
+        None: no audit was asked for.
+    """
     share = _audit(load)
     if share <= 0:
         return None
-    share = share / 2 if learns else share  # so that what a cohort costs can be saved up
-    return AuditCells(share, _epoch(window), window, load.seed)
+    return AuditCells(min(times * share, MOST_AUDITED), _epoch(window), window, load.seed)
 
 
-def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, learns: bool) -> Allowance:
-    """How much may be done: the budget, less the share that a cohort ``explores`` with."""
+def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, marks: bool) -> Allowance:
+    """How much may be done: the budget, less the share that a cohort ``explores`` with; ``marks``: runs are audited."""
     budget, known, share = load.budget, load.history, load.share
     is_learned = known is not None and load.policy_name in LEARNED
     base = Allowance(
         price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
         elasticity=known.prices_.elasticity(share) if known and is_learned else 1.0,
-        audit=0.0 if learns else _audit(load),
-        audit_share=0.0 if learns else load.audit,
+        audit=_audit(load) if marks else 0.0,
+        audit_share=load.audit if marks else 0.0,
         epoch=_epoch(window),
         seed=load.seed,
     )

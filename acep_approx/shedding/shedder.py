@@ -16,6 +16,7 @@ from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.judging import Ranking
 from acep_approx.learning.learner import Learner
+from acep_approx.learning.promise import Promise, patience
 from acep_approx.shedding.allowance import (
     RESERVE_SHARE,
     audited_cells,
@@ -24,6 +25,7 @@ from acep_approx.shedding.allowance import (
     first_worth,
 )
 from acep_approx.shedding.beside import Beside
+from acep_approx.shedding.exact_cells import ExactCells
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.online import OnlineLearning
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.shedding.observer import Observer
 
+COHORT, BESIDE = 0.5, 4.0
+"""How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
+up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -73,7 +78,9 @@ class Shedder:
         Where runs are protected from being shed.
     """
 
-    def __init__(self, plan: Plan, load: Load, observer: Observer | None = None) -> None:
+    def __init__(
+        self, plan: Plan, load: Load, observer: Observer | None = None, *, audits_beside: bool = False
+    ) -> None:
         self.plan = plan
         self.load = load
         self.observer = observer
@@ -81,6 +88,8 @@ class Shedder:
         self.metrics = Metrics()
         self.beside = Beside(self.arena)
         self.online: OnlineLearning | None = None
+        self.exact_cells: ExactCells | None = None
+        self.audits_beside = audits_beside
         self.clock = StepClock()
         self.cells: AuditCells | None = None
         self._order = CallOrder()
@@ -104,20 +113,14 @@ class Shedder:
         if load.history is not None:
             load.history.check(self.plan, tables.window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
-        has_cohort = learns or self.observer is not None
-        explores = 0.0
+        has_cohort, explores = learns or self.observer is not None, 0.0
         if not load.budget.is_unlimited:
             is_random = learns or (self.observer is not None and load.policy is None)
             worth = first_worth(load, tables.automaton, is_random=is_random)
-            can_have = has_cohort and tables.window > 0 and load.budget.unit != "runs" and self._has_cells()
-            cells = audited_cells(load, tables.window, learns=learns or can_have)
-            if not (learns or can_have):
-                self.cells = cells
-            elif cells is not None and can_have:
-                explores = load.audit
-                self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), explores)
+            explores = self._choose_cells(tables.window, learns=learns, has_cohort=has_cohort)
             self.arena.worth = worth
-            self.arena.allowance = first_allowance(load, worth, tables.window, explores, learns=learns or explores > 0)
+            marks = self.cells is not None
+            self.arena.allowance = first_allowance(load, worth, tables.window, explores, marks=marks)
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
@@ -127,11 +130,30 @@ class Shedder:
         if self.observer is not None:
             self.observer.bind(self.arena, self.beside)
 
+    def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
+        """Choose what is audited, and how; gives the share of the budget that is not the run's."""
+        load = self.load
+        can_be_beside = window > 0 and load.budget.unit != "runs" and self._has_cells()
+        if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
+            self.cells = audited_cells(load, window)
+            return 0.0
+        cells = audited_cells(load, window, COHORT if has_cohort else BESIDE)
+        if cells is None or not can_be_beside:
+            return 0.0
+        if has_cohort:
+            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
+        else:
+            full = load.steps_per_event or 0.0
+            self.exact_cells = ExactCells(self.plan, self._columns, cells, load.audit, full)
+        return load.audit
+
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
         self._order.check("rebind")
         if self.online is not None:
             raise type_too_late("what is being learned")
+        if self.exact_cells is not None:
+            self.exact_cells.rebind()
         self.arena.rebind(tables)
 
     def _learner(self, tables: RunTables) -> Learner:
@@ -140,7 +162,8 @@ class Shedder:
             return Learner(tables)
         assert worth is not None
         share = self.load.share * (1 - self.explores)
-        promise = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
+        rate = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
+        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, promise, share)
 
@@ -161,7 +184,7 @@ class Shedder:
     @property
     def explores(self) -> float:
         """Share of the budget that is not the run's but the cohort's."""
-        return self.beside.explores
+        return self.exact_cells.share if self.exact_cells is not None else self.beside.explores
 
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
@@ -198,14 +221,16 @@ class Shedder:
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
-        for learning in (self.online, self.observer):
-            if learning is not None:
-                learning.count(events)
+        for other in (self.online, self.observer, self.exact_cells):
+            if other is not None:
+                other.count(events)
         if not len(hits):
             return
         rows = self.metrics.add_points(events, hits)
         if self.beside.cohort is not None:
             self.beside.cohort.note_found(rows)
+        if self.exact_cells is not None:
+            self.exact_cells.note_found(rows)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -213,13 +238,14 @@ class Shedder:
         relevant, steps = self._seen
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
-        if self.load.budget.needs_clock:
-            self.clock.observe(len(batch), progress.steps - steps, seconds)
-            if self.load.budget.unit == "events/s":
-                self._keep_up()
+        self.clock.observe(len(batch), progress.steps - steps, seconds)
+        if self.load.budget.unit == "events/s":
+            self._keep_up()
         if self.online is not None:
             is_relevant = progress.relevant > relevant
             self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+        if self.exact_cells is not None:
+            self.exact_cells.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
@@ -235,12 +261,13 @@ class Shedder:
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
         """Where the run stands."""
         arena = self.arena
-        work = progress.steps + int(arena.on_passes) + self.beside.steps
+        work = progress.steps + int(arena.on_passes) + (self.audit_work or 0)
+        quota = self.exact_cells.quota if self.exact_cells is not None else self.beside.quota
         return Piece(
             tick=tick,
             events=progress.events,
             work=work,
-            bound=int(self.granted + self.beside.quota) if self._rate > 0 else work,
+            bound=int(self.granted + quota) if self._rate > 0 else work,
             live=progress.live,
             price=arena.price,
             shed=int(arena.counts.sum()),
@@ -272,6 +299,8 @@ class Shedder:
             saved["beside"] = self.beside.snapshot()
         if self.online is not None:
             saved["online"] = self.online.snapshot()
+        if self.exact_cells is not None:
+            saved["exact cells"] = self.exact_cells.snapshot()
         return saved if self.observer is None else {**saved, "version": self.version}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -281,6 +310,8 @@ class Shedder:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
             self.online.restore(saved["online"])
+        if self.exact_cells is not None and "exact cells" in saved:
+            self.exact_cells.restore(saved["exact cells"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
@@ -298,11 +329,20 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
+        if self.exact_cells is not None:
+            return self.exact_cells.recall(self.metrics.found)
         if self.beside.cohort is not None:
-            beside = self.beside.cohort.sample
-            return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate()
+            beside, lost = self.beside.cohort.sample, self.beside.cohort.given_up
+            return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate(lost=lost)
         sample = self.audited()
         return sample.estimate() if sample is not None else None
+
+    @property
+    def audit_work(self) -> int | None:
+        """Run-steps of the cells that are matched beside the run; None where runs are marked instead, or none are."""
+        if self.exact_cells is not None:
+            return self.exact_cells.steps
+        return self.beside.steps if self.beside.cohort is not None else None
 
     def audited(self) -> AuditSample | None:
         """What the audit saw of the match points found since this shedder was made; None where nothing is audited.
@@ -325,6 +365,20 @@ class Shedder:
         assert self.online is not None
         return self.online.full_work(self._events)
 
+    def known_work(self) -> float | None:
+        """Run-steps per event of the exact run; None where nobody knows."""
+        if self.load.steps_per_event is None and self.online is None:
+            is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
+            return self._seen[1] / self._events if is_all else None
+        return self.full_work()
+
+    def exact_seconds(self) -> float | None:
+        """How long the exact run would have taken up to here; None where this one does not tell."""
+        work = self.known_work()
+        if work is None or not self.clock.is_known:
+            return None
+        return self._events * (self.clock.event_seconds + work * self.clock.step_seconds)
+
     def bound_in_words(self) -> str:
         """What the budget comes to."""
         return bound_in_words(self.load.budget, self._rate)
@@ -332,4 +386,4 @@ class Shedder:
 
 def shedder(plan: Plan, load: Load | None) -> Shedder | None:
     """What a run of ``plan`` sheds with; None where it does not: no budget, or an engine that needs none."""
-    return Shedder(plan, load) if load is not None and plan.registers is not None else None
+    return Shedder(plan, load, audits_beside=True) if load is not None and plan.registers is not None else None

@@ -104,7 +104,7 @@ def choose(
     Complexity: up to 6 runs over ``held_out`` for each reading, of which most do little; then 9 more.
     """
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
-    first, *_, last = graphs
+    first, last = (names := tuple(graphs))[0], names[-1]
     for name, cost_power, overlap in product(dict.fromkeys((first, last)), COST_POWERS, OVERLAPS):
         trials.try_one(Reading(name, "means", overlap, cost_power, Prices()))
     trials.vary(trials.best, "values", ("paths",))

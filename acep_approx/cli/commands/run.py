@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.exact_command import exact_command
 from acep_approx.cli.learning import Saving
 from acep_approx.cli.on_spark import batch
 from acep_approx.cli.options.budget import BudgetRequest, ExpandedBudgetOptions, LearningOptions, ReportOptions
@@ -46,6 +47,8 @@ class LocalRun:
     form: Format
     request: BudgetRequest
     quiet: bool
+    exactly: str
+    """The command that does the same without a budget."""
 
 
 @grouped
@@ -80,7 +83,8 @@ def run(
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
     if not spark.spark:
-        _run_here(LocalRun(compiled, inputs, source, matching.merge, output, form, request, quiet))
+        exactly = exact_command(context)
+        _run_here(LocalRun(compiled, inputs, source, matching.merge, output, form, request, quiet, exactly))
         return
     more = {"bind": output.bound, "id": spark.id, "shards": spark.shards, "watermark": stream.watermark}
     more |= {"output": OUTPUTS[output.output]} | request.on_spark()
@@ -139,7 +143,7 @@ def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:
     file = job.output.file
     if job.output.output is ResultKind.COMPRESSED and file is not None:
         return write_compressed(matches.compressed(), file), []
-    with closing(_tables(matches, job.output.output, is_expanded=job.request.spending.expand)) as tables:
+    with closing(_tables(matches, job.output.output, job.request.spending)) as tables:
         results = Results(tables, job.output.most_rows(job.form))
         if job.form is Format.TABLE:
             return results, list(results)
@@ -147,10 +151,10 @@ def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:
     return results, []
 
 
-def _tables(matches: Any, output: ResultKind, *, is_expanded: bool) -> Generator[pa.Table]:
+def _tables(matches: Any, output: ResultKind, spending: ExpandedBudgetOptions) -> Generator[pa.Table]:
     """The results as a stream of tables."""
-    if is_expanded:
-        yield matches.expanded()
+    if spending.expand:
+        yield matches.expanded(bundles=spending.whole_bundles)
     elif output is ResultKind.MATCHES:
         yield from matches.tables()
     elif output is ResultKind.POINTS:
@@ -173,7 +177,7 @@ def _conclude(matches: Any, job: LocalRun, saving: Saving) -> None:
 
     request, name = job.request, ", ".join(job.inputs)
     if not job.quiet:
-        say_budget(matches, name)
+        say_budget(matches, name, job.exactly)
     if request.reports.report is not None:
         matches.report(request.reports.report, name)
     if request.reports.shed is not None:

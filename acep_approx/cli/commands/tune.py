@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from acep_approx.budget.ledger import LIGHT
 from acep_approx.cli.learning import learned_query
 from acep_approx.cli.options.choices import Wanted
 from acep_approx.cli.options.groups import grouped
@@ -104,6 +105,7 @@ def tune(
     if not quiet:
         said = f"learned from {amount(tuning.trained, 'event')}, measured on the {tuning.measured:,} after them"
         say(f"{said}; recall is that of match points")
+    _say_need(tuning)
     _show(tuning)
     _recommend(advice)
     if plot is not None:
@@ -164,6 +166,21 @@ def _whole(text: str) -> int | None:
     if not text.isdecimal():
         raise UsageError(f"--errors has {text!r}", code="ACEP-U045", hint="give whole numbers, e.g. 0,1,2")
     return int(text)
+
+
+def _say_need(tuning: Tuning) -> None:
+    """Whether a budget is needed: work and time of the exact run, and the time of the least budget."""
+    typer.echo("is a budget needed?")
+    for trial in tuning.trials:
+        if trial.skipped:
+            continue
+        choice = f"  ERRORS {trial.errors} WITHIN {trial.within}: {trial.steps:,.3g} run-steps per event"
+        if trial.steps < LIGHT:
+            typer.echo(f"{choice}: no, below {LIGHT:g} it saves no time")
+            continue
+        least = min(range(len(tuning.budgets)), key=lambda i: trial.work[i])
+        times = f"{trial.exact_seconds:,.2g} s exactly, {trial.seconds[least]:,.2g} s inside {tuning.budgets[least]}"
+        typer.echo(f"{choice}; {times}")
 
 
 def _show(tuning: Tuning) -> None:

@@ -34,8 +34,8 @@ class BudgetOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What is shed first: history (default with --history), coverage, scores, random, oldest (default without) "
-            "or most-advanced.",
+            help="What is shed first: history (default with --history), coverage, scores, random, oldest (default "
+            "without) or most-advanced.",
         ),
     ] = None
     audit: Annotated[
@@ -71,6 +71,13 @@ class ExpandedBudgetOptions(BudgetOptions):
     expand: Annotated[
         bool,
         typer.Option("--expand", help="List all matches that end at the points found; the input is read twice."),
+    ] = False
+    whole_bundles: Annotated[
+        bool,
+        typer.Option(
+            "--whole-bundles",
+            help="With --expand: go on by a window on both sides while there are more points; read once more each.",
+        ),
     ] = False
 
 
@@ -139,6 +146,12 @@ class BudgetRequest:
                 )
             return
         self._check_learning()
+        if self.spending.whole_bundles and not self.spending.expand:
+            raise UsageError(
+                "--whole-bundles says how far --expand goes, and nothing is expanded",
+                code="ACEP-U054",
+                hint="add --expand, or leave it out",
+            )
         for file in (self.reports.report, self.reports.shed, self.learning.learn_log):
             check_folder(file)
         self.spending.check()

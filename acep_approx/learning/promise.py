@@ -1,0 +1,127 @@
+"""What a history promises: match points per event, and after how many of them their absence says anything. Ours."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from history.bundles import Bundles
+
+SURPRISE = 48
+"""Match points that must be promised at least before their absence says anything."""
+KEPT = 0.25
+"""Share of what was promised that must come; recall is only known about."""
+WARM = 4_000
+"""Events that a run takes to come to its price."""
+LEAST_STRETCHES = 4
+"""Stretches of the past, at least, from which it is known how match points come and go."""
+
+
+@dataclass
+class Promise:
+    """Holds a history to the match points that it promised.
+
+    Attributes
+    ----------
+    rate : float
+        Match points per event that it finds within the budget.
+    most : float
+        Match points that are promised until it is looked whether enough of them came; see ``patience``.
+    window : int
+        Of the query, in ticks: the first runs take as long to lead anywhere.
+    is_broken : bool
+        Whether too few did, once.
+    failed : float
+        Match points per event that were found when it was broken.
+    is_in_vain : bool
+        Whether even less was found since.
+    events, found : int
+    tick : int or None
+        Where the stream was when it was looked last: events, match points found, tick.
+    begun : int or None
+        The first tick.
+    """
+
+    rate: float = 0.0
+    most: float = math.inf
+    window: int = 0
+    is_broken: bool = False
+    failed: float = 0.0
+    is_in_vain: bool = False
+    events: int = 0
+    found: int = 0
+    tick: int | None = None
+    begun: int | None = None
+
+    def hold(self, events: int, found: int, tick: int) -> int | None:
+        """See whether enough came.
+
+        Parameters
+        ----------
+        failed : float
+        Match points per event that were found when it was broken.
+        is_in_vain : bool
+        Whether even less was found since.
+        events, found : int
+            Events so far, and match points found.
+        tick : int
+            Of the last event.
+
+        Returns
+        -------
+        int or None
+            Where it has just been broken: the tick up to which it was kept.
+        """
+        if self.begun is None:
+            self.begun = tick
+        if self.tick is None or tick < self.begun + self.window or events < WARM:
+            self.events, self.found, self.tick = events, found, tick
+            return None
+        promised = self.rate * (events - self.events)
+        if promised < self.most:
+            return None
+        rate, kept = (found - self.found) / (events - self.events), self.tick
+        is_new = not self.is_broken and rate < KEPT * self.rate
+        if is_new:
+            self.is_broken, self.failed = True, rate
+        elif self.is_broken:
+            self.is_in_vain |= rate < self.failed
+        self.events, self.found, self.tick = events, found, tick
+        return kept if is_new else None
+
+
+def patience(bundles: Bundles) -> float:
+    """Match points of the least stretch of a past in which there never were less than half of the mean.
+
+    Match points may come in bursts, such as storms: then few of them for some time say nothing.
+
+    Parameters
+    ----------
+    bundles : Bundles
+        Of the past.
+
+    Returns
+    -------
+    float
+        48 at least; infinite where a quarter of the past is not long enough.
+
+    Examples
+    --------
+    >>> ticks = np.arange(1000)
+    >>> patience(Bundles(ticks, ticks, np.full(1000, ""), ticks, np.ones(1000, np.int64)))
+    48.0
+    """
+    total, size = int(bundles.points.sum()), float(SURPRISE)
+    if not total:
+        return math.inf
+    low, high = int(bundles.last.min()), int(bundles.last.max())
+    while size * LEAST_STRETCHES <= total:
+        stretches = int(total // size)
+        at = ((bundles.last - low) / (high - low + 1) * stretches).astype(np.int64)
+        points = np.bincount(at, bundles.points, stretches)
+        if points.min() >= points.mean() / 2:
+            return size
+        size *= 2
+    return math.inf

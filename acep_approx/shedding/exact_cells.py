@@ -1,0 +1,220 @@
+"""The audit of a run: a few cells of key and time are matched exactly beside it, out of a share of its budget.
+
+The run is left alone: which of the cells' match points it found is seen afterwards. Whether the cells of an epoch are
+looked at is decided when it begins, by what is saved up and by what cells have cost so far, so that it says nothing
+about what is in them. Cells that turn out to cost more than there is are given up, and counted: nobody knows what was
+found there. Nothing is lent, so the audit never takes more than its share.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.of_runs import TooManyStepsError
+
+if TYPE_CHECKING:
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.events.roles import Roles
+    from acep_approx.planning.planner import Plan
+
+
+ENOUGH = 1.5
+"""How many times what cells have cost so far must be saved up before those of an epoch are looked at."""
+MOST_EPOCHS = 1000
+"""Epochs that are kept in mind."""
+
+
+class ExactCells:
+    """Finds out which match points of some cells a run that sheds has found.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose hits are match points at once, in a window of time.
+    columns : (pyarrow.Schema, Roles)
+        Of the events.
+    cells : AuditCells
+        Which cells are chosen.
+    share : float
+        Share of the budget that is for it. What is not used is saved up.
+    full_work : float
+        Run-steps per event of an exact run, as far as is known.
+
+    Attributes
+    ----------
+    quota, steps : float, int
+        Run-steps granted, and done, so far.
+    lost : int
+        Cells that were given up.
+    sample : AuditSample
+        Match points of the cells, and which of them the run found.
+    """
+
+    def __init__(
+        self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, share: float, full_work: float
+    ) -> None:
+        self.plan, self.cells, self.share, self.full_work = plan, cells, share, full_work
+        self.schema, self.roles = columns
+        self.quota, self.steps, self.lost = 0.0, 0, 0
+        self.sample = AuditSample.none()
+        self._density = 0.0  # events per tick
+        self._done = self._at_hand = 0  # epochs that were looked at, and are
+        self._seen = 0  # events that the exact run was shown
+        self._looks: dict[int, bool] = {}  # by epoch: whether its cells are looked at; the latest
+        self._execution: Execution | None = None
+        self._events: RunEvents
+        self._found: list[Ints] = []  # rows of the match points of the run in this piece
+
+    def count(self, events: RunEvents) -> None:
+        """These events come, that runs are tested with."""
+        self._events, self._found = events, []
+
+    def note_found(self, rows: Ints) -> None:
+        """The run has found match points at these rows."""
+        self._found.append(rows)
+
+    def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
+        """Match the cells' part of a piece of the stream; ``rate``: run-steps that the run was granted per event."""
+        self.quota += rate * len(batch) * self.share / (1 - self.share)
+        self._density = len(batch) / (int(batch.ticks[-1] - batch.ticks[0]) + 1)
+        if not is_relevant or not len(self._events.row):
+            return
+        chosen = self._chosen(self._events.slot, self._events.tick)
+        if len(chosen):
+            self._match(batch, chosen[np.argsort(self._events.row[chosen])])
+        self._end_epochs(int(batch.ticks[-1]))
+
+    def rebind(self) -> None:
+        """Columns have got wider types: the cells at hand are given up."""
+        self._execution = None
+        self.lost += self._at_hand
+        self._looks = dict.fromkeys(self._looks, False)
+
+    def recall(self, found: int) -> RecallEstimate:
+        """Estimated recall of a run that found so many match points."""
+        sample = self.sample
+        outside = found - int(sample.found.sum())
+        return AuditSample(sample.cells, sample.found, sample.points, outside).estimate(lost=self.lost)
+
+    # --- which cells ----------------------------------------------------------------------------------------
+
+    def _chosen(self, slots: Ints, ticks: Ints) -> Ints:
+        """Which events lie in cells that are looked at, or up to a window before one."""
+        window, epoch = self.cells.window, self.cells.epoch
+        is_now, is_ahead = self._in_cells(slots, ticks)
+        some = np.flatnonzero(is_now | is_ahead)
+        is_now, is_ahead = is_now[some], is_ahead[some]
+        now, ahead = ticks[some] // epoch, (ticks[some] + window) // epoch
+        distinct = np.unique(np.concatenate((now[is_now], ahead[is_ahead], [np.iinfo(np.int64).max])))
+        looks = np.array([self._looks_at(e) for e in distinct[:-1].tolist()] + [False])
+        is_now &= looks[np.searchsorted(distinct, now)]
+        is_ahead &= looks[np.searchsorted(distinct, ahead)]
+        return some[is_now | is_ahead]
+
+    def _in_cells(self, slots: Ints, ticks: Ints) -> tuple[Bools, Bools]:
+        """Which events lie in chosen cells, and which up to a window before one."""
+        window, epoch = self.cells.window, self.cells.epoch
+        first, last = int(ticks.min()) // epoch, (int(ticks.max()) + window) // epoch
+        size = int(slots.max()) + 1
+        if (last - first + 1) * size > len(slots):  # more cells than events
+            return self.cells.cells(slots, ticks) >= 0, self.cells.cells(slots, ticks + window) >= 0
+        every = np.arange(size)
+        grid = [self.cells.cells(every, np.full(size, e * epoch)) >= 0 for e in range(first, last + 1)]
+        table, begin = np.concatenate(grid), slots - first * size
+        if not table.any():
+            return (none := np.zeros(len(slots), np.bool_)), none
+        return table[ticks // epoch * size + begin], table[(ticks + window) // epoch * size + begin]
+
+    def _looks_at(self, epoch: int) -> bool:
+        """Whether the cells of an epoch are looked at: if what is saved up should suffice, for those at hand too."""
+        if epoch not in self._looks:
+            cost = self.steps / self._done if self._done else self._first_cost
+            self._looks[epoch] = self.quota - self.steps >= ENOUGH * cost * (self._at_hand + 1)
+            self._at_hand += self._looks[epoch]
+        return self._looks[epoch]
+
+    @property
+    def _first_cost(self) -> float:
+        """Run-steps of the cells of an epoch, as far as is known before any was looked at."""
+        return self.full_work * self._density * (self.cells.epoch + self.cells.window) * self.cells.share
+
+    def _end_epochs(self, tick: int) -> None:
+        """Epochs that are over at this tick are no longer at hand; long ago they are forgotten."""
+        now = tick // self.cells.epoch
+        at_hand = sum(looks for epoch, looks in self._looks.items() if epoch >= now)
+        self._done, self._at_hand = self._done + self._at_hand - at_hand, at_hand
+        self._looks = {epoch: looks for epoch, looks in self._looks.items() if epoch > now - MOST_EPOCHS}
+
+    # --- what is in them ------------------------------------------------------------------------------------
+
+    def _match(self, batch: EventBatch, chosen: Ints) -> None:
+        """Match some events exactly, and compare."""
+        rows, slots, ticks = self._events.row[chosen], self._events.slot[chosen], self._events.tick[chosen]
+        if self._execution is None:
+            self._execution = Execution(self.plan, output="points")
+            known = {field.name: field for field in batch.data.schema}  # types may be wider by now
+            self._execution.bind(pa.schema([known.get(field.name, field) for field in self.schema]), self.roles)
+            self._seen = 0
+        pipeline, place = self._execution.pipeline, rows - batch.first_row
+        assert pipeline is not None
+        part = EventBatch(self._seen, batch.ticks[place], batch.data.take(pa.array(place)))
+        done, left = self._execution.progress.steps, max(int(self.quota - self.steps), 0)
+        pipeline.give_up_after(done + left)
+        try:
+            tables = list(self._execution.run(part))
+        except TooManyStepsError:
+            self.steps += left
+            self._give_up(slots, ticks)
+            return
+        self.steps += self._execution.progress.steps - done
+        at = [table.column("row").to_numpy() for table in tables if table.num_rows]
+        points = np.unique(np.concatenate([*at, np.zeros(0, np.int64)])) - self._seen
+        self._seen += len(part)
+        self._compare(rows[points], slots[points], ticks[points])
+
+    def _compare(self, rows: Ints, slots: Ints, ticks: Ints) -> None:
+        """Add the match points that lie in cells to the sample."""
+        cells = self.cells.cells(slots, ticks)
+        looked = np.array([self._looks.get(int(e), False) for e in (ticks // self.cells.epoch).tolist()], np.bool_)
+        is_in = (cells >= 0) & looked
+        is_found = np.isin(rows[is_in], np.concatenate([*self._found, np.zeros(0, np.int64)]))
+        self.sample = self.sample.combine(AuditSample.of(cells[is_in], is_found))
+
+    def _give_up(self, slots: Ints, ticks: Ints) -> None:
+        """Forget what is known of the cells of some events."""
+        self._execution = None
+        epochs = ticks // self.cells.epoch
+        looked = np.array([self._looks.get(epoch, False) for epoch in epochs.tolist()], np.bool_)
+        cells = np.unique(self.cells.cells(slots[looked], ticks[looked]))
+        self.lost += int((cells >= 0).sum())
+        for epoch in np.unique(np.concatenate((epochs, (ticks + self.cells.window) // self.cells.epoch))).tolist():
+            self._looks[epoch] = False
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON."""
+        sample, execution = self.sample, self._execution
+        return {
+            "counts": [self.quota, self.steps, self.lost, self._done, self._at_hand, self._seen],
+            "sample": [column.tolist() for column in (sample.cells, sample.found, sample.points)],
+            "looks": list(self._looks.items()),
+            "execution": "" if execution is None else b64encode(execution.state_bytes()).decode(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave."""
+        self.quota, self.steps, self.lost, self._done, self._at_hand, self._seen = saved["counts"]
+        cells, found, points = (np.array(column, np.int64) for column in saved["sample"])
+        self.sample = AuditSample(cells, found, points)
+        self._looks = dict(saved["looks"])
+        if saved["execution"]:
+            self._execution = Execution.from_state(self.plan, b64decode(saved["execution"]))

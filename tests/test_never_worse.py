@@ -1,0 +1,207 @@
+"""Learning on top of a history: never worse than the history alone where it still holds, and it says why it changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx.cli.on_spark.demo import NOW_BEGINS
+from acep_approx.cli.on_spark.demo import QUERY as DEMO
+from acep_approx.events.demo import flights
+from acep_approx.learning.judging import Ranking, Tally, found_within
+from acep_approx.learning.learner import Learner
+from acep_approx.learning.promise import Promise, patience
+from acep_approx.results.budgeted import BudgetedMatches
+from history.bundles import Bundles
+from history.trace import Trace
+from history.values import Values
+from history.vectors import Place, Scheme
+
+QUERIES = (
+    "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200",
+    "PATTERN SEQ(A a, B b, C c) WHERE [id] AND b.x > a.x AND c.x > b.x WITHIN 300",
+)
+EVENTS = 9000
+
+
+def world(seed: int, *, events: int, first: int = 0, least: int | None = None) -> pa.Table:
+    """One event a tick; keys differ in how often they come, and C has its x in a narrow range."""
+    dice = np.random.default_rng(seed)
+    share, keys = dice.dirichlet([6, 6, 3]), dice.integers(4, 30)
+    weight, low = dice.dirichlet(np.ones(keys)), int(dice.integers(5, 85)) if least is None else least
+    rng = np.random.default_rng([seed, first])
+    letter, x = rng.choice(3, events, p=share), rng.integers(0, 100, events)
+    x[letter == 2] = low + rng.integers(0, 10, (letter == 2).sum())
+    ticks = np.arange(first, first + events)
+    key = np.char.add("k", rng.choice(keys, events, p=weight).astype(str))
+    return pa.table({"ts": ticks, "type": np.array(list("ABC"))[letter], "x": x, "id": key})
+
+
+def ran(query: Query, now: pa.Table, known: HistoryGraph, *, learns: bool, budget: str = "10%") -> BudgetedMatches:
+    some = query.match_within(now, budget, history=known, learn=learns)
+    some.to_arrow()
+    return some
+
+
+def learner_of(some: BudgetedMatches) -> Learner:
+    assert some.shedder is not None
+    assert some.shedder.online is not None
+    return some.shedder.online.learner
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_where_nothing_changes_learning_on_finds_as_much_as_the_history(text: str) -> None:
+    """Worlds of their own for each seed; what is learned costs a twentieth of the budget."""
+    query, frozen, ours = compile_query(text, engine="runs"), [], []
+    for seed in range(8):
+        known = HistoryGraph(query).fit(world(seed, events=EVENTS))
+        now = world(seed, events=2 * EVENTS, first=EVENTS)
+        exact = query.match(now).points().num_rows
+        for learns, found in ((False, frozen), (True, ours)):
+            found.append(ran(query, now, known, learns=learns).points().num_rows / max(exact, 1))
+    assert np.mean(frozen) > 0.3
+    assert np.mean(ours) > np.mean(frozen) - 0.02
+    assert min(mine - theirs for mine, theirs in zip(ours, frozen, strict=True)) > -0.08
+
+
+def test_after_a_change_what_was_learned_takes_over() -> None:
+    query, frozen, ours = compile_query(QUERIES[0], engine="runs"), [], []
+    for seed in range(3):
+        known = HistoryGraph(query).fit(world(seed, events=EVENTS, least=10))
+        now = world(seed, events=2 * EVENTS, first=EVENTS, least=80)
+        some = ran(query, now, known, learns=True, budget="20%")
+        assert learner_of(some).known is None
+        assert learner_of(some).promise.is_broken
+        ours.append(some.points().num_rows)
+        frozen.append(ran(query, now, known, learns=False, budget="20%").points().num_rows)
+    assert np.sum(ours) > 2 * np.sum(frozen)
+
+
+def test_what_is_refreshed_while_a_history_ranks_finds_as_much_as_the_history() -> None:
+    query, frozen, ours = compile_query(QUERIES[0], engine="runs"), [], []
+    for seed in range(4):
+        known = HistoryGraph(query).fit(world(seed, events=EVENTS))
+        made = ran(query, world(seed, events=EVENTS, first=EVENTS), known, learns=True).refreshed(query)
+        assert made is not None
+        later = world(seed, events=EVENTS, first=2 * EVENTS)
+        for one, found in ((known, frozen), (made, ours)):
+            found.append(ran(query, later, one, learns=False).points().num_rows)
+    assert np.sum(ours) > 0.95 * np.sum(frozen)
+
+
+@pytest.mark.slow
+def test_the_demo_finds_as_much_with_learning_as_without() -> None:
+    """Cancelled flights come in bursts: a quiet month is no reason to give a history up."""
+    query, events = compile_query(DEMO, engine="runs"), flights()
+    is_past = pc.less(events["ts"], NOW_BEGINS)
+    known = HistoryGraph(query).fit(events.filter(is_past))
+    now = events.filter(pc.invert(is_past))
+    now = now.filter(pc.less(now["ts"], NOW_BEGINS + dt.timedelta(days=120)))
+    frozen, ours = (ran(query, now, known, learns=learns).points().num_rows for learns in (False, True))
+    assert ours > 0.95 * frozen
+
+
+# --- promises -------------------------------------------------------------------------------------------------------
+
+
+def bundles(ticks: np.ndarray) -> Bundles:
+    ones = np.ones(len(ticks), np.int64)
+    return Bundles(ticks, ticks, np.full(len(ticks), ""), np.arange(len(ticks)), ones)
+
+
+def test_where_match_points_come_in_bursts_more_must_be_promised_before_their_absence_counts() -> None:
+    dice = np.random.default_rng(1)
+    even = bundles(np.sort(dice.integers(0, 100_000, 3000)))
+    storms = bundles(np.sort(dice.choice([5_000, 20_000, 23_000, 91_000], 3000) + dice.integers(0, 900, 3000)))
+    days = bundles(np.sort(np.arange(3000) // 150 * 2000 + dice.integers(0, 600, 3000)))
+    assert 48 <= patience(even) <= 96
+    assert patience(storms) == np.inf
+    assert patience(even) < patience(days) < np.inf
+    assert patience(Bundles()) == np.inf
+
+
+def test_a_promise_is_broken_once_where_too_few_came() -> None:
+    promise = Promise(rate=0.01, most=20)
+    assert promise.hold(6000, 0, 6000) is None
+    assert promise.hold(7000, 0, 7000) is None  # 10 were promised since
+    assert promise.hold(8000, 5, 8000) is None
+    assert not promise.is_broken
+    assert promise.hold(10_000, 9, 10_000) == 8000
+    assert promise.is_broken
+    assert promise.hold(15_000, 29, 15_000) is None
+    assert not promise.is_in_vain  # 4 of 2000 before, 20 of 5000 now
+    assert promise.hold(17_000, 31, 17_000) is None
+    assert promise.is_in_vain
+    assert Promise().hold(10**9, 0, 1) is None
+    assert not Promise().is_broken
+
+
+def test_nothing_is_promised_before_runs_can_have_led_anywhere() -> None:
+    """Before a window is over, and as long as the run has not come to its price."""
+    slow, soon = Promise(rate=0.1, most=20, window=5000), Promise(rate=0.1, most=20)
+    assert [slow.hold(tick, 0, tick) for tick in (1000, 4000, 5900, 6200)] == [None, None, None, 5900]
+    assert [soon.hold(tick, 0, tick) for tick in (100, 1000, 3900, 4200)] == [None, None, None, 3900]
+
+
+# --- judging --------------------------------------------------------------------------------------------------------
+
+
+def lineages(alone: int) -> Trace:
+    """Two runs of each of ``alone`` slots: one at place 0 costs 1 and leads to a point; that at place 1 to none."""
+    number = np.arange(2 * alone)
+    place = number % 2
+    return Trace(
+        place=place, tick=number, start=number, slot=number // 2, columns=(), kinds=(), values=(),
+        key=np.full(2 * alone, -1), texts=(), birth=number, remaining=np.full(2 * alone, 50),
+        since=np.zeros(2 * alone, np.int64), parent=np.full(2 * alone, -1), first_point=number // 2,
+        mask=np.where(place == 0, 1, 0).astype(np.uint64), cost=np.ones(2 * alone),
+        point_row=np.arange(alone), point_tick=number[::2] + 40, point_slot=np.arange(alone),
+        end_visit=number[::2], end_point=np.arange(alone), slots=[f"s{n}" for n in range(alone)],
+    )  # fmt: skip
+
+
+def ranking(gains: list[float]) -> Ranking:
+    scheme = Scheme((Place("a", 0), Place("b", 0)), 60)
+    gain = np.repeat(np.array(gains), scheme.cells)
+    return Ranking(scheme, Values(gain, np.ones(len(gain)), gain), np.zeros(2))
+
+
+def test_of_two_rankings_the_better_one_finds_more_of_the_same_outcomes() -> None:
+    trace = lineages(40)
+    right, wrong = (found_within(trace, ranking(gains), 0.5) for gains in ([1.0, 0.1], [0.1, 1.0]))
+    assert right.all()
+    assert not wrong.any()
+    assert found_within(trace, ranking([1.0, 0.1]), 0.25).sum() == 20
+    tally = Tally()
+    tally.add(right, wrong)
+    assert tally.says_better()
+    assert not tally.says_worse()
+    other = Tally()
+    other.add(wrong, right)
+    assert other.says_worse()
+
+
+def test_a_run_whose_parent_is_shed_is_not_kept() -> None:
+    """A chain of place 0 and then place 1: the worst of both counts, and the parent's steps end with its child."""
+    trace = Trace(
+        place=np.array([0, 1]), tick=np.array([0, 5]), start=np.array([0, 0]), slot=np.array([0, 0]), columns=(),
+        kinds=(), values=(), key=np.array([-1, -1]), texts=(), birth=np.array([0, 1]), remaining=np.array([60, 55]),
+        since=np.array([0, 0]), parent=np.array([-1, 0]), first_point=np.array([0, 0]),
+        mask=np.ones(2, np.uint64), cost=np.array([10.0, 4.0]), point_row=np.array([9]), point_tick=np.array([9]),
+        point_slot=np.array([0]), end_visit=np.array([1]), end_point=np.array([0]), slots=["s"],
+    )  # fmt: skip
+    assert found_within(trace, ranking([1.0, 1.0]), 1.0).tolist() == [True]
+    assert found_within(trace, ranking([1.0, 9.0]), 0.7).tolist() == [False]
+    assert found_within(trace, ranking([9.0, 1.0]), 0.7).tolist() == [False]
+
+
+def test_a_few_match_points_say_nothing() -> None:
+    assert not Tally(gained=7).says_better()
+    assert Tally(gained=8).says_better()
+    assert not Tally(gained=20, lost=12).says_better()
+    assert not Tally(lost=7).says_worse()
