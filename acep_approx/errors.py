@@ -174,3 +174,7 @@ class DataError(AcepError):
 
 class UnseenTypeWarning(UserWarning):
     """A query names a type that no event of the whole input had: it may be spelled otherwise there."""
+
+
+class FewPointsWarning(UserWarning):
+    """A history was learned from so few match points that it says little about which runs are worth keeping."""

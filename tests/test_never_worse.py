@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.cli.on_spark.demo import NOW_BEGINS
 from acep_approx.cli.on_spark.demo import QUERY as DEMO
+from acep_approx.errors import FewPointsWarning
 from acep_approx.events.demo import flights
 from acep_approx.learning.judging import Ranking, Tally, found_within
 from acep_approx.learning.learner import Learner
@@ -205,3 +207,14 @@ def test_a_few_match_points_say_nothing() -> None:
     assert Tally(gained=8).says_better()
     assert not Tally(gained=20, lost=12).says_better()
     assert not Tally(lost=7).says_worse()
+
+
+def test_a_past_of_few_match_points_is_warned_of() -> None:
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5", engine="runs")
+    events = [{"ts": t, "type": "AB"[t % 2 and t < 8], "x": t} for t in range(200)]
+    with pytest.warns(FewPointsWarning, match="4 match points in this past: too few to learn from"):
+        HistoryGraph(query).fit(events)
+    many = [{"ts": t, "type": "AB"[t % 2], "x": t} for t in range(200)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FewPointsWarning)
+        HistoryGraph(query).fit(many)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.errors import UnseenTypeWarning, UsageError
+from acep_approx.errors import FewPointsWarning, UnseenTypeWarning, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,15 +48,20 @@ def show_error(text: str) -> None:
     words().print(Text.assemble(("error", "bold red"), " ", text))
 
 
+OURS = (FewPointsWarning, UnseenTypeWarning)
+"""Warnings that are told in words."""
+
+
 @contextmanager
 def warnings_in_words() -> Iterator[None]:
     """Print our own warnings on stderr like errors, without a place in the code; others as Python does."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UnseenTypeWarning)
+        for ours in OURS:
+            warnings.simplefilter("always", ours)
         show_others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, UnseenTypeWarning):
+            if issubclass(category, OURS):
                 words().print(f"warning {message}")
             else:
                 show_others(message, category, *where, **more)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from acep_approx.engines.runs.worth import Worth
-from acep_approx.errors import UsageError, expect
+from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.planning.planner import Plan
 from acep_approx.training.choosing import read_by
 from acep_approx.training.past import Past
@@ -30,6 +31,9 @@ from history.values import Values, fit_values, with_counts
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
+
+FEW_POINTS = 30
+"""Match points below which a past is warned of."""
 
 
 class HistoryGraph:
@@ -157,6 +161,7 @@ class HistoryGraph:
         self._window = past.window
         self.events_ = self.points_ = self._steps = 0
         self._add(counted)
+        self._warn_of_few_points()
         on_progress("setting prices", 0.9)
         reading = tried.settled(self.plan, counted.graph, past)
         self.graph_ = read_by(counted.graph, reading.values, reading.cost_power)
@@ -188,6 +193,12 @@ class HistoryGraph:
         self.points_ += counted.points
         self._steps += counted.steps
         self.steps_per_event_ = self._steps / max(self.events_, 1)
+
+    def _warn_of_few_points(self) -> None:
+        if self.points_ < FEW_POINTS:
+            found = f"{self.points_} match point{'s' * (self.points_ != 1)} in this past: too few to learn from"
+            wanted = f"{FEW_POINTS} or more tell which partial matches are worth keeping"
+            warnings.warn(f"{found}; {wanted}", FewPointsWarning, stacklevel=4)
 
     def integer_gap(self, window: int) -> int:
         """The gap between bundles, in ticks."""

@@ -72,7 +72,7 @@ def raised(gain: Floats) -> Floats:
 
 def scores(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """As ``history``, each run by itself: no run takes away from what another is worth."""
-    return history(automaton, graph, 0.0)
+    return replace(history(automaton, graph, 0.0), dominated=1.0)
 
 
 def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001

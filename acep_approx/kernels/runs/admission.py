@@ -50,8 +50,9 @@ from acep_approx.kernels.runs.scores import (
 )
 from acep_approx.kernels.runs.weighing import note_kept, score_of
 
-MOST_LOOKS = 64
-"""Runs that a child is compared with at most: the last ones made."""
+MOST_LOOKS, MOST_PASSED = 64, 256
+"""Runs that a child is compared with at most, the last ones made; and dominated ones that are passed over: what such a
+one is better than, the one that dominates it is better than, too."""
 LOOK = 0.25
 """What a comparison costs, in run-steps (measured: docs/budget.md)."""
 
@@ -66,17 +67,16 @@ def dominate(
     if words[ix(flag)] or words[ix(mark)] == WOULD_GO:
         return False
     words[ix(flag)] = 1
+    if shedding.floats[DOMINATED_SHARE] == 0.0:
+        control[at.MERGED] += 1
+        return True
     price = shedding.floats[PRICE_NOW]
     score, covered, _ = score_of(program, pools, shedding, event, pool, run, 0)
-    is_merged = shedding.floats[DOMINATED_SHARE] == 0.0
-    if score >= price and not is_merged:
+    if score >= price:
         return False
     if words[ix(mark)] != NORMAL:
         words[ix(mark)] = WOULD_GO
         return False
-    if is_merged:
-        control[at.MERGED] += 1
-        return True
     entry = refuse(control, pools, shedding, event, pool, run, DOMINATED)
     if entry >= 0:
         log_score(shedding, entry, score, price, covered)
@@ -88,7 +88,7 @@ def meet(
     control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, child: int
 ) -> bool:
     """Whether a run dominates a child; where it is the other way round, the run goes if it is not worth the price."""
-    what = compared(program, pools, pool, run, child)
+    what = compared(program, pools, pool, run, child, shedding.floats[DOMINATED_SHARE] == 0.0)
     if what == WORSE and dominate(control, program, pools, shedding, event, pool, run):
         p = pool * POOL
         pools.words[ix(pools.table[ix(p + BASE)] + run)] = NEVER  # it leaves with those that are too old
@@ -104,16 +104,22 @@ def is_dominated(
     table, words, worth, p = pools.table, pools.words, shedding.floats, pool * POOL
     base, head, fresh = table[ix(p + BASE)], table[ix(p + HEAD)], table[ix(p + FRESH)]
     in_chain = program.tables[ix(program.shape[at.STATES] + pool * at.STATE + at.STATE_IN_CHAIN)]
-    most, looks, found, run = min(MOST_LOOKS, int(left(worth) / LOOK)), 0, False, child - 1
-    while run >= (fresh if in_chain else head) and looks < most and not found:
-        if words[ix(base + run)] >= event.low:
+    most, looks, passed, found, run = min(MOST_LOOKS, int(left(worth) / LOOK)), 0, 0, False, child - 1
+    while run >= (fresh if in_chain else head) and looks < most and passed < MOST_PASSED and not found:
+        if words[ix(flag_at(program, table, p, run))]:
+            passed += words[ix(base + run)] >= event.low
+        elif words[ix(base + run)] >= event.low:
             looks += 1
             found = meet(control, program, pools, shedding, event, pool, run, child)
         run -= 1
     if in_chain:
         links, run = table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)], pools.chains[ix(head_of(pools, p, child))] - 1
-        while run >= head and looks < most and not found:
-            if words[ix(base + run)] >= event.low and agree(pools, p, run, child):
+        while run >= head and looks < most and passed < MOST_PASSED and not found:
+            if words[ix(base + run)] < event.low or not agree(pools, p, run, child):
+                pass
+            elif words[ix(flag_at(program, table, p, run))]:
+                passed += 1
+            else:
                 looks += 1
                 found = meet(control, program, pools, shedding, event, pool, run, child)
             run = pools.chains[ix(links + run)] - 1

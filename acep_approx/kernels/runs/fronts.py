@@ -21,7 +21,7 @@ from acep_approx.kernels.runs.pools import (
     same_registers,
 )
 from acep_approx.kernels.runs.records import Pools, Program
-from acep_approx.kernels.runs.scores import WOULD_GO, mark_at
+from acep_approx.kernels.runs.scores import NORMAL, WOULD_GO, mark_at
 from acep_approx.kernels.runs.vm import NULL
 
 EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
@@ -96,10 +96,11 @@ def flag_at(program: Program, table: Ints, p: int, run: int) -> int:
 
 
 @called
-def compared(program: Program, pools: Pools, pool: int, run: int, child: int) -> int:
+def compared(program: Program, pools: Pools, pool: int, run: int, child: int, merges: bool) -> int:
     """What a run is beside a child of its pool: SAME where the two will be merged.
 
-    A run that only the audit keeps is better than none.
+    A run that only the audit keeps is better than none. ``merges``: the other one will be lost: where the audit
+    protects it, only one that is protected, too, is better.
     """
     table, words, p = pools.table, pools.words, pool * POOL
     base, alike = table[ix(p + BASE)], table[ix(p + ALIKE)]
@@ -108,7 +109,8 @@ def compared(program: Program, pools: Pools, pool: int, run: int, child: int) ->
     one, other, what = run, child, BETTER
     if words[ix(base + run)] < words[ix(base + child)]:
         one, other, what = child, run, WORSE
-    elif words[ix(mark_at(table, p, run))] == WOULD_GO:
+    mark = words[ix(mark_at(table, p, one))]
+    if mark == WOULD_GO or (merges and mark == NORMAL and words[ix(mark_at(table, p, other))] != NORMAL):
         return UNRELATED
     if not dominates(program, pools, p, directions, alike - 1, one, other):
         return UNRELATED
