@@ -39,9 +39,6 @@ NEXT_BEST = 3
 """Readings that can take the place of the best one."""
 MARGIN = 0.005
 """Recall that another graph must find more: by chance one of several does a little better."""
-LEAN = 0.02
-"""Recall by which paths may find less than the best of many readings by means, whose lead is partly that of the
-luckiest of many."""
 MIDDLE = 0.1
 """A budget at whose price, as another reading has it, replays begin."""
 MOST_SHARE = 0.25
@@ -141,23 +138,18 @@ class _Trials:
             self.try_one(replace(reading, **{what: choice}))  # type: ignore[arg-type]
 
     def try_one(self, reading: Reading) -> None:
-        """Try a reading, if it was not yet; the best one so far wins a tie; see ``_least_lead``."""
+        """Try a reading, if it was not yet; the best one so far wins a tie, or if another graph is hardly better."""
         name = reading.name, reading.values, reading.overlap, reading.cost_power
         if name in self._tried:
             return
         reading = replace(reading, prices=self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE))
         self._exact = reading.prices.replays[:1]
-        if not self._tried or reading.recall > self.best.recall + self._least_lead(reading):
+        least = 0.0 if not self._tried or reading.name == self.best.name else MARGIN
+        if not self._tried or reading.recall > self.best.recall + least:
             self.best = reading
         self._tried[name] = reading
         to_try = 2 * len(OVERLAPS) * len(COST_POWERS) + len(self.graphs) + len(MORE_OVERLAPS)
         self.tell(min(len(self._tried) / to_try, 1.0))
-
-    def _least_lead(self, reading: Reading) -> float:
-        """By how much a reading must find more than the best one to take its place; below 0: may find less."""
-        if reading.name != self.best.name:
-            return MARGIN
-        return -LEAN if (self.best.values, reading.values) == ("means", "paths") else 0.0
 
     def of(self, name: str) -> list[Reading]:
         """Those of one graph."""
