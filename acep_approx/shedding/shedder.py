@@ -381,7 +381,9 @@ class Shedder:
 
     def bound_in_words(self) -> str:
         """What the budget comes to."""
-        return bound_in_words(self.load.budget, self._rate)
+        words, share = bound_in_words(self.load.budget, self._rate), self.explores
+        audit = self._rate * share / (1 - share)
+        return f"{words}, and {audit:,.3g} for the audit" if audit else words
 
 
 def shedder(plan: Plan, load: Load | None) -> Shedder | None:
