@@ -106,6 +106,7 @@ class Clocked(Shedder):
     def forget_savings(self) -> None:
         """Give back what was not used: what follows is to have no more than its own share."""
         self.arena.grant(-max(self.arena.left, 0.0) / (1 - ON_PASSES))
+        self._waiting = 0  # events of no interest, that are granted for with the next
         self.beside.quota = min(self.beside.quota, float(self.beside.steps))
 
     def bind(self, tables: RunTables) -> None:

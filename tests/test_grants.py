@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.shedding.allowance import CARRIED, first_allowance, first_worth
+from acep_approx.shedding.allowance import CARRIED
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 
@@ -44,12 +46,10 @@ def test_a_budget_finds_what_the_same_work_per_event_of_interest_finds(
 ) -> None:
     """In whatever batches the stream comes: what the tables say of a share of the work is what users get."""
     load = Load(Budget.parse(share), history, audit=0.0, seed=4)
-    worth = first_worth(load, query.plan.registers, is_random=False)  # type: ignore[arg-type]
     shedder = Shedder(query.plan, load)
     Matcher(query.plan, shedding=shedder).bind(stream(1).schema)
-    of_interest = first_allowance(load, worth, 1000, 0.0, learns=False)
-    rate = APART * of_interest.rate
-    some = Shedding(worth, type(of_interest)(**{**vars(of_interest), "rate": rate, "reserve": of_interest.reserve}))
+    allowance = shedder.arena.allowance
+    some = Shedding(shedder.arena.worth, replace(allowance, rate=APART * allowance.rate))
     matcher = Matcher(query.plan, output="points", shedding=FixedLoad(some))
     expected = pa.concat_tables([matcher.push(stream()), matcher.finish()])
     assert len(expected) > 0
