@@ -16,7 +16,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.matching.tracing.traced import LOGGED
-from acep_approx.training import choosing, training
+from acep_approx.training import choosing, pricing, training
 from acep_approx.training.choosing import Reading
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.policies import raised, worth_of
@@ -263,20 +263,21 @@ def sums(events: int, seed: int) -> pa.Table:
 
 SUM = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
 
-def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch):
+@pytest.mark.parametrize(("less", "values"), [(3, "means"), (-3, "paths")])
+def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch, less, values):
     tried = []
 
     def prices(self, reading, *_):
         tried.append((reading.name, reading.values, reading.overlap, reading.cost_power))
         found = 90 - 40 * abs(reading.overlap - 0.7) - 20 * abs(reading.cost_power - choosing.BETWEEN)
-        found += {"with pairs": 5}.get(reading.name, 0) - {"paths": 3}.get(reading.values, 0)
+        found += {"with pairs": 5}.get(reading.name, 0) - {"paths": less}.get(reading.values, 0)
         return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, round(found))))
 
     monkeypatch.setattr(choosing._Trials, "prices", prices)
     plan = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
     graphs = dict.fromkeys(("with features", "with pairs", "without features"), Graph(Scheme((), 1)))
     best, *others = choosing.choose(plan, graphs, [], lambda _: None)
-    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", "means", 0.7, choosing.BETWEEN)
+    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", values, 0.7, choosing.BETWEEN)
     assert {other.name for other in others} == {"with pairs"}
     assert len(tried) == len(set(tried)) + 1  # none twice, but the best one at more prices
 
@@ -316,3 +317,19 @@ def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
     assert again.values().gain.tolist() == known.values().gain.tolist()
     again.graph_.counts.moves = 0 * again.graph_.counts.moves
     assert again.values().gain.tolist() != known.values().gain.tolist()
+
+
+def test_recall_between_two_replays_goes_by_the_logarithm_of_the_share():
+    prices = Prices((PricePoint(0.0, 1000, 100), PricePoint(1.0, 100, 60), PricePoint(2.0, 10, 20)))
+    assert prices.recall(10**-1.5) == pytest.approx(0.4)
+    assert prices.recall(0.005) == pytest.approx(0.1)  # below the least share in proportion
+    assert prices.recall(1.0) == 1.0
+    assert Prices().recall(0.1) == 0.0
+
+
+def test_replays_fill_the_gaps_between_shares_that_matter():
+    """Below the lowest price passes take more than the exact run: what lies there is not asked."""
+    shares = {0.0: 1.0, 1e-6: 5.0, 1.0: 0.4, 4.0: 0.09, 16.0: 0.009}
+    found = [PricePoint(price, int(1e6 * share), 1) for price, share in shares.items()]
+    pricing._fill(found, lambda price: PricePoint(price, 30_000, 1), len(found) + 1)
+    assert found[-1].price == pytest.approx(8.0)

@@ -19,7 +19,7 @@ from acep_approx.cli.commands import train
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
-from acep_approx.training.choosing import OVERLAPS
+from acep_approx.training.choosing import MORE_OVERLAPS, OVERLAPS
 from acep_approx.training.covers import MOST_COVERS, covering, covers_by_match_maps, covers_by_runs, group_overlaps
 from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED, POLICIES
 from history import Feature, Graph, Place, Scheme
@@ -94,7 +94,7 @@ def test_pairs_of_groups_rank() -> None:
 
 
 def test_a_reading_by_groups_is_tried_and_kept(tmp_path: Path) -> None:
-    assert {BY_RUNS, BY_MAPS} < set(OVERLAPS)
+    assert {BY_RUNS, BY_MAPS} < {*OVERLAPS, *MORE_OVERLAPS}
     known = HistoryGraph(query()).fit(stream(1))
     for overlap in (BY_RUNS, BY_MAPS):
         known.overlap_ = overlap
