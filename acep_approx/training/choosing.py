@@ -27,6 +27,7 @@ OVERLAPS = (0.9, BY_MAPS, 0.0)
 itself."""
 MORE_OVERLAPS = (MEASURED, BY_RUNS, 0.7)
 """Those that are tried with the best of the others alone."""
+VALUES: tuple[ValuesBy, ...] = ("paths", "means")
 COST_POWERS = (1.0, 0.0)
 """By which power of its run-steps the gain of a run is divided. A run need not be kept to its end, and the longer it
 may still live, the more others it covers: so it may be worth more than its gain per run-step."""
@@ -38,7 +39,8 @@ FIRST_REPLAYS, ALL_REPLAYS = 7, 16
 NEXT_BEST = 3
 """Readings that can take the place of the best one."""
 MARGIN = 0.005
-"""Recall that another graph must find more: by chance one of several does a little better."""
+"""Recall by which a reading must be better, and no less than one match point: by chance one of many does a little
+better."""
 MIDDLE = 0.1
 """A budget at whose price, as another reading has it, replays begin."""
 MOST_SHARE = 0.25
@@ -86,8 +88,9 @@ def choose(
 
     The others are of the same graph.
 
-    First the first and the last graph are tried, with and without the weight of run-steps, each with three overlaps;
-    then the best of these with values by paths, with the other graphs, with half that weight, and with other overlaps.
+    First the first and the last graph are tried, with values by paths and by means, with and without the weight of
+    run-steps, each with three overlaps; then the best of these with the other graphs, with half that weight, and with
+    other overlaps. Of two that find about the same the one that was tried first is taken.
 
     Parameters
     ----------
@@ -105,9 +108,8 @@ def choose(
     """
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
     first, last = (names := tuple(graphs))[0], names[-1]
-    for name, cost_power, overlap in product(dict.fromkeys((first, last)), COST_POWERS, OVERLAPS):
-        trials.try_one(Reading(name, "means", overlap, cost_power, Prices()))
-    trials.vary(trials.best, "values", ("paths",))
+    for name, values, power, overlap in product(dict.fromkeys((first, last)), VALUES, COST_POWERS, OVERLAPS):
+        trials.try_one(Reading(name, values, overlap, power, Prices()))
     trials.vary(trials.best, "name", tuple(graphs))
     trials.vary(trials.best, "cost_power", (BETWEEN,))
     trials.vary(trials.best, "overlap", MORE_OVERLAPS)
@@ -138,17 +140,16 @@ class _Trials:
             self.try_one(replace(reading, **{what: choice}))  # type: ignore[arg-type]
 
     def try_one(self, reading: Reading) -> None:
-        """Try a reading, if it was not yet; the best one so far wins a tie, or if another graph is hardly better."""
+        """Try a reading, if it was not yet; the best one so far stays unless it finds a match point more on average."""
         name = reading.name, reading.values, reading.overlap, reading.cost_power
         if name in self._tried:
             return
         reading = replace(reading, prices=self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE))
         self._exact = reading.prices.replays[:1]
-        least = 0.0 if not self._tried or reading.name == self.best.name else MARGIN
-        if not self._tried or reading.recall > self.best.recall + least:
+        if not self._tried or reading.recall > self.best.recall + max(MARGIN, 1 / max(self._exact[0].points, 1)):
             self.best = reading
         self._tried[name] = reading
-        to_try = 2 * len(OVERLAPS) * len(COST_POWERS) + len(self.graphs) + len(MORE_OVERLAPS)
+        to_try = 2 * len(OVERLAPS) * len(COST_POWERS) * len(VALUES) + len(self.graphs) + len(MORE_OVERLAPS)
         self.tell(min(len(self._tried) / to_try, 1.0))
 
     def of(self, name: str) -> list[Reading]:

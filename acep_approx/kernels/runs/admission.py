@@ -54,7 +54,7 @@ MOST_LOOKS, MOST_PASSED = 64, 256
 """Runs that a child is compared with at most, the last ones made; and dominated ones that are passed over: what such a
 one is better than, the one that dominates it is better than, too."""
 LOOK = 0.25
-"""What a comparison costs, in run-steps (measured: docs/budget.md)."""
+"""What a comparison costs, in run-steps; a convention."""
 
 
 @called
