@@ -1,15 +1,15 @@
 """How much of the exact answer each policy finds inside a load budget: the learned history against all others.
 
-    python -m experiments.recall_vs_budget [--light] [--quick] [--seeds N] [--only NAME,...] [--policies NAME,...]
-        [--out FILE]
+    python -m experiments.recall_vs_budget [--light] [--published] [--quick] [--seeds N] [--only NAME,...]
+        [--policies NAME,...] [--out FILE]
 
 Twelve workloads with 30 to 4,500 run-steps per event (``shed_heavy``); ``--light``: nine with fewer
 (``shed_workloads``). Each policy learns from the part of a stream before its middle and is measured on the part behind
 it, by the match points that it finds. Its scores come from the first six tenths of the past, its price from the rest;
-the history then learns the rest too. A budget is a share of the run-steps that listing all matches takes after lossless
-merging, the same for all; work on shedding passes is inside it. Ours run as users run them, by ``Query.match_within``;
-the others are given to the same engine. The clairvoyant knows all matches to come, and is asked on light workloads
-only.
+the history then learns the rest too. A budget is a share of the run-steps that listing all matches takes after
+lossless merging, the same for all; work on shedding passes is inside it. Ours run as users run them, by
+``Query.match_within``; the others are given to the same engine, with its dominance (or, with ``--published``,
+without). The clairvoyant knows all matches to come, and is asked on light workloads only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from rich.table import Table
 from acep_approx import HistoryGraph, Matcher, Query, compile_query
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.engines.runs.worth import Allowance, Worth
+from acep_approx.engines.runs.worth import DOMINATED, Allowance, Worth
+from acep_approx.planning.planner import MERGING
 from acep_approx.shedding.allowance import RESERVE_EVENTS, RESERVE_SHARE
 from acep_approx.training.past import Past
 from acep_approx.training.policies import LEARNED, worth_of
@@ -86,10 +87,13 @@ class Measured:
     Parameters
     ----------
     workload : Workload
+    published : bool, default False
+        Whether the other policies are as they were published, without dominance.
     """
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, *, published: bool = False) -> None:
         self.workload = workload
+        self.published = published
         self.query: Query = compile_query(workload.query, engine="runs")
         self.unit = {"unit": workload.unit} if workload.unit else {}
         matcher = Matcher(self.query.plan, output="points", merge=LISTING, **self.unit)
@@ -155,7 +159,7 @@ class Measured:
         gain = np.maximum(gain, LEAST_GAIN * gain.max(initial=0.0) + 1e-9)
         automaton = self.query.plan.registers
         assert automaton is not None
-        found = worth_of(automaton, scheme, gain, cost)
+        found = replace(worth_of(automaton, scheme, gain, cost), dominated=1.0 if self.published else DOMINATED)
         return replace(found, spread=BY_LOT, coin_per_run=True) if policy == "random" else found
 
     def prices(self, worth: Worth) -> Prices:
@@ -176,7 +180,8 @@ class Measured:
         )
         shedding = Shedding(worth, allowance)
         begun = time.process_time()
-        matcher = Matcher(self.query.plan, output="points", shedding=FixedLoad(shedding), **self.unit)
+        merge = LISTING if self.published else ",".join(MERGING)
+        matcher = Matcher(self.query.plan, output="points", merge=merge, shedding=FixedLoad(shedding), **self.unit)
         tables = [matcher.push(events) for events in self._batches()]
         rows = pa.concat_tables([*tables, matcher.finish()])["row"].to_numpy()
         steps = matcher.progress.steps + int(shedding.on_passes)
@@ -194,9 +199,11 @@ class Measured:
         return Result(self.workload.name, policy, budget, seed, *recall, work, seconds, exact_seconds)
 
 
-def measure(workload: Workload, policies: Sequence[str], seeds: Sequence[int]) -> Iterator[Result]:
+def measure(
+    workload: Workload, policies: Sequence[str], seeds: Sequence[int], *, published: bool = False
+) -> Iterator[Result]:
     """Run all policies on the second part of a stream at all budgets."""
-    measured = Measured(workload)
+    measured = Measured(workload, published=published)
     for policy in policies:
         if policy == CLAIRVOYANT:
             yield from _knowing(measured)
@@ -231,6 +238,7 @@ def main() -> None:
     """Measure, print the tables, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--light", action="store_true", help="the workloads with little load, and the clairvoyant")
+    parser.add_argument("--published", action="store_true", help="the others as published, without dominance")
     parser.add_argument("--quick", action="store_true", help="generated streams only, few policies, one seed")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--only", default="", help="names of workloads, with commas")
@@ -253,9 +261,9 @@ def main() -> None:
         mine: list[Result] = []
         if first.name in generated:  # another stream for each seed
             for seed in range(asked.seeds):
-                mine += measure(make(seed + 1), policies, [seed])
+                mine += measure(make(seed + 1), policies, [seed], published=asked.published)
         else:
-            mine += measure(first, policies, range(asked.seeds))
+            mine += measure(first, policies, range(asked.seeds), published=asked.published)
         for quality in MEASURES:
             console.print(_table(first.name, quality, mine))
         if asked.out:

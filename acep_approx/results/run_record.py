@@ -73,7 +73,9 @@ class BudgetedRun:
         if done is None or done.online is None or done.online.learner.values is None:
             return None
         known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
-        refresh(known, done.online.learner, events, done.metrics.found, done.full_work())
+        work = done.full_work()
+        assert work is not None, "who has ranked runs knows what they take"
+        refresh(known, done.online.learner, events, done.metrics.found, work)
         return known
 
     def record(self, source: str, seconds: float, left_out: dict[str, int]) -> RunRecord:
@@ -110,7 +112,7 @@ class BudgetedRun:
             paths=_paths(known) if known else (),
             seconds=seconds,
             learning=learned,
-            full_work=done.known_work() if done and self.pipeline else None,
+            full_work=done.full_work() if done and self.pipeline else None,
             exact_seconds=done.exact_seconds() if done and self.pipeline else None,
             audit_work=done.audit_work if done else None,
             **left_out,

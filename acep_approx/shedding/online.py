@@ -131,10 +131,12 @@ class OnlineLearning:
         self.beside.finish()
         self.learner.add_outcomes(self.beside.outcomes())
 
-    def full_work(self, events: int) -> float:
-        """Run-steps per event of the exact run, after so many events: by the cohort, else by the learner."""
+    def full_work(self, events: int) -> float | None:
+        """Run-steps per event of the exact run, after so many events: by the cohort, else by the learner if it can."""
         known = self.beside.full_work(events)
-        return known if known is not None else float(self.learner.demand()[1].sum())
+        if known is not None or self.learner.ranking is None:
+            return known
+        return float(self.learner.demand()[1].sum())
 
     # --- state ----------------------------------------------------------------------------------------------
 

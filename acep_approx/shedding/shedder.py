@@ -357,24 +357,17 @@ class Shedder:
         """What a learner that is elsewhere can learn from; empty where there is none, or nothing to be learned."""
         return self.observer.training_sample(len(self.metrics.points)) if self.observer is not None else b""
 
-    def full_work(self) -> float:
-        """Run-steps per event of the exact run: as was given, else as is found on the way."""
+    def full_work(self) -> float | None:
+        """Run-steps per event of the exact run: as was given, else as is found on the way; None where nobody knows."""
         known = self.load.steps_per_event
-        if known is not None:
-            return known
-        assert self.online is not None
-        return self.online.full_work(self._events)
-
-    def known_work(self) -> float | None:
-        """Run-steps per event of the exact run; None where nobody knows."""
-        if self.load.steps_per_event is None and self.online is None:
-            is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
-            return self._seen[1] / self._events if is_all else None
-        return self.full_work()
+        if known is None and self.online is not None:
+            known = self.online.full_work(self._events)
+        is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
+        return self._seen[1] / self._events if known is None and is_all else known
 
     def exact_seconds(self) -> float | None:
         """How long the exact run would have taken up to here; None where this one does not tell."""
-        work = self.known_work()
+        work = self.full_work()
         if work is None or not self.clock.is_known:
             return None
         return self._events * (self.clock.event_seconds + work * self.clock.step_seconds)
