@@ -24,6 +24,7 @@ from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
+from acep_approx.kernels.runs import fronts as kernel_fronts
 from acep_approx.kernels.runs import pools as kernel_pools
 from acep_approx.matching import tick_places
 from acep_approx.matching.outputs import completed
@@ -117,7 +118,7 @@ def the_wrong_runs_are_dominated() -> None:
 def a_later_start_does_not_count() -> None:
     """A run that started earlier may take the place of one that started later."""
     old = "words[ix(base + one)] < words[ix(base + other)]"
-    rewritten(kernel_pools, "dominates", old, "False")
+    rewritten(kernel_fronts, "dominates", old, "False")
 
 
 def merged_runs_have_the_earliest_start() -> None:

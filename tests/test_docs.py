@@ -257,6 +257,11 @@ def test_every_error_code_is_in_the_reference_and_no_other():
     assert sorted(listed) == sorted(raised)
 
 
+def is_overload(node: ast.AST) -> bool:
+    """Whether a definition only says which types go together."""
+    return any(isinstance(name, ast.Name) and name.id == "overload" for name in getattr(node, "decorator_list", ()))
+
+
 def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """Public functions and classes of a module, and public methods of its public classes."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -264,7 +269,7 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
         if isinstance(node, kinds) and not node.name.startswith("_"):
             yield node.name, node
             for inner in node.body if isinstance(node, ast.ClassDef) else ():
-                if isinstance(inner, kinds) and not inner.name.startswith("_"):
+                if isinstance(inner, kinds) and not inner.name.startswith("_") and not is_overload(inner):
                     yield f"{node.name}.{inner.name}", inner
 
 

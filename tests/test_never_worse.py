@@ -121,7 +121,7 @@ def test_where_match_points_come_in_bursts_more_must_be_promised_before_their_ab
     even = bundles(np.sort(dice.integers(0, 100_000, 3000)))
     storms = bundles(np.sort(dice.choice([5_000, 20_000, 23_000, 91_000], 3000) + dice.integers(0, 900, 3000)))
     days = bundles(np.sort(np.arange(3000) // 150 * 2000 + dice.integers(0, 600, 3000)))
-    assert 48 <= patience(even) <= 96
+    assert 24 <= patience(even) <= 48
     assert patience(storms) == np.inf
     assert patience(even) < patience(days) < np.inf
     assert patience(Bundles()) == np.inf

@@ -19,6 +19,7 @@ from acep_approx.cli.commands import train
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
+from acep_approx.training import training
 from acep_approx.training.choosing import MORE_OVERLAPS, OVERLAPS
 from acep_approx.training.covers import MOST_COVERS, covering, covers_by_match_maps, covers_by_runs, group_overlaps
 from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED, POLICIES
@@ -45,7 +46,10 @@ def stream(seed: int, events: int = 6000) -> pa.Table:
 
 @cache
 def trained() -> HistoryGraph:
-    return HistoryGraph(query()).fit(stream(1))
+    """Its groups are by features, whatever replays would say."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "READINGS", (training.WITH_FEATURES,))
+        return HistoryGraph(query()).fit(stream(1))
 
 
 def found(graph: Graph, policy: str, overlap: float = MEASURED, share: float = 0.04) -> list[int]:

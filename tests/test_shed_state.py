@@ -210,5 +210,5 @@ def test_audited_cells_of_parts_with_other_seeds_are_other_cells() -> None:
         sample = shedder.audited()
         assert sample is not None
         samples.append(sample)
-    assert min(len(sample.cells) for sample in samples) > 3
+    assert min(len(sample.cells) for sample in samples) > 0
     assert len(samples[0].combine(samples[1]).cells) == sum(len(sample.cells) for sample in samples)

@@ -312,7 +312,10 @@ class Learner:
         self.latest = Ranking(self.scheme, self.updater.values(), np.full(len(self.scheme.places), OVERLAP))
         if self.known is not None and not self._is_better():
             return False
-        is_worse = self.known is None and (self.tally.says_worse() or self.promise.is_in_vain)
+        if self.known is None and self.promise.is_broken:  # what the run itself found says more than the cohort
+            is_worse = self.promise.is_in_vain
+        else:
+            is_worse = self.known is None and self.tally.says_worse()
         self.known = self.history if is_worse else None
         self._rank_by(self.known or self.latest)
         return True
@@ -326,7 +329,9 @@ class Learner:
         if self.live.scheme != ranking.scheme:
             self.live.move(ranking.scheme, group_shares(self.reader, self._tests, self.live.scheme, ranking.scheme))
         if self.known is not None:
-            self.tally, self.promise = Tally(), Promise()  # it was held to what it no longer can promise
+            self.tally = Tally()
+            if self.promise.is_broken:  # it was held to what it no longer can promise
+                self.promise = Promise()
         self.ranking = ranking
         self.refreshes.append(self.sample_size.events)
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from history.bundles import Bundles
 
-SURPRISE = 48
+SURPRISE = 24
 """Match points that must be promised at least before their absence says anything."""
 KEPT = 0.25
 """Share of what was promised that must come; recall is only known about."""
 WARM = 4_000
 """Events that a run takes to come to its price."""
+TO_LEARN = 32
+"""So many times as long what was learned instead has before it is judged: at first it has seen little."""
 LEAST_STRETCHES = 4
 """Stretches of the past, at least, from which it is known how match points come and go."""
 
@@ -60,10 +62,6 @@ class Promise:
 
         Parameters
         ----------
-        failed : float
-        Match points per event that were found when it was broken.
-        is_in_vain : bool
-        Whether even less was found since.
         events, found : int
             Events so far, and match points found.
         tick : int
@@ -80,7 +78,7 @@ class Promise:
             self.events, self.found, self.tick = events, found, tick
             return None
         promised = self.rate * (events - self.events)
-        if promised < self.most:
+        if promised < self.most * (TO_LEARN if self.is_broken else 1):
             return None
         rate, kept = (found - self.found) / (events - self.events), self.tick
         is_new = not self.is_broken and rate < KEPT * self.rate
@@ -105,13 +103,13 @@ def patience(bundles: Bundles) -> float:
     Returns
     -------
     float
-        48 at least; infinite where a quarter of the past is not long enough.
+        24 at least; infinite where a quarter of the past is not long enough.
 
     Examples
     --------
     >>> ticks = np.arange(1000)
     >>> patience(Bundles(ticks, ticks, np.full(1000, ""), ticks, np.ones(1000, np.int64)))
-    48.0
+    24.0
     """
     total, size = int(bundles.points.sum()), float(SURPRISE)
     if not total:

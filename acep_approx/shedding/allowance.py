@@ -57,7 +57,7 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, m
     is_learned = known is not None and load.policy_name in LEARNED
     base = Allowance(
         price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
-        elasticity=known.prices_.elasticity(share) if known and is_learned else 1.0,
+        elasticity=known.prices_.elasticity(share) if known and is_learned and known.learned_ is None else 1.0,
         audit=_audit(load) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,
         epoch=_epoch(window),

@@ -108,7 +108,7 @@ class OnlineLearning:
         worth, price = found
         if self.counts_runs:
             price = LEAST_PRICE
-        arena.allow(replace(arena.allowance, price=price / arena.factor))
+        arena.allow(replace(arena.allowance, price=price / arena.factor, elasticity=1.0))
         arena.rescore(worth)
 
     def note(self, piece: Piece) -> None:
