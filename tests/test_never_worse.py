@@ -135,9 +135,11 @@ def test_a_promise_is_broken_once_where_too_few_came() -> None:
     assert not promise.is_broken
     assert promise.hold(10_000, 9, 10_000) == 8000
     assert promise.is_broken
-    assert promise.hold(15_000, 29, 15_000) is None
-    assert not promise.is_in_vain  # 4 of 2000 before, 20 of 5000 now
-    assert promise.hold(17_000, 31, 17_000) is None
+    assert promise.hold(75_000, 270, 75_000) is None
+    assert not promise.is_in_vain  # 4 of 2000 before, 261 of 65,000 now
+    assert promise.hold(90_000, 271, 90_000) is None
+    assert not promise.is_in_vain  # so few events say nothing
+    assert promise.hold(140_000, 300, 140_000) is None
     assert promise.is_in_vain
     assert Promise().hold(10**9, 0, 1) is None
     assert not Promise().is_broken
