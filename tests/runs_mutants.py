@@ -40,7 +40,8 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
     scope = vars(module)
     changed = dict(scope, ix=ix, **dict.fromkeys(("inline", "called", "block_kernel"), lambda kernel: kernel))
     exec(textwrap.dedent(source.replace(old, new)), changed)
-    for other in (kernel_pools, kernel_children, kernel_ends, kernel_blocks, kernel_begin, kernel_advance, runs.kernel):
+    ends = kernel_pools, kernel_fronts, kernel_children, kernel_ends
+    for other in (*ends, kernel_blocks, kernel_begin, kernel_advance, runs.kernel):
         if hasattr(other, function):
             setattr(other, function, changed[function])
 
