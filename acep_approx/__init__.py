@@ -18,8 +18,9 @@ check_siblings()  # before anything of theirs is used
 from history.lazy import lazy  # noqa: E402
 
 if TYPE_CHECKING:
+    from acep_approx.api.compile import compile_query
     from acep_approx.api.matcher import Matcher
-    from acep_approx.api.query import Query, compile_query
+    from acep_approx.api.query import Query
     from acep_approx.budget.budget import Budget
     from acep_approx.errors import (
         AcepError,
@@ -37,7 +38,8 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "acep_approx.api.query": "Query compile_query",
+            "acep_approx.api.compile": "compile_query",
+            "acep_approx.api.query": "Query",
             "acep_approx.budget.budget": "Budget",
             "acep_approx.errors": "AcepError DataError LimitError QueryError UnseenTypeWarning "
             "UnsupportedError UsageError",

@@ -41,6 +41,11 @@ class Values:
     cost: Floats
     chance: Floats
 
+    @property
+    def is_level(self) -> bool:
+        """Whether they tell no run from another."""
+        return bool((self.gain == self.gain[:1]).all() and (self.cost == self.cost[:1]).all())
+
 
 def fit_values(graph: Graph) -> Values:
     """Learn from a history what runs are worth.

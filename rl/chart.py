@@ -32,6 +32,8 @@ class Chart:
         Whether runs that arrive there go on.
     letters : tuple of str
         Names of the letters, for people.
+    buckets : int, default 0
+        Of keys, for which letters are counted apart; 0: all keys are taken for alike.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Chart:
     ends: Bools
     stays: Bools
     letters: tuple[str, ...]
+    buckets: int = 0
 
     @property
     def steps(self) -> int:

@@ -24,7 +24,7 @@ MOST_ERRORS = 32
 """Errors of one place and tick that are looked at. Runs that are tested by one event pass or fail together, and
 thousands of them would look like a change."""
 
-What = Literal["tests", "cohort"]
+What = Literal["tests", "cohort", "promise"]
 
 
 @dataclass(frozen=True, order=True)
@@ -37,8 +37,9 @@ class Alarm:
         Of the error that made it plain.
     place : int
         Number of the place.
-    what : {"tests", "cohort"}
-        Whose predictions: whether tests pass, or whether runs of the cohort lead to a match point.
+    what : {"tests", "cohort", "promise"}
+        Whose predictions: whether tests pass, whether runs of the cohort lead to a match point, or how many match
+        points were promised (that is of all places: the first one stands for them).
     """
 
     tick: int

@@ -35,8 +35,8 @@ class Model:
 
     Parameters
     ----------
-    share : float64 array, shape (letters,)
-        Share of events that have a letter.
+    share : float64 array, shape (letters, groups)
+        Share of the events of the key of a run that have a letter.
     rate : float64 array, shape (groups,)
         Events of a run's key per tick.
     selectivity : float64 array, shape (steps, groups)
@@ -57,7 +57,7 @@ class Model:
     def hazards(self, chart: Chart) -> Hazards:
         """Steps and tests per tick: rate * share * selectivity, and rate * share * tested. O(pairs)."""
         kind = Pairs(chart).kind
-        events = self.rate * self.share[chart.letter][:, None]
+        events = self.rate * self.share[chart.letter]
         return Hazards((events * self.selectivity).ravel()[kind], (events * self.tested).ravel()[kind], self.children)
 
 
@@ -89,15 +89,49 @@ def fit_model(chart: Chart, statistics: Statistics) -> Model:
 
     seen, rows = by_kind(statistics.seen), by_kind(statistics.rows)
     passed, tested = by_kind(statistics.passed), by_kind(statistics.tested)
-    letters = len(chart.letters)
-    share = (statistics.letters + PSEUDO / max(letters, 1)) / (statistics.total + PSEUDO)
     return Model(
-        np.minimum(share, 1.0),
+        _shares(statistics),
         _rates(chart, seen, by_kind(statistics.ticks), rows),
         _selectivity(passed, seen, rows, weight_of_pass(statistics)[:, None]),
         _tested(tested, seen, rows),
         _children(statistics),
     )
+
+
+def letters_by_key(statistics: Statistics) -> Floats:
+    """Share of the events of each bucket of keys that have a letter, shrunk to that of all keys.
+
+    Returns
+    -------
+    float64 array, shape (buckets, letters)
+
+    Notes
+    -----
+    The less the shares of buckets differ beyond chance, the more events at the share of all are added to those of each:
+    the beta-binomial model, by moments. Where they differ by chance only they are all the same.
+    Complexity: O(buckets * letters).
+    """
+    counts, total = statistics.by_key[:, :-1], statistics.by_key[:, -1:]
+    share = letters_of_all(statistics)
+    chance = share * (1 - share)
+    off = counts - total * share
+    excess = (off**2 / np.maximum(total, LEAST)).sum(axis=0) - max((total > 0).sum() - 1, 0) * chance
+    known = total.sum() - (total**2).sum() / max(total.sum(), LEAST)
+    added = np.maximum(chance * known / np.maximum(excess, LEAST) - 1, PSEUDO)
+    return np.asarray(share + off / (total + added), np.float64)
+
+
+def letters_of_all(statistics: Statistics) -> Floats:
+    """Share of all events that have a letter; shape (letters,)."""
+    share = (statistics.letters + PSEUDO / max(len(statistics.letters), 1)) / (statistics.total + PSEUDO)
+    return np.minimum(share, 1.0)
+
+
+def _shares(statistics: Statistics) -> Floats:
+    """Share of the events of a run's key that have a letter: a mean over the runs that were born into a group."""
+    births = statistics.born.sum(axis=1)
+    total = letters_by_key(statistics).T @ statistics.born.T + PSEUDO * letters_of_all(statistics)[:, None]
+    return np.asarray(total / (births + PSEUDO), np.float64)
 
 
 def weight_of_pass(statistics: Statistics) -> Floats:

@@ -21,11 +21,14 @@ class Events:
         Events of each letter.
     total : float
         Events in all; one may have several letters.
+    by_key : float64 array, shape (buckets, letters + 1), optional
+        The same by bucket of keys: events of each letter, and last events in all; default: not known.
     """
 
     tick: int
     counts: Floats
     total: float
+    by_key: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Tests:
         Group of the child, over all places; -1 where there is none that goes on.
     tick : int64 array, shape (rows,), optional
         When; default: with the last of the events. Drift is noticed the sooner, the finer this is.
+    key : int64 array, shape (rows,), optional
+        Bucket of the key of the run, -1: not known; default: of none.
     """
 
     step: Ints
@@ -62,6 +67,7 @@ class Tests:
     passed: Floats
     child: Ints
     tick: Ints | None = None
+    key: Ints | None = None
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def corrected(chart: Chart, statistics: Statistics, model: Model) -> Hazards:
     """
     pairs = statistics.pairs
     group = chart.group_of_vertex[pairs.vertex]
-    share, rate = model.share[chart.letter[pairs.step]], model.rate[group]
+    share, rate = model.share[chart.letter[pairs.step], group], model.rate[group]
     prior = PSEUDO_PASSES * weight_of_pass(statistics)[pairs.step]
     foretold = np.maximum(model.selectivity.ravel()[pairs.kind], LEAST) * rate
     passing = share * (statistics.passed + prior) / (statistics.ticks + prior / foretold)

@@ -23,7 +23,8 @@ LEAST = 1e-100
 """Sums below it are 0: what is left of numbers fades to ones that cannot be divided by."""
 
 _BY_PAIR = ("seen", "tested", "passed", "ticks", "rows", "hits")
-_SUMS = ("letters", "total", *_BY_PAIR, "children")
+_OF_ALL = ("letters", "total", *_BY_PAIR, "children")
+_SUMS = (*_OF_ALL, "by_key", "born")
 
 
 class Statistics:
@@ -54,6 +55,10 @@ class Statistics:
         Rows with ``passed`` above 0: how many passed tests were really looked at.
     children : float64 array, shape (families,)
         Weights of passed tests by step, group of the parent and group of the child (``Pairs.of_child``).
+    by_key : float64 array, shape (buckets, letters + 1)
+        Events of each letter by bucket of keys, and last events in all.
+    born : float64 array, shape (groups, buckets)
+        Passed tests that were looked at, by group of the child and bucket of its key.
 
     Raises
     ------
@@ -70,6 +75,8 @@ class Statistics:
         self.letters, self.total = np.zeros(len(chart.letters)), np.zeros(1)
         self.seen, self.tested, self.passed, self.ticks, self.rows, self.hits = np.zeros((6, len(self.pairs)))
         self.children = np.zeros(int(self.pairs.families.sum()))
+        self.by_key = np.zeros((chart.buckets, len(chart.letters) + 1))
+        self.born = np.zeros((chart.scheme.groups, chart.buckets))
 
     def add(self, events: Events, tests: Tests) -> None:
         """Add what was seen.
@@ -87,6 +94,8 @@ class Statistics:
         fresh = self._left(self.tick - events.tick)
         self.letters += fresh * events.counts
         self.total += fresh * events.total
+        if events.by_key is not None:
+            self.by_key += fresh * events.by_key
         if not len(tests.step):
             return
         pair = self.pairs.of(tests.step, tests.vertex)
@@ -99,6 +108,9 @@ class Statistics:
         group = self.pairs.chart.group_of_vertex[tests.vertex[born]]
         family = self.pairs.of_child(tests.step[born], group, tests.child[born])
         self._sum("children", family, fresh * tests.passed[born])
+        if tests.key is not None:
+            born = born[tests.key[born] >= 0]
+            np.add.at(self.born, (tests.child[born], tests.key[born]), fresh)
 
     def forget(self, to_tick: int) -> None:
         """Let all sums fade to a tick; nothing happens if it is not later. O(pairs + families)."""
@@ -140,6 +152,8 @@ class Statistics:
         if places is None:
             self.letters *= factor
             self.total *= factor
+            self.by_key *= factor
+            self.born *= factor
         for name in _BY_PAIR:
             getattr(self, name)[np.repeat(steps, self.pairs.sizes)] *= factor
         self.children[np.repeat(steps, self.pairs.families)] *= factor
@@ -152,7 +166,7 @@ class Statistics:
 
     @classmethod
     def from_arrays(cls, chart: Chart, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Statistics:
-        """What ``to_arrays`` wrote.
+        """What ``to_arrays`` wrote; older arrays know nothing of keys.
 
         Raises
         ------
@@ -161,7 +175,7 @@ class Statistics:
         """
         made = cls(chart, float(arrays["half_life"].item()))
         made.tick = int(arrays["tick"].item())
-        for name in _SUMS:
+        for name in _SUMS if "born" in arrays else _OF_ALL:
             if arrays[name].shape != getattr(made, name).shape:
                 raise ValueError(f"{name}: shape {arrays[name].shape} instead of {getattr(made, name).shape}")
             setattr(made, name, arrays[name].astype(np.float64))
@@ -180,7 +194,7 @@ class Statistics:
             if sums[faint].any():
                 for name in (total, *parts):
                     getattr(self, name)[faint] = 0.0
-        for sums in (self.letters, self.total, self.children):
+        for sums in (self.letters, self.total, self.children, self.by_key, self.born):
             sums[sums < LEAST] = 0.0
 
     def _sum(self, name: str, at: Ints, weights: Floats) -> None:

@@ -239,7 +239,10 @@ class Updater:
         children = tuple(
             flat.astype(np.float64).reshape(own.shape) for flat, own in zip(families, made.model.children, strict=True)
         )
-        made.model = Model(**{name: model[name].astype(np.float64) for name in _FACTORS}, children=children)
+        factors = {name: model[name].astype(np.float64) for name in _FACTORS}
+        if factors["share"].ndim == 1:  # an older one: the same for all groups
+            factors["share"] = np.repeat(factors["share"][:, None], chart.scheme.groups, axis=1)
+        made.model = Model(**factors, children=children)
         made._foretold = _Foretold(chart, Values(**{name: values[name].astype(np.float64) for name in _VALUES}))
         made._is_informed, made._is_settled = bool(arrays["is_informed"].item()), False
         for what in _WHAT:

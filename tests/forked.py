@@ -14,7 +14,9 @@ from tempfile import TemporaryDirectory
 from tests.patience import PATIENCE
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["pandas", "acep_approx.cli.main", "acep_approx.api.query", "acep_approx.results.tuning"])
+SERVER.set_forkserver_preload(
+    ["pandas", "acep_approx.cli.main", "acep_approx.api.compile", "acep_approx.results.tuning"]
+)
 
 
 def acep(words: list[str]) -> tuple[int, str]:

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pytest
 
 from acep_approx.query.parser import parse
+from experiments.bench_budget import measure
 from experiments.sase_backtrack import backtrack
 from experiments.sase_workload import PREDICATES, STRATEGIES, StockQuery, stock_stream
+from experiments.shed_workloads import GENERATED, Workload, ds1
 from tests.naive import Binding, expected_matches, partitions
 
 ROOT = Path(__file__).parent.parent
@@ -120,3 +122,15 @@ def test_bench_first_use_prints_its_table() -> None:
     assert done.returncode == 0, done.stderr
     for word in ("first use", "cells", "budget", "wanted"):
         assert word in done.stdout
+
+
+def test_bench_budget_says_what_a_budget_costs(tmp_path: Path) -> None:
+    """Also from a history that was kept."""
+    stream = ds1(6000, 1)
+    work = Workload("small", GENERATED["DS1-near"][1], stream.slice(0, 3000), stream.slice(3000), None)
+    for _ in range(2):
+        _, ways, steps, times, *_ = (list(column.cells) for column in measure(work, tmp_path, 1, ("10%",)).columns)
+        assert ways == ["no audit", "audit", "learning"]
+        assert all(0 < float(cell.rstrip("%")) <= 10 for cell in steps)
+        assert all(float(cell.rstrip("%")) > 0 for cell in times)
+    assert (tmp_path / "small").is_dir()

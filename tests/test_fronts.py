@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -17,12 +18,14 @@ from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import REASONS, Allowance, Worth
+from acep_approx.kernels.runs import scores
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import examples
 
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 300"
 GROUPED = "PATTERN SEQ(A a, B b, C c) WHERE b.g = a.g AND b.x > a.x AND c.x > b.x AND c.g <> a.g WITHIN 300"
+WINDOW = 300
 DOMINATED = len(REASONS) - 1
 
 
@@ -35,9 +38,9 @@ def stream(events: int = 3000, seed: int = 1) -> pa.Table:
 
 def alike(query: Query, dominated: float) -> Worth:
     """All runs are worth the same, but for those that are dominated."""
-    engine = Matcher(query.plan).bind(stream(1).schema).engine
-    assert isinstance(engine, Runs)
-    pools = len(engine.tables.pools)
+    matcher = Matcher(query.plan)
+    matcher.bind(stream(1).schema)
+    pools = len(engine_of(matcher).tables.pools)
     ones, none = np.ones(pools), [()] * pools
     return Worth(none, 1, (), ones, ones.copy(), np.zeros(pools), none, spread=10.0, dominated=dominated)
 
@@ -48,6 +51,13 @@ def inside(query: Query, shedding: Shedding, output: str = "matches", batch: int
     table = stream()
     parts = [matcher.push(table.slice(first, batch)) for first in range(0, len(table), batch)]
     return pa.concat_tables([*parts, matcher.finish()]), matcher
+
+
+def engine_of(matcher: Matcher) -> Runs:
+    assert matcher.pipeline is not None
+    engine = matcher.pipeline.engine
+    assert isinstance(engine, Runs)
+    return engine
 
 
 def exactly(query: Query, output: str = "points") -> tuple[pa.Table, Matcher]:
@@ -92,12 +102,40 @@ def test_a_dominated_run_says_so_when_it_is_shed() -> None:
     query = compile_query(RISING, engine="runs")
     shedding = Shedding(alike(query, 1 / 256), tenth(query), logs_shed=True)
     _, matcher = inside(query, shedding)
-    assert matcher.pipeline is not None
-    assert isinstance(matcher.pipeline.engine, Runs)
-    log = matcher.pipeline.engine.logged()
+    log = engine_of(matcher).logged()
     reasons = np.bincount(log[:, 0], minlength=len(REASONS))
     assert reasons.tolist() == shedding.counts.sum(axis=0).tolist()
     assert reasons[DOMINATED] > 500
+
+
+@pytest.mark.parametrize("text", [RISING, GROUPED])
+def test_a_run_that_is_gone_is_not_shed_again(text: str) -> None:
+    """Where not even a look can be afforded all but the youngest go; of these some were dominated, or too old."""
+    query, bound = compile_query(text, engine="runs"), REASONS.index("bound on run-steps")
+    shedding = Shedding(alike(query, 1 / 256), Allowance(rate=2.0, price=0.05, reserve=-1.0), logs_shed=True)
+    _, matcher = inside(query, shedding)
+    log = engine_of(matcher).logged()
+    assert (log[:, scores.LOG_REASON] == bound).sum() > 100
+    assert (log[:, scores.LOG_REASON] == DOMINATED).any()
+    assert (log[:, scores.LOG_START] >= log[:, scores.LOG_TICK] - WINDOW).all()
+    assert engine_of(matcher).work()[-1] == len(log)
+
+
+@examples(20, shrink=False)
+@given(st.integers(0, 2**20), st.sampled_from((RISING, GROUPED)), st.sampled_from(("points", "matches")))
+def test_what_is_written_down_changes_nothing(seed: int, text: str, output: str) -> None:
+    """Without a log nobody asks how far below the price a run is."""
+    random, query = Random(seed), compile_query(text, engine="runs")
+    rate, price = random.choice((2.0, 10.0, 40.0)), random.choice((0.01, 0.05, 0.3))
+    some = Allowance(rate=rate, price=price, reserve=random.choice((-1.0, 8 * rate)), seed=seed)
+    worth = replace(alike(query, 1 / 256), overlap=np.full(len(alike(query, 1.0).gain), random.random()))
+    worth = replace(worth, covers=[[place] for place in range(len(worth.gain))])
+    found = []
+    for logs in (False, True):
+        shedding = Shedding(worth, some, logs_shed=logs)
+        table, matcher = inside(query, shedding, output)
+        found.append((table, matcher.progress.steps, shedding.on_passes, shedding.counts.tolist()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("text", [RISING, GROUPED])

@@ -99,6 +99,16 @@ def test_a_run_that_learns_goes_on_as_if_it_had_never_stopped(
     assert ours.online.rescored == theirs.online.rescored
 
 
+def test_a_restored_run_keeps_how_its_price_follows_the_work(query: Query, known: HistoryGraph) -> None:
+    """What is learned anew replaces how the price follows the work in the history; also in what is restored."""
+    load = Load(Budget.parse("2%"), known, audit=0.3, learns=True, full_work=known.steps_per_event_)
+    assert known.prices_.elasticity(0.02) < 0.5
+    (_, ours), (_, theirs) = (ran(query, pa.concat_tables(CHANGED), load, some) for some in ({20}, set()))
+    assert learner_of(theirs).refreshes
+    assert theirs.arena.allowance.elasticity == 1.0
+    assert ours.arena.allowance == theirs.arena.allowance
+
+
 def counted_alike(one: Trace, other: Trace) -> None:
     """The same counts; only match points of other partitions may be missing."""
     mine, theirs = (count(SCHEME, trace, -1, 1000) for trace in (one, other))

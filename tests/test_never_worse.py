@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx.api.matcher import Matcher
+from acep_approx.budget.budget import Budget
 from acep_approx.cli.on_spark.demo import NOW_BEGINS
 from acep_approx.cli.on_spark.demo import QUERY as DEMO
 from acep_approx.errors import FewPointsWarning
@@ -19,6 +22,11 @@ from acep_approx.learning.judging import Ranking, Tally, found_within
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.promise import Promise, patience
 from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.shedding import shedder
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
+from acep_approx.training.policies import RANDOM_SPREAD
+from acep_approx.training.pricing import Prices
 from history.bundles import Bundles
 from history.trace import Trace
 from history.values import Values
@@ -78,10 +86,68 @@ def test_after_a_change_what_was_learned_takes_over() -> None:
         now = world(seed, events=2 * EVENTS, first=EVENTS, least=80)
         some = ran(query, now, known, learns=True, budget="20%")
         assert learner_of(some).known is None
-        assert learner_of(some).promise.is_broken
+        assert any(alarm.what == "promise" for alarm in learner_of(some).alarms)
         ours.append(some.points().num_rows)
         frozen.append(ran(query, now, known, learns=False, budget="20%").points().num_rows)
     assert np.sum(ours) > 2 * np.sum(frozen)
+
+
+def test_after_a_change_as_much_is_found_as_by_learning_from_nothing() -> None:
+    """From ten windows after an abrupt change on, means over seeds; a change takes some windows to be noticed."""
+    query = compile_query(QUERIES[0], engine="runs")
+    frozen, ours, cold = [], [], []
+    for seed in range(6):
+        known = HistoryGraph(query).fit(world(seed, events=EVENTS, least=10))
+        before = world(seed, events=EVENTS, first=EVENTS, least=10)
+        after = world(seed, events=2 * EVENTS, first=2 * EVENTS, least=80)
+        later = 2 * EVENTS + 10 * 200
+        exact = (np.array(query.match(after).points()["end"]) >= later).sum()
+        whole, work = pa.concat_tables([before, after]), known.steps_per_event_
+        for table, history, learns, found in (
+            (whole, known, False, frozen), (whole, known, True, ours), (after, None, True, cold)
+        ):  # fmt: skip
+            some = query.match_within(table, "10%", history=history, learn=learns, full_work=work)
+            some.to_arrow()
+            found.append((np.array(some.record().point_ticks) >= later).sum() / exact)
+    assert np.mean(ours) > np.mean(cold) - 0.1
+    assert np.mean(ours) > np.mean(frozen) + 0.2
+
+
+def test_a_broken_promise_is_an_alarm_and_runs_are_kept_at_random_until_others_are_found_that_lead_on() -> None:
+    """Nothing that was learned of the runs that a history kept counts any more."""
+    query = compile_query(QUERIES[0], engine="runs")
+    known = HistoryGraph(query).fit(world(1, events=EVENTS, least=10))
+    made = Shedder(query.plan, Load(Budget.parse("10%"), known, learns=True))
+    matcher = Matcher(query.plan, shedding=made)
+    now, coins = world(1, events=2 * EVENTS, first=EVENTS, least=80), 0
+    for first in range(0, len(now), 500):
+        matcher.push(now.slice(first, 500))
+        assert made.online is not None
+        learner = made.online.learner
+        if learner.alarms and learner.is_random:
+            assert learner.alarms[-1].what == "promise"
+            assert made.arena.worth is not None
+            assert made.arena.worth.spread == RANDOM_SPREAD
+            assert not any(made.arena.worth.features)
+            assert all(sample.events.tick > learner.alarms[-1].tick for sample in learner._kept)
+            coins += 1
+    assert 0 < coins < 20
+    assert not learner.is_random
+    assert [alarm.what for alarm in learner.alarms].count("promise") == 1
+
+
+def test_a_history_that_leaves_the_budget_unused_gets_another_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where load has risen far above the past the price comes down by itself, but late; what is seen says how far."""
+    monkeypatch.setattr(shedder, "patience", lambda _: np.inf)  # its promise is not broken
+    query, now = compile_query(QUERIES[0], engine="runs"), world(1, events=2 * EVENTS, first=EVENTS)
+    known = HistoryGraph(query).fit(world(1, events=EVENTS))
+    exact, *others = known.prices_.replays
+    high = known.prices_.price(0.02)
+    known.prices_ = Prices((exact, *(replace(one, price=high) for one in others)))
+    frozen, ours = (ran(query, now, known, learns=learns) for learns in (False, True))
+    assert frozen.record().work < 0.7 * frozen.record().allowed < ours.record().work
+    assert ours.points().num_rows > 1.05 * frozen.points().num_rows
+    assert learner_of(ours).known is not None
 
 
 def test_what_is_refreshed_while_a_history_ranks_finds_as_much_as_the_history() -> None:
@@ -127,7 +193,8 @@ def test_where_match_points_come_in_bursts_more_must_be_promised_before_their_ab
     assert patience(Bundles()) == np.inf
 
 
-def test_a_promise_is_broken_once_where_too_few_came() -> None:
+def broken() -> Promise:
+    """A promise of 10 match points in 1000 events, of which 2 came."""
     promise = Promise(rate=0.01, most=20)
     assert promise.hold(6000, 0, 6000) is None
     assert promise.hold(7000, 0, 7000) is None  # 10 were promised since
@@ -135,14 +202,30 @@ def test_a_promise_is_broken_once_where_too_few_came() -> None:
     assert not promise.is_broken
     assert promise.hold(10_000, 9, 10_000) == 8000
     assert promise.is_broken
-    assert promise.hold(75_000, 270, 75_000) is None
-    assert not promise.is_in_vain  # 4 of 2000 before, 261 of 65,000 now
-    assert promise.hold(90_000, 271, 90_000) is None
-    assert not promise.is_in_vain  # so few events say nothing
-    assert promise.hold(140_000, 300, 140_000) is None
-    assert promise.is_in_vain
+    return promise
+
+
+def test_a_promise_is_broken_once_where_too_few_came() -> None:
+    promise = broken()
+    assert promise.hold(12_000, 9, 12_000) is None
+    assert promise.hold(70_000, 9, 70_000) is None
+    assert not promise.is_in_vain  # there was no time to learn yet
+    assert promise.hold(75_000, 100, 75_000) is None
+    assert promise.is_in_vain  # 91 of 65,000 events, 4 of 2000 before
     assert Promise().hold(10**9, 0, 1) is None
     assert not Promise().is_broken
+
+
+def test_what_was_learned_instead_promises_what_it_found() -> None:
+    """So that the next change is noticed as well."""
+    promise = broken()
+    assert promise.hold(75_000, 269, 75_000) is None
+    assert not promise.is_broken
+    assert not promise.is_in_vain
+    assert promise.rate == 0.004
+    assert promise.hold(79_000, 269, 79_000) is None  # 16 were promised since
+    assert promise.hold(80_000, 273, 80_000) == 75_000
+    assert promise.is_broken
 
 
 def test_nothing_is_promised_before_runs_can_have_led_anywhere() -> None:

@@ -18,6 +18,7 @@ from acep_approx.kernels.runs import scores as kernel
 from acep_approx.matching.tracing.traced import LOGGED
 from acep_approx.training import choosing, pricing, training
 from acep_approx.training.choosing import Reading
+from acep_approx.training.past import Past
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
@@ -263,23 +264,110 @@ def sums(events: int, seed: int) -> pa.Table:
 
 SUM = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
 
-@pytest.mark.parametrize(("less", "values"), [(3, "means"), (-3, "paths")])
-def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch, less, values):
+
+
+PLAN = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
+NAMES = ("with features", "with pairs", "without features")
+
+
+def found(rows: np.ndarray, points: int = 1000, each: int = 1) -> Prices:
+    """Replays that found some of the match points, of which so many share a cell."""
+    every = np.arange(points)
+    exact = PricePoint(0.0, 100, points, every, every // each)
+    return Prices((exact, PricePoint(1.0, 1, len(rows), rows)))
+
+
+def chosen(monkeypatch, prices, **how):
+    """What is chosen, and what was tried, where trying a reading shows what ``prices`` says."""
     tried = []
 
-    def prices(self, reading, *_):
+    def tell(self, reading, *_):
         tried.append((reading.name, reading.values, reading.overlap, reading.cost_power))
-        found = 90 - 40 * abs(reading.overlap - 0.7) - 20 * abs(reading.cost_power - choosing.BETWEEN)
-        found += {"with pairs": 5}.get(reading.name, 0) - {"paths": less}.get(reading.values, 0)
-        return Prices((PricePoint(0.0, 100, 100), PricePoint(1.0, 1, round(found))))
+        return prices(reading)
 
-    monkeypatch.setattr(choosing._Trials, "prices", prices)
-    plan = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
-    graphs = dict.fromkeys(("with features", "with pairs", "without features"), Graph(Scheme((), 1)))
-    best, *others = choosing.choose(plan, graphs, [], lambda _: None)
+    monkeypatch.setattr(choosing._Trials, "prices", tell)
+    return choosing.choose(PLAN, dict.fromkeys(NAMES, Graph(Scheme((), 1))), [], lambda _: None, **how), tried
+
+
+@pytest.mark.parametrize(("less", "values"), [(30, "means"), (-30, "paths")])
+def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch, less, values):
+    def prices(reading):
+        many = 900 - 400 * abs(reading.overlap - 0.7) - 200 * abs(reading.cost_power - choosing.BETWEEN)
+        many += {"with pairs": 50}.get(reading.name, 0) - {"paths": less}.get(reading.values, 0)
+        return found(np.arange(max(round(many), 0)))
+
+    (best, *others), tried = chosen(monkeypatch, prices)
     assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", values, 0.7, choosing.BETWEEN)
     assert {other.name for other in others} == {"with pairs"}
     assert len(tried) == len(set(tried)) + 1  # none twice, but the best one at more prices
+
+
+PLAIN = ("with features", "paths", choosing.OVERLAPS[0], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "less", "each", "values"),
+    [
+        (30, 20, 1, "paths"),  # 10 more, but they differ in 50: by chance 7 of them go one way or the other
+        (60, 20, 1, "means"),
+        (60, 20, 20, "paths"),  # of three cells and one, which share what befalls them
+        (60, 0, 20, "paths"),
+        (120, 0, 20, "means"),
+    ],
+)
+def test_another_reading_must_be_better_by_more_than_chance_allows(monkeypatch, more, less, each, values):
+    """Both find 500 match points; one of them finds ``more`` beside, and misses ``less`` of those of the other."""
+
+    def prices(reading):
+        rows = np.arange(less, 500 + more) if reading.values == "means" else np.arange(500)
+        return found(rows, each=each)
+
+    (best, *_), _ = chosen(monkeypatch, prices)
+    assert (best.name, best.values, best.overlap, best.cost_power) == (PLAIN[0], values, *PLAIN[2:])
+
+
+@pytest.mark.parametrize(("learned", "judged", "is_plain"), [(29, 1000, True), (1000, 29, True), (30, 30, False)])
+def test_with_few_match_points_the_plain_reading_is_used(monkeypatch, learned, judged, is_plain):
+    def prices(reading):
+        return found(np.arange(judged if reading.values == "means" else 0), judged)
+
+    (best, *others), tried = chosen(monkeypatch, prices, points=learned)
+    assert (best.values == "paths") == is_plain
+    assert (len(set(tried)) == 1) == is_plain == (not others)
+    if is_plain:
+        assert set(tried) == {PLAIN}
+
+
+def test_match_points_of_both_parts_of_the_past_are_counted(monkeypatch):
+    asked = []
+
+    def choose(_plan, graphs, held_out, *_, points):
+        asked.append((points, sum(len(batch) for batch in held_out)))
+        return (Reading(next(iter(graphs)), "means", 0.9, 1.0, Prices((PricePoint(0.0, 100, 10),))),)
+
+    monkeypatch.setattr(training, "choose", choose)
+    query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
+    HistoryGraph(query).fit(past)
+    assert asked == [(len(query.match(past.slice(0, 2400)).points()), 1600)]
+
+
+def test_replays_tell_which_match_points_they_found_and_which_share_what_befalls_them():
+    query = compile_query(NEAR, engine="runs")
+    events = stream(3000, 3)
+    past = Past(query.plan, events, {})
+    known = HistoryGraph(query).fit(events)
+    prices = pricing.learn_prices(query.plan, known.worth(), list(past.batches()), past.bind)
+    exact, points = prices.replays[0], query.match(events).points()
+    assert exact.rows.tolist() == sorted(points["row"].to_pylist())
+    keys = zip(points["id"].to_pylist(), points["end"].to_numpy() // 201, strict=True)
+    cells = dict(zip(points["row"].to_pylist(), keys, strict=True))
+    told = {(cells[row], cell) for row, cell in zip(exact.rows.tolist(), exact.cells.tolist(), strict=True)}
+    assert len(told) == len({cell for cell, _ in told}) == len({number for _, number in told})
+    for replay in prices.replays:
+        assert (len(replay.rows), np.isin(replay.rows, exact.rows).all()) == (replay.points, True)
+    for share in (0.001, 0.02, 0.1, 0.5, 1.0):
+        assert prices.found(share).mean() == pytest.approx(prices.recall(share))
+        assert prices.bare().recall(share) == prices.recall(share)
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
@@ -294,9 +382,9 @@ def test_gain_is_divided_by_a_power_of_the_cost(power):
 def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
     known = Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, 9)))
     readings = [Reading("with features", "means", overlap, 1.0, known) for overlap in (0.9, 0.7)]
-    monkeypatch.setattr(training, "choose", lambda *_: tuple(readings))
+    monkeypatch.setattr(training, "choose", lambda *_, **__: tuple(readings))
 
-    def learn_prices(plan, worth, *_):
+    def learn_prices(plan, worth, *_, **__):
         found = 4 if worth.overlap[1] == 0.9 else 8
         return Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, found)))
 
@@ -306,7 +394,7 @@ def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
 
 def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
     best = Reading(WITH_PAIRS, "paths", 0.7, 1.0, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
-    monkeypatch.setattr(training, "choose", lambda *_: (best,))
+    monkeypatch.setattr(training, "choose", lambda *_, **__: (best,))
     query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
     known = HistoryGraph(query).fit(past)
     scheme = known.graph_.scheme

@@ -291,7 +291,7 @@ def test_after_a_change_the_refreshed_job_recovers_and_the_frozen_one_does_not(
                 for at in range(0, len(table), BATCH):
                     job.run(table.slice(at, BATCH), None, observes=False)
             shares.append(job.recall(table, later))
-    assert np.mean(ours) > np.mean(frozen) + 0.1
+    assert np.mean(ours) > np.mean(frozen) + 0.2
     assert np.mean(ours) > 1.5 * np.mean(frozen)
 
 

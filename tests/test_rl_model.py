@@ -261,7 +261,8 @@ def test_factors_are_those_of_a_loop_over_rows(rows):
     model = fit_model(CHART, made)
     columns = (tests.step, CHART.group_of_vertex[tests.vertex], tests.seen, tests.tested, tests.passed, 1 / tests.rate)
     table = list(zip(*(column.tolist() for column in columns), strict=True))
-    np.testing.assert_allclose(model.share, (events.counts + 4 / 3) / (events.total + 4))
+    share = (events.counts + 4 / 3) / (events.total + 4)
+    np.testing.assert_allclose(model.share, np.repeat(share[:, None], SCHEME.groups, axis=1))
     for step in range(CHART.steps):
         mine = [row for row in table if row[0] == step]
         own = [[row for row in mine if row[1] == g] for g in range(SCHEME.groups)]
@@ -411,7 +412,8 @@ def test_corrected_hazards_are_those_of_a_loop_over_rows():
     mine = corrected(CHART, made, model)
     for pair in range(0, len(made.pairs), 7):
         step, vertex = int(made.pairs.step[pair]), int(made.pairs.vertex[pair])
-        group, share = int(CHART.group_of_vertex[vertex]), model.share[CHART.letter[step]]
+        group = int(CHART.group_of_vertex[vertex])
+        share = model.share[CHART.letter[step], group]
         here = np.flatnonzero((tests.step == step) & (tests.vertex == vertex))
         seen = tests.seen[here].sum()
         passes = tests.passed[(tests.step == step) & (tests.passed > 0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from functools import cache
 from pathlib import Path
 
@@ -87,6 +88,17 @@ def test_match_maps_rank() -> None:
     for maps in ({}, permuted(graph.counts.maps)):
         assert found(with_maps(maps), "coverage") != mine
         assert found(with_maps(maps), "history", MEASURED) == found(graph, "history", MEASURED)
+
+
+def test_what_runs_are_worth_is_worked_out_once_until_more_is_learned() -> None:
+    """Covers of groups take longer than to match a short stream."""
+    first = trained().worth("coverage")
+    known = copy(trained())
+    assert known.worth("coverage") is first
+    assert known.worth("history") is not first
+    known.partial_fit(stream(3, 2000))
+    assert known.worth("coverage").gain.tolist() != first.gain.tolist()
+    assert trained().worth("coverage") is first
 
 
 def test_pairs_of_groups_rank() -> None:

@@ -10,6 +10,7 @@ import shlex
 import signal
 import threading
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from acep_approx import compile_query
+from acep_approx import HistoryGraph, compile_query
 from acep_approx.budget.budget import Budget
 from acep_approx.cli.main import app
 from acep_approx.cli.on_spark import demo, stream
@@ -151,24 +152,39 @@ def test_numbers_are_told_once():
     assert (numbers.counts["events"], numbers.counts["waiting"]) == (30, 3)
 
 
-UNKNOWN = (
-    "unknown: of 40 match points audited in the whole job the policy alone found 30; "
-    "how far that can be trusted is not known"
-)
-
-
 def test_a_budget_in_words():
-    observed = {"events": 100, "steps": 850, "bound": 1000, "shed_0": 20, "shed_2": 10, "audited": 40, "kept": 30}
-    numbers = Numbers.of_batch({**observed, "version": 3, "matches": None})
-    assert list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"))) == [
+    """As a run here says it; the audits of all parts of a batch count, each as a cell."""
+    counts = {"events": 100, "steps": 850, "bound": 1000, "shed_0": 20, "shed_2": 10, "audited": 40, "kept": 30}
+    parts = {f"{name}_{i}": number for i in range(8) for name, number in (("audited", 5), ("kept", 3 + i % 2))}
+    numbers = Numbers.of_batch({**counts, **parts, "kept": 28, "version": 3, "matches": None})
+    lines = list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"), 45.0))
+    assert lines[:4] == [
+        "exact run: it takes about 45 run-steps per event, this one took 8.5 (19%)",
         "budget of 10 steps/event, policy history, seed 0, history version 3",
         "work: 850 run-steps of 1,000 allowed (85.0%)",
         "shed: 30 runs: 20 born below the price, 10 bound on run-steps",
-        f"estimated recall: {UNKNOWN}",
     ]
-    nothing = list(budget_lines(Numbers.of_batch({}), Spending(Budget.parse("10 steps/event"))))
-    assert nothing[2] == "shed: 0 runs"
-    assert nothing[3].startswith("estimated recall: unknown: ")
+    assert lines[4].startswith("estimated recall: 70% (")
+    assert lines[4].endswith("with 95% confidence; 40 match points audited in 8 cells)")
+
+
+def test_a_budget_of_which_little_is_known_in_words():
+    some = Spending(Budget.parse("10 steps/event"))
+    nothing = list(budget_lines(Numbers.of_batch({}), some, None))
+    assert nothing[0].startswith("exact run: unknown: ")
+    assert nothing[3:] == ["shed: 0 runs", "estimated recall: unknown: there was no audit"]
+    few = Numbers.of_batch({"audited": 12, "kept": 9, **{f"audited_{i}": 6 for i in (1, 4)}, "kept_1": 6, "kept_4": 3})
+    assert "12 match points audited, too few for an estimate; it lies between" in [*budget_lines(few, some, 45.0)][4]
+
+
+def test_the_work_of_the_exact_run_is_what_was_given_or_what_the_newest_history_knows(tmp_path):
+    query = compile_query("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40", engine="runs")
+    some = Spending(Budget.parse("20%"), str(tmp_path / "history"), learns=True)
+    assert some.known_work(query) is None  # nothing was learned yet
+    known = HistoryGraph(query).fit([{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)])
+    known.save(tmp_path / "history")
+    assert some.known_work(query) == known.steps_per_event_ > 0
+    assert replace(some, full_work=7.0).known_work(query) == 7.0
 
 
 def test_ctrl_c_stops_the_stream():
@@ -235,6 +251,10 @@ def test_a_limit_and_a_budget(spark):
     assert within.exit_code == 0, within.output
     assert "budget of 3 steps/event, policy random, seed 5" in within.stderr
     assert "of 900 allowed" in within.stderr
+    assert "exact run: unknown: " in within.stderr
+    audited = acep(*words, "--budget", "30 steps/event", "--policy", "random", "--audit", "0.9", "--full-work", "40")
+    assert "exact run: it takes about 40 run-steps per event, this one took " in audited.stderr
+    assert re.search(r"estimated recall: .*[1-9][0-9]* match points audited", audited.stderr)
     everything = acep(*words).stderr
     assert pq.read_table("found.parquet").num_rows > 0
     assert everything.count(" matches") == 1

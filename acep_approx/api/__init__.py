@@ -8,15 +8,17 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
+    from acep_approx.api.compile import compile_query
     from acep_approx.api.matcher import Matcher
-    from acep_approx.api.query import Query, compile_query
+    from acep_approx.api.query import Query
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "acep_approx.api.budgeted_matcher": "BudgetedMatcher",
+            "acep_approx.api.compile": "compile_query",
             "acep_approx.api.matcher": "Matcher",
-            "acep_approx.api.query": "Query compile_query",
+            "acep_approx.api.query": "Query",
         },
     )
 

@@ -1,10 +1,8 @@
-"""The Python face: compile a query, match events, or push them batch by batch."""
+"""What one can do with a compiled query: match events, or push them batch by batch, here or on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
@@ -15,9 +13,7 @@ from acep_approx.events.source import open_source
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
-from acep_approx.planning.planner import MERGING, merging, plan
-from acep_approx.query.builder import QueryBuilder
-from acep_approx.query.parser import parse, parse_window
+from acep_approx.planning.planner import MERGING, merging
 from acep_approx.results.matches import Matches
 
 if TYPE_CHECKING:
@@ -28,54 +24,6 @@ if TYPE_CHECKING:
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.training.history_graph import HistoryGraph
     from acep_approx.why.result import Why
-
-
-def compile_query(
-    query: str | QueryBuilder, *, errors: int | None = None, within: str | None = None, engine: str = "auto"
-) -> Query:
-    """Compile a query.
-
-    Parameters
-    ----------
-    query : str or QueryBuilder
-        In the query language (``docs/language.md``) or made with ``seq(...)``.
-    errors : int, optional
-        Replaces the query's ERRORS; its weights stay.
-    within : str, optional
-        Replaces the query's WITHIN, e.g. ``"10 s"`` or ``"50 events"``.
-    engine : {"auto", "cells", "runs"}, default "auto"
-        ``auto`` takes the cells where they can answer exactly, else the runs.
-
-    Returns
-    -------
-    Query
-        Immutable; can be used for any number of inputs.
-
-    Raises
-    ------
-    QueryError
-        The query is wrong; the message shows where and what to do.
-    UnsupportedError
-        The query is right, but needs an engine that is not there yet.
-
-    Complexity: milliseconds; no code is generated.
-
-    Examples
-    --------
-    >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 5 ERRORS 1")
-    >>> events = [{"ts": 1, "type": "A"}, {"ts": 2, "type": "X"}, {"ts": 3, "type": "C"}]
-    >>> [(m.errors, m.missing, m.values) for m in query.match(events)]
-    [(1, ('b',), {'a': 0, 'b': None, 'c': 2})]
-    """
-    expect("the query", query, (str, QueryBuilder), "its text, or what seq(...) makes")
-    expect("errors", errors, (Integral, NoneType), "a whole number")
-    expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
-    syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query)
-    if errors is not None:
-        syntax = replace(syntax, errors=errors)
-    if within is not None:
-        syntax = replace(syntax, window=parse_window(within))
-    return Query(plan(syntax, engine))
 
 
 class Query(CompiledQuery):
@@ -140,6 +88,7 @@ class Query(CompiledQuery):
 
         Examples
         --------
+        >>> from acep_approx import compile_query
         >>> query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
         >>> events = [{"ts": 1, "type": "A", "id": "x7"}, {"ts": 3, "type": "B", "id": "x9"}]
         >>> [m.values for m in query.match(events, bind="id")]
@@ -207,6 +156,7 @@ class Query(CompiledQuery):
 
         Examples
         --------
+        >>> from acep_approx import compile_query
         >>> query = compile_query("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40")
         >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
         >>> some = query.match_within(events, "2 steps/event", audit=0)
@@ -285,6 +235,7 @@ class Query(CompiledQuery):
 
         Examples
         --------
+        >>> from acep_approx import compile_query
         >>> matcher = compile_query("ab WITHIN 5").matcher()
         >>> matcher.push([{"ts": 1, "type": "a"}]).num_rows
         0
@@ -364,6 +315,7 @@ class Query(CompiledQuery):
 
         Examples
         --------
+        >>> from acep_approx import compile_query
         >>> query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5")
         >>> print(query.why([{"ts": 1, "type": "A", "x": 4}, {"ts": 3, "type": "B", "x": 2}], around=3))
         no match at 3; the furthest partial match has 1 event
@@ -439,6 +391,7 @@ class Query(CompiledQuery):
 
         Examples
         --------
+        >>> from acep_approx import compile_query
         >>> matcher = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5 min").spark(time="ts", id="id")
         >>> # matches = events.transform(matcher)
         """
@@ -468,9 +421,7 @@ class Query(CompiledQuery):
             spending=spending,
         )
 
-    def from_state(
-        self, state: bytes, *, history: HistoryGraph | str | Path | None = None
-    ) -> Matcher:
+    def from_state(self, state: bytes, *, history: HistoryGraph | str | Path | None = None) -> Matcher:
         """The matcher that ``Matcher.state_bytes`` was called on, to go on with.
 
         Parameters

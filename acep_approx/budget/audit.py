@@ -4,17 +4,14 @@ The keys and the time are cut into cells; a fixed hash chooses a share of them. 
 found, because no run that could lead there is shed: runs that the policy *would have* shed go on, but marked. A match
 point that only marked runs reach is one that the policy alone would have lost.
 
-Source: ours; the papers do not estimate recall. The estimate is the ratio estimator of a cluster sample, its interval
-that of Wilson with the design effect and Student's quantile (Korn and Graubard, Survey Methodology 1998, who do the
-same with the exact interval), with half a cell more than was seen (after Agresti and Coull, American Statistician
-1998).
+Source: ours; the papers do not estimate recall. The estimate is the ratio estimator of a cluster sample. Its interval
+is that of Korn and Graubard (Survey Methodology 1998): the exact one, with the design effect and Student's quantile.
+The design effect is ours: with half a cell more than was seen (after Agresti and Coull, American Statistician 1998).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import pi, sqrt, tan
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -106,7 +103,35 @@ class AuditCells:
         numpy.ndarray of bool, shape (n,)
             Complexity: linear.
         """
-        return (self.cells(keys, starts) >= 0) | (self.cells(keys, starts + self.window) >= 0)
+        is_now, is_ahead = self.now_or_ahead(keys, starts)
+        return is_now | is_ahead
+
+    def now_or_ahead(self, keys: Ints, ticks: Ints) -> tuple[Bools, Bools]:
+        """Which events lie in audited cells, and which up to a window before one.
+
+        Parameters
+        ----------
+        keys, ticks : numpy.ndarray of int64, shape (n,)
+            Number of the key, and tick, of each event.
+
+        Returns
+        -------
+        two numpy.ndarrays of bool, shape (n,)
+            Complexity: linear in the events. Where there are fewer cells, only those are asked for their hash.
+        """
+        if not len(keys):
+            return (none := np.zeros(0, np.bool_)), none
+        first, last = int(ticks.min()) // self.epoch, (int(ticks.max()) + self.window) // self.epoch
+        size = int(keys.max()) + 1
+        if (last - first + 1) * size > len(keys):
+            return self.cells(keys, ticks) >= 0, self.cells(keys, ticks + self.window) >= 0
+        every = np.arange(size)
+        grid = [self.cells(every, np.full(size, epoch * self.epoch)) >= 0 for epoch in range(first, last + 1)]
+        table, begin = np.concatenate(grid), keys - first * size
+        if not table.any():
+            return (none := np.zeros(len(keys), np.bool_)), none
+        now, ahead = (at // self.epoch * size + begin for at in (ticks, ticks + self.window))
+        return table[now], table[ahead]
 
 
 def mixed(hashed: Ints | np.int64, words: Ints) -> Ints:
@@ -191,7 +216,7 @@ class AuditSample:
     >>> estimate.points, estimate.cells, estimate.recall, estimate.reason
     (6, 3, None, '6 match points audited, too few for an estimate')
     >>> round(estimate.low, 2), round(estimate.high, 2)
-    (0.03, 0.99)
+    (0.0, 1.0)
     """
 
     cells: Ints
@@ -285,15 +310,15 @@ class AuditSample:
         return RecallEstimate(None if reason else recall, low, high, points, cells, self.outside, level, reason)
 
     def _interval(self, level: float, lost: int) -> tuple[float, float]:
-        """The interval of the share, with half a cell more than was seen, as often found as lost."""
-        points, sizes = float(self.points.sum()), self.points.astype(np.float64)
+        """The exact interval of a binomial with as many independent points as these are worth."""
+        points, found, sizes = float(self.points.sum()), float(self.found.sum()), self.points.astype(np.float64)
         size = float((sizes**2).sum()) / points  # of the cell of a point, on average
-        share = (float(self.found.sum()) + size / 4) / (points + size / 2)
+        share = (found + size / 4) / (points + size / 2)  # with half a cell more than was seen, as often found as lost
         residuals = (self.found - share * sizes) / (points - sizes)  # the estimate without each cell
         of_more = ((1 - share) ** 2 + share**2) / 4 * (size / points) ** 2
         variance = float((residuals**2).sum()) + of_more
-        number = min(share * (1 - share) / variance, points)
-        low, high = _wilson(share, number, student(0.5 + level / 2, len(self.cells) - 1))
+        number = min(share * (1 - share) / variance, points) * _of_few(len(self.cells), level)
+        low, high = _exact(number * found / points, number, level)
         seen = len(self.cells) / (len(self.cells) + lost)
         return low * seen, high * seen + 1 - seen
 
@@ -312,40 +337,18 @@ def _too_few(points: int, cells: int, lost: int) -> str:
     return f"{seen}, too few for an estimate" if points < LEAST_POINTS else ""
 
 
-def _wilson(share: float, number: float, quantile: float) -> tuple[float, float]:
-    """Wilson's interval of a share that was seen in ``number`` trials."""
-    square = quantile**2 / number
-    middle = (share + square / 2) / (1 + square)
-    half = quantile / (1 + square) * sqrt(share * (1 - share) / number + square / (4 * number))
-    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+def _of_few(cells: int, level: float) -> float:
+    """As what part of a point each counts, as the variance is known from few cells only (1 where they are many)."""
+    from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped]
+
+    return float((ndtri(0.5 + level / 2) / stdtrit(cells - 1, 0.5 + level / 2)) ** 2)
 
 
-def student(chance: float, freedom: int) -> float:
-    """Quantile of Student's distribution, to about 1%.
+def _exact(found: float, number: float, level: float) -> tuple[float, float]:
+    """The interval of Clopper and Pearson of a share, of which ``found`` were seen in ``number`` trials."""
+    from scipy.special import betaincinv
 
-    Parameters
-    ----------
-    chance : float
-        Above 0.5, below 1.
-    freedom : int
-        Degrees of freedom, at least 1: exact for 1 and 2, above by the expansion of Cornish and Fisher (Abramowitz and
-        Stegun 26.7.5).
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> [round(student(0.975, n), 2) for n in (1, 2, 5, 30)]
-    [12.71, 4.3, 2.57, 2.04]
-    """
-    if freedom == 1:
-        return tan(pi * (chance - 0.5))
-    if freedom == 2:
-        return (2 * chance - 1) * sqrt(2 / (4 * chance * (1 - chance)))
-    z = NormalDist().inv_cdf(chance)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    side = (1 - level) / 2
+    low = betaincinv(found, number - found + 1, side) if found > 0 else 0.0
+    high = betaincinv(found + 1, number - found, 1 - side) if found < number else 1.0
+    return float(low), float(high)

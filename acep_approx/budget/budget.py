@@ -92,3 +92,16 @@ class Budget:
 
 def _refused(text: str, why: str) -> UsageError:
     return UsageError(f"{text!r} is not a budget: {why}", code="ACEP-U030", hint=HINT)
+
+
+def granted_beside(rate: float, events: int, share: float) -> float:
+    """Run-steps that some events grant to what is matched beside a run, whose ``share`` of the budget it is.
+
+    ``rate``: run-steps per event that the run itself is granted; the two are the budget.
+
+    Examples
+    --------
+    >>> granted_beside(19.0, 10, 0.05)
+    10.0
+    """
+    return rate * events * share / (1 - share)

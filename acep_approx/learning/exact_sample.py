@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
@@ -29,8 +29,6 @@ from history.trace import Trace
 
 LOOK_BACK = 1024
 """Links, or events, that are kept until it is looked which windows have closed."""
-MOST_EPOCHS = 64
-"""Epochs whose chosen cells are kept in mind."""
 
 
 class Cohort:
@@ -63,7 +61,6 @@ class Cohort:
         self._tracer: Tracer | None = None
         self._found = np.zeros(0, np.int64)  # rows of match points of the run
         self._rows = np.zeros(0, np.int64)  # rows in the stream of the events that the tracer was shown
-        self._by_epoch: dict[int, Bools] = {}
         self._slots: dict[str, int] = {}  # of the run, by key
         self._last = -1  # the last row among these that is known to be a match point
 
@@ -87,7 +84,7 @@ class Cohort:
         list of Trace
             Of runs whose windows have closed.
         """
-        chosen = self._protected(slots, ticks)
+        chosen = np.flatnonzero(self.cells.protects(slots, ticks))
         chosen = chosen[np.argsort(rows[chosen])]
         if not len(chosen):
             return []
@@ -111,32 +108,6 @@ class Cohort:
             return []
         self.steps += progress.steps - done
         return found
-
-    def _protected(self, slots: Ints, ticks: Ints) -> Ints:
-        """Which events lie in chosen cells, or up to a window before them. O(events), less where none is chosen."""
-        none = np.zeros(0, np.int64)
-        if not len(slots):
-            return none
-        epoch, window = self.cells.epoch, self.cells.window
-        first, last = int(ticks.min()) // epoch, (int(ticks.max()) + window) // epoch
-        if last - first > MOST_EPOCHS:
-            return np.flatnonzero(self.cells.protects(slots, ticks))
-        table = np.stack([self._chosen(number, int(slots.max()) + 1) for number in range(first, last + 1)])
-        if not table.any():
-            return none
-        is_now = table[ticks // epoch - first, slots]
-        return np.flatnonzero(is_now | table[(ticks + window) // epoch - first, slots])
-
-    def _chosen(self, epoch: int, size: int) -> Bools:
-        """Which of the first slots are chosen in an epoch; looked up once for each epoch."""
-        known = self._by_epoch.get(epoch, np.zeros(0, np.bool_))
-        if len(known) < size:
-            slots = np.arange(len(known), max(size, 2 * len(known)))
-            cells = self.cells.cells(slots, np.full(len(slots), epoch * self.cells.epoch))
-            known = np.concatenate((known, cells >= 0))
-            self._by_epoch = {e: of for e, of in self._by_epoch.items() if e > epoch - MOST_EPOCHS}
-            self._by_epoch[epoch] = known
-        return known[:size]
 
     def finish(self) -> Iterator[Trace]:
         """The stream has ended, and all windows with it."""

@@ -7,11 +7,14 @@ Ours.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.kernels.runs.sample import LEFT_OUT
+from acep_approx.learning.key_letters import LETTERS, KeyLetters
 from acep_approx.learning.sampling import SPARE_PACE, SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.training.covers import depths
@@ -26,7 +29,9 @@ MOST_ROWS = 20_000
 """Tests of one place that are looked at, the latest."""
 
 
-def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -> Scheme:
+def select_features(
+    reader: SampleReader, tests: SampledTests, before: Scheme, by_key: Floats | None = None
+) -> Scheme:
     """Vertices whose groups tell what becomes of runs.
 
     Parameters
@@ -36,6 +41,8 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -
         Tests, in order of time.
     before : Scheme
         As it was found before: a place keeps its features unless at least as many are found now.
+    by_key : float64 array, shape (buckets, letters), optional
+        How often letters come among the events of a bucket of keys, as a multiple of how often they do among all.
 
     Returns
     -------
@@ -46,9 +53,11 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -
     -----
     What is called success of a test is its share of the best: whether it passed, times what the child was worth; where
     that leaves room for a feature, times how many events its key has as well. What a group is worth is the mean of
-    success. Rounds of a repetition say nothing. Left out are the pace where there is one partition, in which it is the
-    same for all runs, how far a register is ahead of an event, and its context: of the event at hand they would say
-    what comes of the test. Complexity: O(tests · columns · log rows).
+    success, times how often what its runs wait for comes to their keys. Where a key has lost a letter there is no test
+    to say so: whether the key tells is also asked of the runs that were born. Rounds of a repetition say nothing. Left
+    out are the pace where there is one partition, in which it is the same for all runs, how far a register is ahead of
+    an event, and its context: of the event at hand they would say what comes of the test.
+    Complexity: O(tests · columns · log rows).
     """
     remembered = reader.remembered
     steps = reader.chart(before)
@@ -58,6 +67,7 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -
     names = [(name, kind) for name, kind in names if not name.endswith(AHEAD) and (has_keys or name != PACE_NAME)]
     fitted = {number: Place(state, errors) for number, (state, errors) in enumerate(remembered.places)}
     worth: dict[int, Floats] = {}
+    letters = KeyLetters(reader, steps, tests, by_key) if by_key is not None and has_keys else None
     rate = _rates(tests)
     for number in np.argsort(-depths(reader.tables.automaton), kind="stable").tolist():
         is_known = np.isin(steps.target[tests.step], [*worth]) | steps.ends[steps.target[tests.step]]
@@ -70,17 +80,24 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme) -
         success = _success(reader, some, steps.target, steps.ends, fitted, worth)
         success /= max(float(success.max()), 1e-300)
         columns = {name: (kind, reader.column(some.key, some.values, name)) for name, kind in names}
+        if letters is not None:
+            letters.wait(number, some, success)
+            columns[LETTERS] = ("int", letters.loses(number, some.key))
         found = fit_features(columns, reader.texts, success)
         if len(found) < MOST_FEATURES:  # what a run waits for comes the sooner, the more events its key has
             names_found = {feature.name for feature in found}
             by_rate = fit_features(columns, reader.texts, success * rate[mine])
             found = (*found, *(feature for feature in by_rate if feature.name not in names_found))[:MOST_FEATURES]
-        before_found = before.places[number].features
-        fitted[number] = Place(state, errors, before_found if len(found) < len(before_found) else found)
-        group = reader.group(some.key, some.values, fitted[number], np.arange(len(some)))
-        total = np.bincount(group, some.passed * success, fitted[number].groups)
-        weight = np.bincount(group, some.seen, fitted[number].groups)
-        worth[number] = (total + PSEUDO * total.sum() / max(weight.sum(), 1.0)) / (weight + PSEUDO)
+        known = before.places[number].features
+        if letters is not None:
+            runs = tests[np.flatnonzero((tests.passed > 0) & (reader.target(tests) == number))[-MOST_ROWS:]]
+            others = tuple(feature for feature in known if feature.name != KEY)
+            place = Place(state, errors, others if len(found) < len(others) else found)
+            found = letters.told(number, runs, place, partial(_mean_success, reader, some, success))
+        fitted[number] = Place(state, errors, known if len(found) < len(known) else found)
+        worth[number] = _mean_success(reader, some, success, fitted[number])
+        if letters is not None:
+            worth[number] *= letters.means(number, runs, fitted[number])
     return Scheme(tuple(fitted[number] for number in range(len(fitted))), before.window, cost_power=before.cost_power)
 
 
@@ -121,3 +138,11 @@ def _rates(tests: SampledTests) -> Floats:
     by_chance = mean / 2 * float(tests.rate.min()) / SPARE_PACE  # the lowest rate stands for the spare pace
     rate = mean + max(0.0, 1 - by_chance / max(spread, 1e-300)) * (tests.rate - mean)
     return np.minimum(rate / max(float(np.quantile(rate, 0.99)), 1e-300), 1.0)
+
+
+def _mean_success(reader: SampleReader, tests: SampledTests, success: Floats, place: Place) -> Floats:
+    """The mean over the tests of each group of a place."""
+    group = reader.group(tests.key, tests.values, place, np.arange(len(tests)))
+    total = np.bincount(group, tests.passed * success, place.groups)
+    weight = np.bincount(group, tests.seen, place.groups)
+    return np.asarray((total + PSEUDO * total.sum() / max(weight.sum(), 1.0)) / (weight + PSEUDO), np.float64)

@@ -25,11 +25,12 @@ from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import FIRST_ROWS, LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
-from acep_approx.training.policies import OVERLAP, raised, worth_of
+from acep_approx.training.policies import OVERLAP, raised, random_lineages, worth_of
 from history.graph import Graph
 from history.values import Values
 from history.vectors import Scheme
-from rl.drift import Alarm
+from rl.drift import Alarm, Detectors
+from rl.model import letters_by_key, letters_of_all
 from rl.records import Events, Lineages
 from rl.updater import DISCOUNT, Updater
 
@@ -38,12 +39,13 @@ KEPT_ROWS = 40_000
 HALF_WINDOWS = 8
 """What was seen counts half after so many windows, or after half of the time that the kept tests are from."""
 FIRST: tuple[tuple[int, int], ...] = ((0, 16), (3_000, 3), (10_000, 0))
-"""Where nothing is known, runs are kept at random until so many events and so many matches were seen: matches say
-which of the things that runs remember tell what becomes of them."""
+"""Where nothing is known, or no longer, runs are kept at random until so many events and so many matches were seen:
+matches say which of the things that runs remember tell what becomes of them."""
 FIRST_KNOWN: tuple[tuple[int, int], ...] = ((2_000, 16), (30_000, 0))
-"""The same where a history is there: it ranks them until then. If it finds less than half of what it promised, it is
-not waited for longer than if nothing were known."""
+"""The same where a history is there: it ranks them until then."""
 FIRST_PIECE, MOST_PIECE = 512, 1 << 18
+LOOKS = 4
+"""How often it is looked whether a promise holds before what was seen is processed."""
 LEAST_PRICE = 1e-9
 REFIT = 1.5
 """It is asked anew what tells runs apart when so many times as many tests were seen."""
@@ -75,6 +77,8 @@ class Learner:
         That of the history that it starts from.
     known : Ranking, optional
         By what this history ranks runs.
+    known_worth : Worth, optional
+        What runs are worth by it, for the kernel.
     promise : Promise, optional
         What this history promises to find within the budget.
     share : float, default 1
@@ -110,11 +114,13 @@ class Learner:
         tables: RunTables,
         graph: Graph | None = None,
         known: Ranking | None = None,
+        known_worth: Worth | None = None,
         promise: Promise | None = None,
         share: float = 1.0,
     ) -> None:
         self.reader = SampleReader(tables)
         self.ranking = self.known = self.history = known
+        self.known_worth = known_worth
         self.promise, self.share = promise or Promise(), share
         self.scheme = known.scheme if known is not None else bare_scheme(self.reader, tables.window)
         half_life = HALF_WINDOWS * max(self.scheme.window, 1)
@@ -130,6 +136,8 @@ class Learner:
         self._kept: list[TrainingSample] = []
         self._whole: SampledTests | None = None
         self._rescored = self._changed = Moment(0, 0)
+        self._begun = 0  # events passed by until it was to begin anew
+        self._held_until: int | None = None  # the tick up to which a promise held that has just been broken
         self._selected_at = 0  # tests seen when it was asked last what tells runs apart
 
     @property
@@ -138,41 +146,75 @@ class Learner:
         return self.ranking.values if self.ranking is not None else None
 
     @property
+    def is_random(self) -> bool:
+        """Whether runs are kept at random: nothing is known of them, or no longer."""
+        return self.values is None or self.values.is_level
+
+    @property
     def most_events(self) -> int:
         """Events until it is to be shown what was seen."""
-        return int(np.clip(self._passed_by / 12, FIRST_PIECE, MOST_PIECE))
+        return int(np.clip((self._passed_by - self._begun) / 12, FIRST_PIECE, MOST_PIECE))
+
+    @property
+    def events_to_look(self) -> int:
+        """Events until it is to be asked whether the promise ``breaks``; no more than ``most_events``."""
+        return int(min(self.most_events, max(-(-self.most_events // LOOKS), FIRST_PIECE, self.promise.ahead)))
 
     @property
     def relevant_ahead(self) -> int:
         """Events with a letter until then, about."""
         return int(self.most_events * self.sample_size.events / self._passed_by) + 1
 
-    def process(self, sample: TrainingSample, outcomes: Outcomes, found: int) -> None:
+    def breaks(self, waiting: int, found: int, tick: int) -> bool:
+        """Whether it has just turned out that what was known does not hold: show it what was seen, and it begins anew.
+
+        Parameters
+        ----------
+        waiting : int
+            Events since it was shown what was seen.
+        found : int
+            Match points so far.
+        tick : int
+            Of the last event.
+        """
+        self._held_until = self.promise.hold(self._passed_by + waiting, found, tick)
+        return self._held_until is not None
+
+    def process(self, sample: TrainingSample, outcomes: Outcomes) -> None:
         """Learn from a sample of a part of the stream, and from outcomes of the cohort.
 
-        ``found`` are the match points of the run so far.
+        Where the promise has just been broken, runs are to be kept at random from here on.
         """
+        held_until, self._held_until = self._held_until, None
         self._passed_by += sample.size
-        kept_until = self.promise.hold(self._passed_by, found, sample.events.tick)
-        if kept_until is not None and self.known is not None:
-            self._begin_anew(kept_until)
+        if held_until is not None:
+            self._begin_anew(held_until, sample.events.tick)
         self._set_half_life(sample.events.tick)
-        lineages = outcomes.lineages(self.scheme)
-        self.updater.observe(sample.events, self.reader.encode(sample.tests, self.scheme), lineages)
-        self._kept.append(sample)
-        self._whole = None
+        tests = self.reader.nothing() if held_until is not None else self.reader.encode(sample.tests, self.scheme)
+        self.updater.observe(sample.events, tests, outcomes.lineages(self.scheme))
+        if held_until is None:
+            self._kept.append(sample)
+            self._whole = None
         self._forget()
         self._notice(self.updater.watch())
         self._take_in(outcomes)
 
-    def _begin_anew(self, since: int) -> None:
-        """The history no longer holds, and what was learned while it chose the runs is about those that it kept.
+    def _begin_anew(self, since: int, now: int) -> None:
+        """What ranked the runs has not held ``since``: keep them at random until others are found that do lead on.
 
-        Runs of which nothing has been seen since are taken for as good as the others of their place.
+        The runs that were kept show nothing of those that were not, and those are what now leads to matches.
         """
+        self.alarms.append(Alarm(now, 0, "promise"))
         self.live.forget(since, np.full(len(self.scheme.places), DISCOUNT))
-        self._keep_since(since)
+        scheme = self.live.scheme
+        level = np.ones(scheme.vertices)
+        self.known = self.latest = None
+        self.ranking = Ranking(scheme, Values(level, level, level), np.zeros(len(scheme.places)))
+        self._kept, self._begun = [], self._passed_by
+        self._count_anew()
         self._learn_by(bare_scheme(self.reader, self.scheme.window))
+        self.updater.detectors = Detectors()
+        self.refreshes.append(self.sample_size.events)
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """Take outcomes of the cohort alone."""
@@ -210,6 +252,10 @@ class Learner:
     def _keep_since(self, since: int) -> None:
         """Let go of tests from before a change of the stream, and look at more of those that come."""
         self._kept = [sample for sample in self._kept[:-1] if sample.events.tick >= since] + self._kept[-1:]
+        self._count_anew()
+
+    def _count_anew(self) -> None:
+        """The stream has changed: count from here, and look at more of the tests that come."""
         self._whole = None
         self.tally = Tally()
         self._changed = Moment(self.sample_size.events, self.sample_size.rows)
@@ -241,7 +287,7 @@ class Learner:
 
     def is_due(self) -> bool:
         """Whether enough is new for runs to be scored anew."""
-        if not self.versions and not self._has_seen_enough():
+        if (self.is_random or not self.versions) and not self._has_seen_enough():
             return False
         begun = self._changed.events
         since, last = self.sample_size.events - begun, max(self._rescored.events - begun, 0)
@@ -254,8 +300,10 @@ class Learner:
 
     def _has_seen_enough(self) -> bool:
         """Whether runs can be ranked by what was seen, rather than at random, or by what was known before."""
-        events, tests = self.sample_size.events, self._tests
-        first = FIRST if self.known is None or self.promise.is_broken else FIRST_KNOWN
+        if not self._kept:
+            return False
+        events, tests = self.sample_size.events - self._changed.events, self._tests
+        first = FIRST if self.known is None else FIRST_KNOWN
         matches = int((tests.passed > 0)[self.updater.chart.ends[self.reader.target(tests)]].sum())
         return any(events >= least and matches >= wanted for least, wanted in first)
 
@@ -277,10 +325,11 @@ class Learner:
         is to be kept as before; or, where much more or less of the budget is left than should be, and before runs were
         valued for the first time, what the run-steps suffice for.
         """
-        before = self.ranking
-        if not self.learn():
+        before = None if self.is_random else self.ranking
+        if not self.learn() and spare <= PLENTY:  # a history that leaves the budget unused gets another price
             return None
-        assert self.ranking is not None
+        if self.ranking is None or not self._kept:
+            return None
         worth, tests = self.worth(), self.reader.born(self._tests, PRICED)
         if not len(tests):
             return worth, price
@@ -302,6 +351,8 @@ class Learner:
         Vertices are other ones where others tell more. As long as a history ranks the runs, what was learned does so
         only if it is found to be better; and a history ranks them again if what was learned is found to be worse.
         """
+        if not self._kept:
+            return False
         self._rescored = Moment(self.sample_size.events, self.sample_size.rows)
         rows = self.sample_size.rows - self._changed.rows
         is_bare = not any(place.features for place in self.scheme.places)
@@ -310,7 +361,7 @@ class Learner:
             self._selected_at = self.sample_size.rows
         self.versions += 1
         self.latest = Ranking(self.scheme, self.updater.values(), np.full(len(self.scheme.places), OVERLAP))
-        if self.known is not None and not self._is_better():
+        if self.known is not None and not self.tally.says_better():
             return False
         if self.known is None and self.promise.is_broken:  # what the run itself found says more than the cohort
             is_worse = self.promise.is_in_vain
@@ -319,10 +370,6 @@ class Learner:
         self.known = self.history if is_worse else None
         self._rank_by(self.known or self.latest)
         return True
-
-    def _is_better(self) -> bool:
-        """Whether what was learned is to be preferred to the history."""
-        return self.promise.is_broken or self.tally.says_better()
 
     def _rank_by(self, ranking: Ranking) -> None:
         """Rank runs by this from here on; the graph has its vertices."""
@@ -352,9 +399,16 @@ class Learner:
     def _select_features(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
         before = self.scheme if self.versions else bare_scheme(self.reader, self.scheme.window)
-        scheme = select_features(self.reader, self._tests, before)
+        scheme = select_features(self.reader, self._tests, before, self._letters_by_key())
         if scheme != self.scheme:
             self._learn_by(scheme)
+
+    def _letters_by_key(self) -> Floats | None:
+        """How often letters come among the events of a bucket of keys, as a multiple of how often they do among all."""
+        if not self.reader.buckets:
+            return None
+        statistics = self.updater.statistics
+        return np.asarray(letters_by_key(statistics) / letters_of_all(statistics))
 
     def _learn_by(self, scheme: Scheme) -> None:
         """Learn by other vertices from here on: from the tests that are kept."""
@@ -367,7 +421,10 @@ class Learner:
 
     def worth(self) -> Worth:
         """What runs are worth, for the kernel."""
-        assert self.ranking is not None
+        if self.ranking is None or self.is_random:
+            return random_lineages(self.reader.tables.automaton)
+        if self.known is not None and self.known_worth is not None:
+            return self.known_worth
         values = self.ranking.values
         worth = worth_of(self.reader.tables.automaton, self.ranking.scheme, raised(values.gain), values.cost, OVERLAP)
         return replace(worth, overlap=self.ranking.overlap)

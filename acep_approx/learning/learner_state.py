@@ -11,7 +11,9 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.arrays import Floats
 from acep_approx.learning.judging import Ranking, Tally
+from acep_approx.learning.key_buckets import BUCKETS
 from acep_approx.learning.learner import Learner, Moment
 from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import SampleSize
@@ -26,7 +28,8 @@ from rl.updater import Updater
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FORMAT = 3
+FORMAT, OLDER = 4, 3
+"""The older one has no events by bucket of keys."""
 RANKINGS = ("ranking", "known", "history", "latest")
 VALUES = ("gain", "cost", "chance")
 Arrays = dict[str, npt.NDArray[Any]]
@@ -47,6 +50,7 @@ def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
             rows = learner._tests.to_bytes({})
             arrays["rows"] = np.frombuffer(rows, np.uint8)
             arrays["letters"] = np.array([sample.events.counts for sample in learner._kept])
+            arrays |= _by_key_to_arrays(learner._kept)
     sink = io.BytesIO()
     np.savez(sink, header=np.frombuffer(json.dumps(saved).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
     return sealed([sink.getvalue()])
@@ -64,7 +68,7 @@ def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
     try:
         arrays: Arrays = dict(np.load(io.BytesIO(content), allow_pickle=False))
         saved = json.loads(arrays.pop("header").tobytes())
-        if saved["format"] != FORMAT or ("learner" in saved) != (learner is not None):
+        if saved["format"] not in (FORMAT, OLDER) or ("learner" in saved) != (learner is not None):
             raise ValueError("of another format, or of another query")
         if learner is not None:
             _restore(learner, saved["learner"], arrays)
@@ -91,6 +95,7 @@ def _header(learner: Learner) -> dict[str, Any]:
         "revalued": asdict(learner._rescored),
         "changed": asdict(learner._changed),
         "told": learner._selected_at,
+        "begun": learner._begun,
         "kept": [[len(some.tests), some.events.tick, some.events.total, some.size] for some in learner._kept],
     }
 
@@ -119,6 +124,7 @@ def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner._passed_by = saved["passed_by"]
     learner._rescored, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
     learner._selected_at = saved["told"]
+    learner._begun = saved.get("begun", 0)  # states of before have none
     learner._kept, learner._whole = _kept(learner, saved["kept"], arrays), None
 
 
@@ -135,10 +141,31 @@ def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> l
     texts = learner.reader.texts
     ends = np.cumsum([size for size, *_ in saved])
     parts: list[SampledTests] = [tests[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
+    by_key = _by_key(arrays, *arrays["letters"].shape)
     return [  # what they were samples of was used when they came
-        TrainingSample(part, Events(tick, letters, total), size, 0.0, np.zeros(0), 0, texts)
-        for part, letters, (_, tick, total, size) in zip(parts, arrays["letters"], saved, strict=True)
+        TrainingSample(part, Events(tick, letters, total, keyed), size, 0.0, np.zeros(0), 0, texts)
+        for part, letters, keyed, (_, tick, total, size) in zip(parts, arrays["letters"], by_key, saved, strict=True)
     ]
+
+
+def _by_key_to_arrays(kept: Sequence[TrainingSample]) -> Arrays:
+    """Events by bucket of keys, sample by sample: most buckets of most samples have none."""
+    counts = [sample.events.by_key for sample in kept]
+    some = next((each for each in counts if each is not None), None)
+    if some is None:
+        return {}
+    whole = np.array([np.zeros_like(some) if each is None else each for each in counts])
+    at = np.flatnonzero(whole)
+    return {"by_key.at": at, "by_key.counts": whole.ravel()[at]}
+
+
+def _by_key(arrays: Arrays, samples: int, letters: int) -> Sequence[Floats | None]:
+    """What ``_by_key_to_arrays`` gave."""
+    if "by_key.at" not in arrays:
+        return [None] * samples
+    whole = np.zeros((samples, BUCKETS, letters + 1))
+    whole.ravel()[arrays["by_key.at"]] = arrays["by_key.counts"]
+    return list(whole)
 
 
 def _scheme_of(ranking: Ranking | None) -> dict[str, Any] | None:

@@ -23,18 +23,18 @@ LEAST_STRETCHES = 4
 
 @dataclass
 class Promise:
-    """Holds a history to the match points that it promised.
+    """Holds a history to the match points that it promised, and then what was learned instead to those that it found.
 
     Attributes
     ----------
     rate : float
-        Match points per event that it finds within the budget.
+        Match points per event that are found within the budget.
     most : float
         Match points that are promised until it is looked whether enough of them came; see ``patience``.
     window : int
         Of the query, in ticks: the first runs take as long to lead anywhere.
     is_broken : bool
-        Whether too few did, once.
+        Whether too few did, and what was learned instead is not judged yet.
     failed : float
         Match points per event that were found when it was broken.
     is_in_vain : bool
@@ -56,6 +56,11 @@ class Promise:
     found: int = 0
     tick: int | None = None
     begun: int | None = None
+
+    @property
+    def ahead(self) -> float:
+        """Events in which so many match points are promised; without end where none are."""
+        return self.most / self.rate if self.rate > 0 else math.inf
 
     def hold(self, events: int, found: int, tick: int) -> int | None:
         """See whether enough came.
@@ -81,13 +86,20 @@ class Promise:
         if promised < self.most * (TO_LEARN if self.is_broken else 1):
             return None
         rate, kept = (found - self.found) / (events - self.events), self.tick
-        is_new = not self.is_broken and rate < KEPT * self.rate
-        if is_new:
-            self.is_broken, self.failed = True, rate
-        elif self.is_broken:
-            self.is_in_vain |= rate < self.failed
         self.events, self.found, self.tick = events, found, tick
-        return kept if is_new else None
+        if self.is_broken:
+            self._judge(rate)
+        elif rate < KEPT * self.rate:
+            self.is_broken, self.failed = True, rate
+            return kept
+        return None
+
+    def _judge(self, rate: float) -> None:
+        """What was learned instead has found so much: it promises as much from here on, if that is not even less."""
+        if rate < self.failed:
+            self.is_in_vain = True
+        else:
+            self.is_broken, self.rate = False, rate
 
 
 def patience(bundles: Bundles) -> float:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from acep_approx.training.pricing import PricePoint, Prices
+from acep_approx.training.pricing import LEAST_SHARE, PricePoint, Prices, first_price
 
 if TYPE_CHECKING:
+    from acep_approx.engines.runs.worth import Worth
     from acep_approx.learning.learner import Learner
     from acep_approx.training.history_graph import HistoryGraph
 
@@ -51,6 +52,8 @@ def _prices(learner: Learner, events: int, steps_per_event: float) -> Prices:
 
     Of runs that were shed no tests are known, so what would be kept at the lowest price is less than the full work.
     """
+    if learner.is_random:
+        return _prices_at_random(learner.worth(), events, steps_per_event)
     score, steps = learner.demand()
     if not len(score):
         return Prices()
@@ -60,3 +63,10 @@ def _prices(learner: Learner, events: int, steps_per_event: float) -> Prices:
     some = [PricePoint(float(score[order[i]]), round(float(kept[i]) * events), 0) for i in at if score[order[i]] > 0]
     full = max(float(kept[-1]), steps_per_event)
     return Prices((PricePoint(0.0, round(full * events), 0), *sorted(some, key=lambda replay: replay.price)))
+
+
+def _prices_at_random(worth: Worth, events: int, steps_per_event: float) -> Prices:
+    """Where runs are kept at random, a share of them takes that share of the work."""
+    shares = np.geomspace(1, LEAST_SHARE, PRICES).tolist()
+    some = [PricePoint(first_price(worth, share), round(share * steps_per_event * events), 0) for share in shares]
+    return Prices((PricePoint(0.0, round(steps_per_event * events), 0), *some))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Floats
+from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.learning.key_buckets import BUCKETS, SlotBuckets, packed, unpacked
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
@@ -28,6 +30,8 @@ class Sampler:
         self._shares = Shares(1.0, ())
         self._tests: list[SampledTests] = []
         self._letters = np.zeros(len(arena.tables.automaton.letters))
+        self._by_key = self._no_letters()
+        self._slots = SlotBuckets()
         self._relevant = 0
 
     def sample(self, shares: Shares) -> None:
@@ -35,10 +39,13 @@ class Sampler:
         self._shares = shares
         self.arena.sample_tests(shares.share, np.array(shares.passed))
 
-    def count(self, cls: Ints) -> None:
-        """Events of these classes came, that runs are tested with."""
-        self._letters += self.reader.letters(self.arena.tables.classes, cls)
-        self._relevant += len(cls)
+    def count(self, events: RunEvents) -> None:
+        """These events came, that runs are tested with."""
+        classes, keys = self.arena.tables.classes, self.arena.keys_now()
+        self._letters += self.reader.letters(classes, events.cls)
+        if self._by_key is not None and len(keys):
+            self._by_key += self.reader.letters_by_key(classes, events.cls, self._slots.of(keys, events.slot))
+        self._relevant += len(events.cls)
 
     def to_bytes(self) -> bytes:
         """What was written down since the last ``take``, for ``restore``: with the texts of the reader."""
@@ -46,6 +53,7 @@ class Sampler:
         header = {
             "letters": self._letters.tolist(), "relevant": self._relevant,
             "share": self._shares.share, "passed": list(self._shares.passed),
+            "by_key": packed(self._by_key),
         }  # fmt: skip
         return SampledTests.joined(self._tests).to_bytes(header)
 
@@ -53,6 +61,8 @@ class Sampler:
         """Go on from what ``to_bytes`` gave, by a reader that knows the same texts."""
         tests, header = SampledTests.from_bytes(raw)
         self._tests, self._letters, self._relevant = [tests], np.array(header["letters"]), header["relevant"]
+        by_key = unpacked(header.get("by_key"), len(self._letters))  # an older version does not know it
+        self._by_key = self._no_letters() if by_key is None else by_key
         self.sample(Shares(header["share"], tuple(header["passed"])))
 
     def read(self) -> None:
@@ -76,7 +86,7 @@ class Sampler:
         target = self.reader.target(tests)[tests.passed > 0]
         sample = TrainingSample(
             tests,
-            Events(tick, self._letters, float(self._relevant)),
+            Events(tick, self._letters, float(self._relevant), self._by_key),
             size=size,
             population=float((tests.seen > 0).sum() / self._shares.share),
             passes=np.bincount(target, minlength=len(passed)) / passed,
@@ -84,4 +94,9 @@ class Sampler:
             texts=self.reader.texts,
         )
         self._tests, self._letters, self._relevant = [], np.zeros_like(self._letters), 0
+        self._by_key = self._no_letters()
         return sample
+
+    def _no_letters(self) -> Floats | None:
+        """No event yet, by bucket of keys; None where there is one partition."""
+        return np.zeros((BUCKETS, len(self._letters) + 1)) if self.reader.buckets else None

@@ -15,6 +15,7 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
+from acep_approx.learning.key_buckets import BUCKETS, buckets_of
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
 from acep_approx.training.remembered import Remembered
@@ -41,6 +42,8 @@ class SampleReader:
         Places and columns.
     texts : list of str
         All texts and keys that tests point to.
+    buckets : int
+        Of keys, for which letters are counted apart; 0 where there is one partition.
     """
 
     def __init__(self, tables: RunTables) -> None:
@@ -48,6 +51,7 @@ class SampleReader:
         self.remembered = Remembered.by(tables)
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
+        self.buckets = BUCKETS if tables.automaton.query.equivalences else 0
         self._steps = _steps(tables)
         arcs = max(len(tables.automaton.automaton.arcs), 1)
         # the steps of one letter are taken together: one run-step for all of them
@@ -70,14 +74,30 @@ class SampleReader:
             ends=np.array([pool.is_end for pool in pools]),
             stays=np.array([pool.stays for pool in pools]),
             letters=tuple(str(number) for number in range(len(self.tables.automaton.letters))),
+            buckets=self.buckets,
         )
 
     def letters(self, classes: Sequence[int], cls: Ints) -> Floats:
         """How many of some events, given their classes, have each letter."""
-        masks = np.array(classes, np.object_)
-        of_class = np.bincount(cls, minlength=len(masks)).astype(np.float64)
-        has = [[int(mask) >> letter & 1 for mask in masks] for letter in range(len(self.tables.automaton.letters))]
-        return np.asarray(np.array(has, np.float64) @ of_class)
+        of_class = np.bincount(cls, minlength=len(classes)).astype(np.float64)
+        return np.asarray(of_class @ self._has_letter(classes))
+
+    def letters_by_key(self, classes: Sequence[int], cls: Ints, bucket: Ints) -> Floats:
+        """The same by bucket of keys, and last how many there are in all; shape (buckets, letters + 1)."""
+        size = len(classes)
+        of_class = np.bincount(bucket * size + cls, minlength=self.buckets * size).reshape(self.buckets, size)
+        return np.hstack((of_class @ self._has_letter(classes), of_class.sum(axis=1, keepdims=True)))
+
+    def _has_letter(self, classes: Sequence[int]) -> Floats:
+        """1 where events of a class have a letter; shape (classes, letters)."""
+        letters = range(len(self.tables.automaton.letters))
+        return np.array([[int(mask) >> letter & 1 for letter in letters] for mask in classes], np.float64)
+
+    def buckets_of(self, key: Ints) -> Ints:
+        """The buckets of some keys, given by their positions in ``texts``; -1 where there is none."""
+        known, place = np.unique(key, return_inverse=True)
+        bucket = buckets_of(self.texts[code] for code in known[known >= 0].tolist())
+        return np.concatenate((np.full(len(known) - len(bucket), -1), bucket))[place]
 
     def read(self, sample: Ints, share: float, of_passed: Floats, keys: KeyCodes) -> SampledTests:
         """Read what ``Shedding.take_sample`` gave.
@@ -203,6 +223,7 @@ class SampleReader:
             passed=tests.passed,
             child=child,
             tick=tests.tick,
+            key=self.buckets_of(tests.key) if self.buckets else None,
         )
 
     def born(self, tests: SampledTests, most: int) -> SampledTests:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx.learning.key_buckets import packed, unpacked
 from acep_approx.learning.outcomes import Outcomes
 from rl.records import Events
 
@@ -140,6 +141,7 @@ class TrainingSample:
         """As an Arrow stream: columns of the tests, the rest as JSON in the metadata. Complexity: O(tests)."""
         header = {
             "tick": self.events.tick, "letters": self.events.counts.tolist(), "relevant": self.events.total,
+            "by_key": packed(self.events.by_key),
             "size": self.size, "points": self.points, "tests": self.population, "passes": self.passes.tolist(),
             "texts": list(self.texts), "outcomes": b64encode(self.outcomes.to_bytes()).decode(),
         }  # fmt: skip
@@ -149,9 +151,10 @@ class TrainingSample:
     def from_bytes(cls, raw: bytes) -> Self:
         """What ``to_bytes`` wrote."""
         tests, header = SampledTests.from_bytes(raw)
+        letters = np.array(header["letters"], np.float64)
         return cls(
             tests,
-            Events(header["tick"], np.array(header["letters"], np.float64), header["relevant"]),
+            Events(header["tick"], letters, header["relevant"], unpacked(header.get("by_key"), len(letters))),
             size=header["size"],
             population=header["tests"],
             passes=np.array(header["passes"], np.float64),

@@ -33,14 +33,26 @@ def need_words(record: RunRecord) -> str:
     >>> print(need_words(RunRecord("", "", "9 runs", "", "oldest", pieces=done)))
     unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it
     """
-    full, done = record.full_work, record.work / max(record.events, 1)
-    if full is None or not record.events:
+    if record.full_work is None or not record.events:
+        return work_words(None, 0.0)
+    words = work_words(record.full_work, record.work / record.events)
+    if record.is_light or record.exact_seconds is None or record.seconds is None:
+        return words
+    return f"{words}; it would take about {record.exact_seconds:,.2g} s, this one took {record.seconds:,.2g} s"
+
+
+def work_words(full: float | None, done: float) -> str:
+    """Run-steps per event of the exact run, as far as they are known, against those of one within a budget.
+
+    Examples
+    --------
+    >>> work_words(45.0, 9.0)
+    'it takes about 45 run-steps per event, this one took 9 (20%)'
+    """
+    if full is None:
         return "unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it"
     exact = f"it takes about {full:,.3g} run-steps per event"
-    if record.is_light:
+    if full < LIGHT:
         return f"{exact}: below {LIGHT:g} a budget saves no time and may take more; run it exactly"
     share = f" ({done / full:.0%})" if done < full else ""
-    times = ""
-    if record.exact_seconds is not None and record.seconds is not None:
-        times = f"; it would take about {record.exact_seconds:,.2g} s, this one took {record.seconds:,.2g} s"
-    return f"{exact}, this one took {done:,.3g}{share}{times}"
+    return f"{exact}, this one took {done:,.3g}{share}"

@@ -18,7 +18,7 @@ from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
-from acep_approx.matching.renumber import renumbered
+from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.planning.planner import Plan
 from acep_approx.results.expand import Again, Expansion, expanded, ticks_of, whole_bundles
 from acep_approx.results.matches import Matches
@@ -174,7 +174,8 @@ class BudgetedMatches(Matches):
 
         Complexity: see ``expand.expanded``.
         """
-        if self.plan.registers is None:
+        registers = self.plan.registers
+        if registers is None:
             return self.to_arrow()
         if self.plan.is_count_window:
             raise UsageError(
@@ -194,11 +195,12 @@ class BudgetedMatches(Matches):
             return pa.table({})
         ticks = np.concatenate(self._ends)
         window, self.expansion = self._pipeline.window, Expansion()
-        again = Again(self._bound_again, self._read_again, self.expansion)
+        again, late = Again(self._bound_again, self._read_again, self.expansion), window * registers.has_late_ends
         if bundles:
-            assert self.plan.registers is not None
-            ticks = whole_bundles(again, ticks, window, window * self.plan.registers.has_late_ends)
-        return expanded(again, ticks, window, self.source.late.original)
+            ticks = whole_bundles(again, ticks, window, late)
+        found, stream = expanded(again, ticks, window, late)
+        columns = () if self._options.get("bind") else row_columns(self.plan, "matches")
+        return renumbered(found, columns, lambda rows: self.source.late.original(stream[rows]))
 
     def _bound_again(self, output: OutputKind) -> Execution:
         """A fresh matcher without a budget."""

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.matching.renumber import renumbered, row_columns
 from history.coverage.proxy import regions
 
 
@@ -128,28 +126,20 @@ def whole_bundles(again: Again, ticks: Ints, window: int, late: int) -> Ints:
     return known
 
 
-def expanded(again: Again, ticks: Ints, window: int, original: Callable[[Ints], Ints]) -> pa.Table:
-    """Every match that ends at one of some times.
+def expanded(again: Again, ticks: Ints, window: int, late: int) -> tuple[pa.Table, Ints]:
+    """Every match that ends at one of some times, and the rows in the stream of the events that its rows count.
 
     Parameters
     ----------
     again : Again
     ticks : int64 array
         Times of the match points that were found.
-    window : int
-        In ticks.
-    original : callable
-        Gives the row of the input of a row of the stream.
+    window, late : int
+        As for ``whole_bundles``.
 
     Complexity: an exact run over the events at most a window before a match point (and a window after it, where a
     negation at the end must be waited for).
     """
-    matcher = again.matcher("matches")
-    plan = matcher.plan
-    assert plan.registers is not None
     _, first, last = regions(ticks, window)
-    found, stream = again.run("matches", first, last + window * plan.registers.has_late_ends)
-    wanted = pa.array(np.unique(ticks))
-    found = found.filter(pc.is_in(found["end"].combine_chunks().cast(pa.int64()), wanted))
-    columns = () if matcher.bind_by else row_columns(plan, "matches")
-    return renumbered(found, columns, lambda some: original(stream[some]))
+    found, stream = again.run("matches", first, last + late)
+    return found.filter(pa.array(np.isin(ticks_of(found), ticks))), stream

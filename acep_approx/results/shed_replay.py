@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.budget.ledger import PathStep
-from acep_approx.engines.runs.worth import REASONS
+from acep_approx.engines.runs.worth import REASONS, Worth
+from history.vectors import Scheme
 
 if TYPE_CHECKING:
     from acep_approx.results.budgeted import BudgetedMatches
@@ -84,7 +85,7 @@ def in_words(run: dict[str, Any], matches: BudgetedMatches) -> list[tuple[str, s
     list of (str, str)
         Its match vector; the terms of its score (a run that was shed for the bound alone has none); why.
     """
-    return [*_vector(run, matches), *_score(run), ("why", SENTENCES[run["reason"]]), *_kept(run, matches)]
+    return [*_vector(run, matches), *_score(run, matches), ("why", SENTENCES[run["reason"]]), *_kept(run, matches)]
 
 
 def _vector(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
@@ -99,33 +100,39 @@ def _vector(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str
     yield "last event", f"{_span(at - last, is_time=is_time)} before"
     if run["remembers"]:
         yield "remembers", run["remembers"]
-    known = matches.load.history
-    if known is not None and run["vertex"] >= 0:
-        scheme = known.graph_.scheme
+    scheme = _scheme(run, matches)
+    if scheme is not None:
         step = PathStep.of(scheme.describe(run["vertex"]), scheme.window)
         yield "known as", f"match vector {run['vertex']}: {step.details}"
 
 
-def _score(run: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _score(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
     """The terms."""
     if run["score"] is None:
         return
     yield "gain", f"{run['gain']:.4g} match points that it may still lead to"
     yield "covered", f"{run['covered']:.4g} of them a run that is kept reaches as well"
-    yield "cost", f"{run['cost']:.4g} run-steps to come"
+    yield "cost", f"{run['cost']:.4g}{_cost_in_words(_scheme(run, matches))}"
     yield "coin", f"{run['coin']:.4g}, which breaks ties"
     terms = f"({run['gain']:.4g} - {run['covered']:.4g}) / {run['cost']:.4g} * {run['coin']:.4g}"
     yield "score", f"{terms} = {run['score']:.4g}"
     yield "price", f"{run['price']:.4g}"
 
 
+def _cost_in_words(scheme: Scheme | None) -> str:
+    """What is told of the cost, by its power."""
+    power = 1.0 if scheme is None else scheme.cost_power
+    if not power:
+        return ": by this history the run-steps to come play no role"
+    return " run-steps to come" if power == 1 else f", the run-steps to come to the power of {power:g}"
+
+
 def _kept(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
     """What runs of this state were kept at this price, as far as the past tells."""
-    known = matches.load.history
-    worth = matches.shedder.arena.worth if matches.shedder is not None else None
-    if run["price"] is None or known is None or worth is None or run["vertex"] < 0:
+    known, worth, scheme = matches.load.history, _worth(run, matches), _scheme(run, matches)
+    if run["price"] is None or known is None or worth is None or scheme is None or scheme != known.graph_.scheme:
         return
-    scheme, visits = known.graph_.scheme, known.graph_.counts.visits
+    visits = known.graph_.counts.visits
     place = int(scheme.place_of_group[run["vertex"] // scheme.cells])
     mine = scheme.place_of_group[np.arange(scheme.vertices) // scheme.cells] == place
     scores = np.where(mine, worth.gain / worth.cost, -1.0)
@@ -135,6 +142,21 @@ def _kept(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, 
     if is_kept.any():
         said += f", {scores[is_kept].min():.4g} to {scores[is_kept].max():.4g} (before what others cover)"
     yield "kept", said
+
+
+def _worth(run: dict[str, Any], matches: BudgetedMatches) -> Worth | None:
+    """What runs were worth when this one was shed; None: all were alike."""
+    if matches.shedder is None:
+        return None
+    arena = matches.shedder.arena
+    worth: Worth | None = (*arena.earlier, arena.worth)[run["rescored"]]
+    return worth
+
+
+def _scheme(run: dict[str, Any], matches: BudgetedMatches) -> Scheme | None:
+    """The match vectors of that time."""
+    worth = _worth(run, matches)
+    return None if worth is None else worth.scheme
 
 
 def _tick(moment: Any) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from acep_approx.budget.audit import AuditCells
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.training.policies import LEARNED, policy_named, random_lineages
+from acep_approx.training.pricing import first_price
 
 if TYPE_CHECKING:
     from acep_approx.automaton.registers import RegisterAutomaton
@@ -75,12 +74,6 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, m
         most = max(budget.amount, CARRIED)
         return replace(base, rate=rate, most=most, reserve=most / 4)
     return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
-
-
-def first_price(worth: Worth, share: float) -> float:
-    """A price to begin with where none was learned: that of the best share of all vertices, and of the coins."""
-    best = float(np.quantile(worth.gain / worth.cost, 1 - share))
-    return max(best, 1e-9) * worth.spread / (worth.spread + share)
 
 
 def bound_in_words(budget: Budget, rate: float) -> str:

@@ -6,6 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from acep_approx.budget.budget import granted_beside
 from acep_approx.learning.outcomes import Outcomes
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Beside:
         """Match the cohort's part of a piece; ``rate`` run-steps per event are granted to the run."""
         if self.cohort is None:
             return
-        self.quota += rate * len(batch) * self.explores / (1 - self.explores)
+        self.quota += granted_beside(rate, len(batch), self.explores)
         left = self.quota - self.cohort.steps
         self._take(self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left))
 

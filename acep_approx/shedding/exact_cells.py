@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
+from acep_approx.budget.budget import granted_beside
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
@@ -83,7 +84,7 @@ class ExactCells:
 
     def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
         """Match the cells' part of a piece of the stream; ``rate``: run-steps that the run was granted per event."""
-        self.quota += rate * len(batch) * self.share / (1 - self.share)
+        self.quota += granted_beside(rate, len(batch), self.share)
         self._density = len(batch) / (int(batch.ticks[-1] - batch.ticks[0]) + 1)
         if not is_relevant or not len(self._events.row):
             return
@@ -109,7 +110,7 @@ class ExactCells:
     def _chosen(self, slots: Ints, ticks: Ints) -> Ints:
         """Which events lie in cells that are looked at, or up to a window before one."""
         window, epoch = self.cells.window, self.cells.epoch
-        is_now, is_ahead = self._in_cells(slots, ticks)
+        is_now, is_ahead = self.cells.now_or_ahead(slots, ticks)
         some = np.flatnonzero(is_now | is_ahead)
         is_now, is_ahead = is_now[some], is_ahead[some]
         now, ahead = ticks[some] // epoch, (ticks[some] + window) // epoch
@@ -118,20 +119,6 @@ class ExactCells:
         is_now &= looks[np.searchsorted(distinct, now)]
         is_ahead &= looks[np.searchsorted(distinct, ahead)]
         return some[is_now | is_ahead]
-
-    def _in_cells(self, slots: Ints, ticks: Ints) -> tuple[Bools, Bools]:
-        """Which events lie in chosen cells, and which up to a window before one."""
-        window, epoch = self.cells.window, self.cells.epoch
-        first, last = int(ticks.min()) // epoch, (int(ticks.max()) + window) // epoch
-        size = int(slots.max()) + 1
-        if (last - first + 1) * size > len(slots):  # more cells than events
-            return self.cells.cells(slots, ticks) >= 0, self.cells.cells(slots, ticks + window) >= 0
-        every = np.arange(size)
-        grid = [self.cells.cells(every, np.full(size, e * epoch)) >= 0 for e in range(first, last + 1)]
-        table, begin = np.concatenate(grid), slots - first * size
-        if not table.any():
-            return (none := np.zeros(len(slots), np.bool_)), none
-        return table[ticks // epoch * size + begin], table[(ticks + window) // epoch * size + begin]
 
     def _looks_at(self, epoch: int) -> bool:
         """Whether the cells of an epoch are looked at: if what is saved up should suffice, for those at hand too."""
@@ -183,20 +170,22 @@ class ExactCells:
     def _compare(self, rows: Ints, slots: Ints, ticks: Ints) -> None:
         """Add the match points that lie in cells to the sample."""
         cells = self.cells.cells(slots, ticks)
-        looked = np.array([self._looks.get(int(e), False) for e in (ticks // self.cells.epoch).tolist()], np.bool_)
-        is_in = (cells >= 0) & looked
+        is_in = (cells >= 0) & self._looked(ticks)
         is_found = np.isin(rows[is_in], np.concatenate([*self._found, np.zeros(0, np.int64)]))
         self.sample = self.sample.combine(AuditSample.of(cells[is_in], is_found))
 
     def _give_up(self, slots: Ints, ticks: Ints) -> None:
         """Forget what is known of the cells of some events."""
         self._execution = None
-        epochs = ticks // self.cells.epoch
-        looked = np.array([self._looks.get(epoch, False) for epoch in epochs.tolist()], np.bool_)
+        looked = self._looked(ticks)
         cells = np.unique(self.cells.cells(slots[looked], ticks[looked]))
         self.lost += int((cells >= 0).sum())
-        for epoch in np.unique(np.concatenate((epochs, (ticks + self.cells.window) // self.cells.epoch))).tolist():
+        for epoch in np.unique(np.concatenate((ticks, ticks + self.cells.window)) // self.cells.epoch).tolist():
             self._looks[epoch] = False
+
+    def _looked(self, ticks: Ints) -> Bools:
+        """Whether the cells of the epochs of some events are looked at."""
+        return np.array([self._looks.get(epoch, False) for epoch in (ticks // self.cells.epoch).tolist()], np.bool_)
 
     # --- state ----------------------------------------------------------------------------------------------
 

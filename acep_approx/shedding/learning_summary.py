@@ -15,7 +15,11 @@ from acep_approx.shedding.online import OnlineLearning
 from history.vectors import Scheme
 from rl.drift import Alarm
 
-WHAT = {"tests": "whether tests pass", "cohort": "whether runs lead to a match point"}
+WHAT = {
+    "tests": "whether tests pass",
+    "cohort": "whether runs lead to a match point",
+    "promise": "how many match points come",
+}
 """What an alarm is about."""
 
 

@@ -64,7 +64,7 @@ class Observer:
         """These events come, that runs are tested with."""
         self._latest = events
         if self._sampler is not None:
-            self._sampler.count(events.cls)
+            self._sampler.count(events)
 
     def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
         """Match the cohort's part of a piece, and read what was written down before texts are forgotten.

@@ -11,11 +11,13 @@ from acep_approx.budget.learning_ledger import Rescoring
 from acep_approx.learning.learner import LEAST_PRICE, Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.sampler import Sampler
+from acep_approx.training.pricing import first_price
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.shedding import Shedding
+    from acep_approx.engines.runs.worth import Worth
     from acep_approx.events.stream import EventBatch
     from acep_approx.shedding.beside import Beside
 
@@ -62,7 +64,7 @@ class OnlineLearning:
 
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
-        self.sampler.count(events.cls)
+        self.sampler.count(events)
         self._latest = events
 
     def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
@@ -85,8 +87,13 @@ class OnlineLearning:
             return
         begun = time.perf_counter()
         self.beside.push(batch, self._latest, rate)
-        if self._waiting >= self.learner.most_events or self.arena.tables.scalars.columns.texts.has_many:
-            self._learn(int(batch.ticks[-1]), rate, spare, found)
+        learner, tick = self.learner, int(batch.ticks[-1])
+        breaks = learner.breaks(self._waiting, found, tick)
+        has_many = self.arena.tables.scalars.columns.texts.has_many
+        if breaks or has_many or self._waiting >= learner.most_events:
+            self._learn(tick, rate, spare, found)
+        if breaks:
+            self._begin_anew()
         self.seconds += time.perf_counter() - begun
 
     def _learn(self, tick: int, rate: float, spare: float, found: int) -> None:
@@ -94,18 +101,27 @@ class OnlineLearning:
         learner = self.learner
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
-        learner.process(sample, self.beside.outcomes(), found)
+        learner.process(sample, self.beside.outcomes())
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
             self._rescore(rate, spare)
         self.sampler.sample(learner.sample_size.shares)
+
+    def _begin_anew(self) -> None:
+        """Keep runs at random from here on."""
+        worth = self.learner.worth()
+        self._take_up(worth, first_price(worth, self.learner.share))
 
     def _rescore(self, rate: float, spare: float) -> None:
         arena = self.arena
         found = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
         if found is None:
             return
-        worth, price = found
+        self._take_up(*found)
+
+    def _take_up(self, worth: Worth, price: float) -> None:
+        """From here on runs are worth something else, and kept from a score of ``price`` on."""
+        arena = self.arena
         if self.counts_runs:
             price = LEAST_PRICE
         arena.allow(replace(arena.allowance, price=price / arena.factor, elasticity=1.0))
@@ -153,6 +169,7 @@ class OnlineLearning:
             "waiting": self._waiting,
             "found": self._found,
             "price": self.arena.allowance.price,
+            "elasticity": self.arena.allowance.elasticity,
         }
         parts["learner"] = learner_to_bytes(self.learner, header)
         return {name: b64encode(part).decode() for name, part in parts.items()}
@@ -174,4 +191,5 @@ class OnlineLearning:
         self.rescored = [Rescoring(**one) for one in header["rescored"]]
         if self.learner.refreshes:
             self.arena.rescore(self.learner.worth())
-            self.arena.allow(replace(self.arena.allowance, price=header["price"]))
+            price, elasticity = header["price"], header["elasticity"]
+            self.arena.allow(replace(self.arena.allowance, price=price, elasticity=elasticity))

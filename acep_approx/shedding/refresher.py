@@ -89,6 +89,7 @@ class Refresher:
         self.events = self.points = 0
         self.shares: Shares | None = None
         self._made = MadeAt()
+        self._begins_anew = False  # what was known no longer holds, and no version says so yet
         shedder = Shedder(query.plan, replace(load, learns=True))
         Execution(query.plan, output="points", shedding=shedder).bind(schema, roles)
         self.learner = shedder.online.learner if shedder.online is not None else None
@@ -119,20 +120,24 @@ class Refresher:
         sample = _joined(learner, parts)
         self.events += sample.size
         self.points += sample.points
-        learner.process(sample, sample.outcomes, self.points)
+        self._begins_anew |= learner.breaks(sample.size, self.points, sample.events.tick)
+        learner.process(sample, sample.outcomes)
         learner.sample_size.adapt(sample, max(int(sample.events.total), 1), self.most_tests)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
             learner.forget_texts()
 
     def is_due(self) -> bool:
-        """Whether enough is new for another version: as for a learner, and every few batches and windows."""
+        """Whether another version is wanted: as for a learner, every few batches and windows, or the last is wrong."""
         learner = self.learner
         if learner is None or not learner.sample_size.rows:
             return False
+        if self._begins_anew:
+            return True
         tick, window = learner.updater.statistics.tick, learner.scheme.window
         is_long_ago = self.batch >= self._made.batch + EVERY and tick >= self._made.tick + EVERY * window
-        return learner.is_due() or (learner.versions > 0 and is_long_ago and learner.has_news())
+        is_old = is_long_ago and learner.versions > 0 and not learner.is_random
+        return learner.is_due() or (is_old and learner.has_news())
 
     def refreshed(self) -> HistoryGraph:
         """What is known by now, to be saved as a new version.
@@ -140,7 +145,9 @@ class Refresher:
         Complexity: see ``rl.updater.Updater.values``; every now and then it is also asked which features tell.
         """
         assert self.learner is not None, "there is nothing to learn"
-        self.learner.learn()
+        if not self._begins_anew:
+            self.learner.learn()
+        self._begins_anew = False
         self._made = MadeAt(self.batch, self.learner.updater.statistics.tick)
         known = self.load.history
         made = copy(known) if known is not None else HistoryGraph(self.query)
@@ -152,7 +159,10 @@ class Refresher:
 
     def to_bytes(self) -> bytes:
         """All that it has learned, but for the drift detectors; to go on after a restart."""
-        header = {"batch": self.batch, "events": self.events, "points": self.points, "made": vars(self._made)}
+        header = {
+            "batch": self.batch, "events": self.events, "points": self.points, "made": vars(self._made),
+            "begins anew": self._begins_anew,
+        }  # fmt: skip
         shares = [self.shares.share, self.shares.passed] if self.shares is not None else None
         return learner_to_bytes(self.learner, {**header, "shares": shares})
 
@@ -167,18 +177,21 @@ class Refresher:
         header = learner_of(raw, self.learner)
         self.batch, self.events, self.points = header["batch"], header["events"], header["points"]
         self._made, shares = MadeAt(**header["made"]), header["shares"]
+        self._begins_anew = header.get("begins anew", False)  # learners of before never did
         self.shares = Shares(shares[0], tuple(shares[1])) if shares is not None else None
 
 
 def _joined(learner: Learner, parts: Sequence[TrainingSample]) -> TrainingSample:
     """The samples of several shards as one: tests in order of time."""
     tests = SampledTests.joined([learner.reader.adopt(part.tests, part.texts) for part in parts])
+    by_key = [part.events.by_key for part in parts if part.events.by_key is not None]
     return TrainingSample(
         tests[np.argsort(tests.tick, kind="stable")],
         Events(
             tick=max(*(part.events.tick for part in parts), learner.updater.statistics.tick),
             counts=np.sum([part.events.counts for part in parts], axis=0),
             total=sum(part.events.total for part in parts),
+            by_key=np.sum(by_key, axis=0) if by_key else None,
         ),
         size=sum(part.size for part in parts),
         population=sum(part.population for part in parts),

@@ -15,7 +15,7 @@ from acep_approx.budget.ledger import Shed
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.engines.runs.worth import REASONS
+from acep_approx.engines.runs.worth import REASONS, Worth
 from acep_approx.events.time import tick_unit, to_datetime
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import seed_word
@@ -23,8 +23,9 @@ from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
 
 REASON, POOL, ID, TICK, SLOT = kernel.LOG_REASON, kernel.LOG_POOL, kernel.LOG_ID, kernel.LOG_TICK, kernel.LOG_SLOT
+BY_PASS = (kernel.TOO_OLD_PRICE, kernel.BOUND)
 START, LAST, SCORE, PRICE = kernel.LOG_START, kernel.LOG_LAST, kernel.LOG_SCORE, kernel.LOG_PRICE
-COVERED, GROUP = kernel.LOG_COVERED, kernel.LOG_GROUP
+COVERED, GROUP, WORTH = kernel.LOG_COVERED, kernel.LOG_GROUP, kernel.LOG_WORTH
 
 
 def shed_by_state(shedding: Shedding) -> list[Shed]:
@@ -53,14 +54,16 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         last event; numbers within the partition in a count window), ``at`` and ``row``, the event before or at which it
         was shed; ``reason``; ``remembers``, its registers in words; the terms of its score: ``gain``, match points that
         it may still lead to; ``covered``, those of them that a run which is kept reaches as well; ``cost``, run-steps
-        to come; ``coin``, 1 or a little less, which breaks ties; ``score``, (gain - covered) / cost * coin; ``price``;
-        and ``vertex``, its match vector in the history. Those shed for the bound by the dozen have no score.
+        to come, to the power of 1, 1/2 or 0 that the history ranks by; ``coin``, 1 or a little less, which breaks ties;
+        ``score``, (gain - covered) / cost * coin; ``price``; ``vertex``, its match vector in the history, or -1; and
+        ``rescored``, how often runs had been scored anew by then. Where all runs of a state were gone through, scores
+        are known to an eighth of an octave, and ``covered`` follows from them. Those shed for the bound by the dozen
+        have no score.
         Complexity: linear.
     """
     engine = pipeline.engine
     assert isinstance(engine, Runs)
     shedding, tables = engine.shedding, engine.tables
-    gain, covered, cost, vertex = terms(log, shedding, engine)
     score, price = (np.ascontiguousarray(log[:, column]).view(np.float64) for column in (SCORE, PRICE))
     is_weighed = score > 0
     states = state_names(tables.automaton)
@@ -75,35 +78,46 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     columns["row"] = log[:, ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, REASON]))
     columns["remembers"] = _registers(log, engine)
-    columns |= {"gain": gain, "covered": covered, "cost": cost, "coin": coins(log, shedding)}
+    terms = _terms(log, shedding, engine.window)
+    columns |= {name: terms[name] for name in ("gain", "covered", "cost", "coin")}
     columns |= {"score": pa.array(score, mask=~is_weighed), "price": pa.array(price, mask=~is_weighed)}
-    columns["vertex"] = vertex
-    return pa.table(columns)
+    return pa.table(columns | {"vertex": terms["vertex"], "rescored": log[:, WORTH]})
 
 
-def terms(log: Ints, shedding: Shedding, engine: Runs) -> tuple[Floats, Floats, Floats, Ints]:
-    """Gain, covered gain, cost and vertex of each run as the kernel looked them up; without a worth 0, 0, 1 and -1."""
-    gain, cost = np.zeros(len(log)), np.ones(len(log))
-    covered = np.ascontiguousarray(log[:, COVERED]).view(np.float64)
-    vertex = np.full(len(log), -1, np.int64)
-    worth = shedding.worth
-    if worth is None:
-        return gain, covered, cost, vertex
-    parts, times, window = worth.remaining, len(worth.since) + 1, engine.window
+def _terms(log: Ints, shedding: Shedding, window: int) -> dict[str, Floats | Ints]:
+    """The terms of each run's score as the kernel looked them up; without a worth 0, 0, 1, 1 and -1."""
+    found: dict[str, Floats | Ints] = {
+        "gain": np.zeros(len(log)),
+        "covered": np.ascontiguousarray(log[:, COVERED]).view(np.float64),
+        "cost": np.ones(len(log)),
+        "coin": np.ones(len(log)),
+        "vertex": np.full(len(log), -1, np.int64),
+    }
+    for number, worth in enumerate((*shedding.earlier, shedding.worth)):
+        some = np.flatnonzero(log[:, WORTH] == number)
+        if worth is not None:
+            vertex = _vertices(log[some], worth, window)
+            found["vertex"][some] = -1 if worth.scheme is None else vertex
+            found["gain"][some], found["cost"][some] = worth.gain[vertex], worth.cost[vertex]
+            found["coin"][some] = _coins(log[some], worth, shedding.allowance.seed)
+    score, by_pass = log[:, SCORE].copy().view(np.float64), np.isin(log[:, REASON], BY_PASS)
+    left = found["gain"] - score * found["cost"] / found["coin"]
+    found["covered"] = np.where(by_pass & (score > 0), np.maximum(left, 0.0), found["covered"])
+    return found
+
+
+def _vertices(log: Ints, worth: Worth, window: int) -> Ints:
+    """The vertex of each run by what runs were worth then."""
+    parts, times = worth.remaining, len(worth.since) + 1
     late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
     left = np.maximum(log[:, START] + window - log[:, TICK], 0) * parts // (window + 1)
-    vertex = (log[:, GROUP] * parts + left) * times + late
-    vertex = np.where(vertex < len(worth.gain), vertex, -1)  # features may have changed since it was shed
-    gain, cost = np.where(vertex >= 0, worth.gain[vertex], 0.0), np.where(vertex >= 0, worth.cost[vertex], 1.0)
-    return gain, covered, cost, vertex
+    found: Ints = (log[:, GROUP] * parts + left) * times + late
+    return found
 
 
-def coins(log: Ints, shedding: Shedding) -> Floats:
-    """What the coin of each run leaves of its score; without a worth, 1."""
-    worth = shedding.worth
-    if worth is None:
-        return np.ones(len(log))
-    hashed = mixed(mixed(np.int64(seed_word(shedding.allowance.seed) + 1), log[:, START]), log[:, SLOT])
+def _coins(log: Ints, worth: Worth, seed: int) -> Floats:
+    """What the coin of each run leaves of its score."""
+    hashed = mixed(mixed(np.int64(seed_word(seed) + 1), log[:, START]), log[:, SLOT])
     if worth.coin_per_run:
         hashed = mixed(hashed, log[:, LAST])
     return worth.spread / (worth.spread + (hashed & 0xFFFF) / 65536.0)

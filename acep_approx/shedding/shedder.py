@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
+from acep_approx.budget.budget import granted_beside
 from acep_approx.budget.ledger import Piece
 from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
@@ -116,11 +117,12 @@ class Shedder:
         has_cohort, explores = learns or self.observer is not None, 0.0
         if not load.budget.is_unlimited:
             is_random = learns or (self.observer is not None and load.policy is None)
-            worth = first_worth(load, tables.automaton, is_random=is_random)
+            first = self._first_load() if learns else load
+            worth = first_worth(first, tables.automaton, is_random=is_random)
             explores = self._choose_cells(tables.window, learns=learns, has_cohort=has_cohort)
             self.arena.worth = worth
             marks = self.cells is not None
-            self.arena.allowance = first_allowance(load, worth, tables.window, explores, marks=marks)
+            self.arena.allowance = first_allowance(first, worth, tables.window, explores, marks=marks)
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
@@ -156,16 +158,25 @@ class Shedder:
             self.exact_cells.rebind()
         self.arena.rebind(tables)
 
+    def _first_load(self) -> Load:
+        """By which runs are ranked until something is learned: without a history that says nothing."""
+        load, known = self.load, self.load.history
+        if known is None or not load.steps_per_event or not known.says_nothing:
+            return load
+        return replace(load, history=None, full_work=load.steps_per_event)
+
     def _learner(self, tables: RunTables) -> Learner:
         known, worth = self.load.history, self.arena.worth
         if known is None:
             return Learner(tables)
         assert worth is not None
+        if self._first_load().history is None:
+            return Learner(tables, known.graph_)
         share = self.load.share * (1 - self.explores)
         rate = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
         promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
-        return Learner(tables, known.graph_, ranking, promise, share)
+        return Learner(tables, known.graph_, ranking, worth, promise, share)
 
     def _has_cells(self) -> bool:
         """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
@@ -178,8 +189,8 @@ class Shedder:
 
     @property
     def most_events(self) -> int:
-        """As many as the learner waits for."""
-        return self.online.learner.most_events if self.online is not None else WHOLE_BATCH
+        """As many as the learner lets pass before it looks."""
+        return self.online.learner.events_to_look if self.online is not None else WHOLE_BATCH
 
     @property
     def explores(self) -> float:
@@ -374,8 +385,7 @@ class Shedder:
 
     def bound_in_words(self) -> str:
         """What the budget comes to."""
-        words, share = bound_in_words(self.load.budget, self._rate), self.explores
-        audit = self._rate * share / (1 - share)
+        words, audit = bound_in_words(self.load.budget, self._rate), granted_beside(self._rate, 1, self.explores)
         return f"{words}, and {audit:,.3g} for the audit" if audit else words
 
 

@@ -8,11 +8,12 @@ reaches as well, and how much its run-steps count. Not all combinations are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
@@ -38,9 +39,13 @@ FIRST_REPLAYS, ALL_REPLAYS = 7, 16
 """Of a reading that is tried, and of the one that is kept."""
 NEXT_BEST = 3
 """Readings that can take the place of the best one."""
+FEW_POINTS = 30
+"""Match points below which a past is warned of, and below which neither of its parts tells which reading is better: too
+few to learn a reading that tells much apart, or to judge it."""
 MARGIN = 0.005
-"""Recall by which a reading must be better, and no less than one match point: by chance one of many does a little
-better."""
+"""Recall by which a reading must be better, and no less than one match point."""
+CHANCE = 2.0
+"""Standard errors by which it must be better: of many readings some find more by chance."""
 MIDDLE = 0.1
 """A budget at whose price, as another reading has it, replays begin."""
 MOST_SHARE = 0.25
@@ -63,6 +68,8 @@ class Reading:
         See ``history.Scheme``.
     prices : Prices
         What replays with it found.
+    found : float64 array, shape (points,)
+        How much of each match point was found, on average over ``SHARES``: from 0 to 1.
     """
 
     name: str
@@ -70,11 +77,23 @@ class Reading:
     overlap: float
     cost_power: float
     prices: Prices
+    found: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
 
     @property
     def recall(self) -> float:
         """Mean recall over ``SHARES``."""
         return float(np.mean([self.prices.recall(share) for share in SHARES]))
+
+    def is_better(self, other: Reading, cells: Ints) -> bool:
+        """Whether it finds more than another one, and by more than chance allows; ``cells``: of the match points.
+
+        Both are asked for the same match points, so only those tell that one finds and the other does not. Match points
+        of one cell share what befalls them: their differences are added up. If nothing but chance made these sums,
+        their sum would be off by the root of their squares (the standard error).
+        """
+        gained = self.found - other.found
+        chance = float(np.sqrt((np.bincount(cells, gained) ** 2).sum()))
+        return bool(gained.sum() > max(MARGIN * len(gained), 1.0, CHANCE * chance))
 
 
 def choose(
@@ -83,6 +102,8 @@ def choose(
     held_out: Sequence[EventBatch],
     bind: Callable[[Execution], None],
     on_progress: Callable[[float], None] | None = None,
+    *,
+    points: int = FEW_POINTS,
 ) -> tuple[Reading, ...]:
     """The reading that finds most of the match points of ``held_out``, over several budgets; then the next best ones.
 
@@ -90,7 +111,8 @@ def choose(
 
     First the first and the last graph are tried, with values by paths and by means, with and without the weight of
     run-steps, each with three overlaps; then the best of these with the other graphs, with half that weight, and with
-    other overlaps. Of two that find about the same the one that was tried first is taken.
+    other overlaps. The one that was tried first is kept unless another is better by more than chance allows; where too
+    few match points were learned from, or are to be found, no other is tried.
 
     Parameters
     ----------
@@ -103,6 +125,8 @@ def choose(
         Binds a matcher to their columns.
     on_progress : callable, optional
         Called with the share of the work that is done.
+    points : int, default 30
+        Match points of the events learned from.
 
     Complexity: up to 6 runs over ``held_out`` for each reading, of which most do little; then 9 more.
     """
@@ -110,12 +134,14 @@ def choose(
     first, last = (names := tuple(graphs))[0], names[-1]
     for name, values, power, overlap in product(dict.fromkeys((first, last)), VALUES, COST_POWERS, OVERLAPS):
         trials.try_one(Reading(name, values, overlap, power, Prices()))
+        if min(points, trials.points) < FEW_POINTS:
+            return (trials.priced(trials.best),)
     trials.vary(trials.best, "name", tuple(graphs))
     trials.vary(trials.best, "cost_power", (BETWEEN,))
     trials.vary(trials.best, "overlap", MORE_OVERLAPS)
     best = trials.best
     others = sorted((one for one in trials.of(best.name) if one != best), key=lambda one: one.recall, reverse=True)
-    return replace(best, prices=trials.prices(best, best.prices.replays, ALL_REPLAYS)), *others[:NEXT_BEST]
+    return trials.priced(best), *others[:NEXT_BEST]
 
 
 class _Trials:
@@ -140,13 +166,15 @@ class _Trials:
             self.try_one(replace(reading, **{what: choice}))  # type: ignore[arg-type]
 
     def try_one(self, reading: Reading) -> None:
-        """Try a reading, if it was not yet; the best one so far stays unless it finds a match point more on average."""
+        """Try a reading, if it was not yet; the best one so far stays unless it is better."""
         name = reading.name, reading.values, reading.overlap, reading.cost_power
         if name in self._tried:
             return
-        reading = replace(reading, prices=self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE))
-        self._exact = reading.prices.replays[:1]
-        if not self._tried or reading.recall > self.best.recall + max(MARGIN, 1 / max(self._exact[0].points, 1)):
+        prices = self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE)
+        self._exact = prices.replays[:1]
+        found = np.asarray(np.mean([prices.found(share) for share in SHARES], axis=0), np.float64)
+        reading = replace(reading, prices=prices.bare(), found=found)
+        if not self._tried or reading.is_better(self.best, self._exact[0].cells):
             self.best = reading
         self._tried[name] = reading
         to_try = 2 * len(OVERLAPS) * len(COST_POWERS) * len(VALUES) + len(self.graphs) + len(MORE_OVERLAPS)
@@ -155,6 +183,15 @@ class _Trials:
     def of(self, name: str) -> list[Reading]:
         """Those of one graph."""
         return [reading for reading in self._tried.values() if reading.name == name]
+
+    @property
+    def points(self) -> int:
+        """Match points of the events that readings are judged on."""
+        return self._exact[0].points
+
+    def priced(self, reading: Reading) -> Reading:
+        """A reading with more replays."""
+        return replace(reading, prices=self.prices(reading, reading.prices.replays, ALL_REPLAYS))
 
     def prices(self, reading: Reading, known: Sequence[PricePoint], most: int, most_share: float = 0.5) -> Prices:
         """What replays with a reading find."""

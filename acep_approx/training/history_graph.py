@@ -17,9 +17,18 @@ import numpy as np
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.planning.planner import Plan
-from acep_approx.training.choosing import read_by
+from acep_approx.training.choosing import FEW_POINTS, read_by
 from acep_approx.training.past import Past
-from acep_approx.training.policies import BY_MAPS, LEARNED, OVERLAP, beside_others, policy_named, raised, worth_of
+from acep_approx.training.policies import (
+    BY_MAPS,
+    LEARNED,
+    OVERLAP,
+    beside_others,
+    policy_named,
+    raised,
+    random_lineages,
+    worth_of,
+)
 from acep_approx.training.portions import PORTION, portions
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
@@ -31,9 +40,6 @@ from history.values import Values, fit_values, with_counts
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
-
-FEW_POINTS = 30
-"""Match points below which a past is warned of."""
 
 
 class HistoryGraph:
@@ -97,6 +103,7 @@ class HistoryGraph:
         self.learned_overlap_ = np.zeros(0)
         self._steps = 0
         self._window = -1
+        self._worth: dict[str, tuple[tuple[object, ...], Worth]] = {}  # by policy: what it is of, and what it is
 
     @property
     def plan(self) -> Plan:
@@ -107,6 +114,11 @@ class HistoryGraph:
     def is_fitted(self) -> bool:
         """Whether anything was learned yet."""
         return hasattr(self, "graph_")
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether runs are kept at random: a learner found that what was known no longer holds."""
+        return self.learned_ is not None and self.learned_.is_level
 
     # --- learning -------------------------------------------------------------------------------------------
 
@@ -218,11 +230,21 @@ class HistoryGraph:
         return fit_values(self.graph_)
 
     def worth(self, policy: str = "history") -> Worth:
-        """What runs are worth by a policy, for the engine."""
+        """What runs are worth by a policy, for the engine; worked out once."""
+        of = self.graph_, self.graph_.counts, self.overlap_, self.learned_, self.learned_overlap_
+        known = self._worth.get(policy)
+        if known is None or any(one is not other for one, other in zip(known[0], of, strict=True)):
+            known = of, self._worth_by(policy)
+            self._worth = {**self._worth, policy: known}  # a copy of this history has its own
+        return known[1]
+
+    def _worth_by(self, policy: str) -> Worth:
         automaton = self.plan.registers
         assert automaton is not None
         if self.learned_ is None or policy not in LEARNED:
             return policy_named(policy)(automaton, self.graph_, self.overlap_)
+        if self.learned_.is_level:
+            return random_lineages(automaton)
         gain, cost = raised(self.learned_.gain), self.learned_.cost
         if policy == "scores":
             return worth_of(automaton, self.graph_.scheme, gain, cost)

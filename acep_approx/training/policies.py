@@ -149,6 +149,7 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: F
         cost=cost**scheme.cost_power,
         overlap=np.full(len(scheme.places), overlap),
         covers=covering(automaton) if overlap > 0 else [()] * len(scheme.places),
+        scheme=scheme,
     )
 
 

@@ -6,12 +6,13 @@ Ours: with a price per run-step, one number shares a budget over all keys, state
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
@@ -32,6 +33,10 @@ LEAST_PRICE = 1e-9
 LEAST_ELASTICITY = 0.01
 
 
+def _none() -> Ints:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True)
 class PricePoint:
     """What a run over the past did.
@@ -44,11 +49,17 @@ class PricePoint:
         Run-steps, passes included.
     points : int
         Match points found.
+    rows : int64 array, shape (points,)
+        Their rows in the past, as far as anybody remembers.
+    cells : int64 array, shape (points,)
+        The same number for those of one key within the time of a window: they share what befalls them.
     """
 
     price: float
     steps: int
     points: int
+    rows: Ints = field(default_factory=_none, compare=False, repr=False)
+    cells: Ints = field(default_factory=_none, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -109,13 +120,34 @@ class Prices:
         ]
         return Prices((exact, *sorted(moved, key=lambda replay: replay.price)))
 
+    def bare(self) -> Prices:
+        """The same without the rows of match points."""
+        return Prices(tuple(PricePoint(replay.price, replay.steps, replay.points) for replay in self.replays))
+
     def recall(self, share: float) -> float:
         """The recall that a share of the work gave; between replays by the logarithm of the share."""
-        order = np.argsort(self.shares, kind="stable")
-        shares, recalls = (column[order][self.shares[order] > 0] for column in (self.shares, self.recalls))
-        if not len(shares) or share <= 0:
-            return 0.0
-        return float(np.interp(np.log(share), np.log(shares), recalls) * min(share / shares[0], 1.0))
+        return float(self._weights(share) @ self.recalls)
+
+    def found(self, share: float) -> Floats:
+        """The same for each match point of the exact run: how much of it was found, from 0 to 1."""
+        rows = self.replays[0].rows
+        found = np.zeros(len(rows))
+        for weight, replay in zip(self._weights(share), self.replays, strict=True):
+            found += weight * np.isin(rows, replay.rows)
+        return found
+
+    def _weights(self, share: float) -> Floats:
+        """How much each replay says about a share of the work."""
+        weights, shares = np.zeros(len(self.replays)), self.shares
+        order = np.argsort(shares, kind="stable")
+        order = order[shares[order] > 0]
+        if len(order) and share > 0:
+            place = float(np.interp(np.log(share), np.log(shares[order]), np.arange(len(order))))
+            low, high = int(np.floor(place)), int(np.ceil(place))
+            weights[order[high]] = place - low
+            weights[order[low]] = 1 - (place - low)
+            weights *= min(share / shares[order[0]], 1.0)
+        return weights
 
 
 def learn_prices(
@@ -153,13 +185,15 @@ def learn_prices(
     """
 
     def run(price: float) -> PricePoint:
-        counting = _Counting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
-        matcher = Execution(plan, output="points", merge=MERGE, shedding=counting)
+        noting = _Noting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
+        matcher = Execution(plan, output="points", merge=MERGE, shedding=noting)
         bind(matcher)
         for batch in past:
             for _ in matcher.run(batch):
                 pass
-        return PricePoint(price, matcher.progress.steps + int(counting.arena.on_passes), counting.points)
+        assert matcher.pipeline is not None
+        steps = matcher.progress.steps + int(noting.arena.on_passes)
+        return PricePoint(price, steps, *noting.found(matcher.pipeline.window))
 
     found = list(known) or [run(0.0)]
     if found[0].steps:
@@ -169,6 +203,12 @@ def learn_prices(
         _lower_price(found, run, most - 1, most_share)
         _fill(found, run, most)
     return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
+
+
+def first_price(worth: Worth, share: float) -> float:
+    """A price to begin with where none was learned: that of the best share of all vertices, and of the coins."""
+    best = float(np.quantile(worth.gain / worth.cost, 1 - share))
+    return max(best, LEAST_PRICE) * worth.spread / (worth.spread + share)
 
 
 def _start(worth: Worth) -> float:
@@ -209,11 +249,21 @@ def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int
         found.append(run(between))
 
 
-class _Counting(FixedLoad):
-    """Counts the events that complete a run."""
+class _Noting(FixedLoad):
+    """Notes the events that complete a run."""
 
-    points = 0
+    def __init__(self, arena: Shedding) -> None:
+        super().__init__(arena)
+        self._noted = [np.empty((3, 0), np.int64)]
 
-    def note_hits(self, events: RunEvents, hits: Hits) -> None:  # noqa: ARG002
-        """Count them; two runs of one event are one match point."""
-        self.points += len(np.unique(hits.event))
+    def note_hits(self, events: RunEvents, hits: Hits) -> None:
+        """Note their rows, keys and ticks; two runs of one event are one match point."""
+        event = np.unique(hits.event)
+        self._noted.append(np.stack([events.row[event], events.slot[event], events.tick[event]]))
+
+    def found(self, window: int) -> tuple[int, Ints, Ints]:
+        """Number, rows and cells of the match points; a cell is one key for the time of a window."""
+        rows, slots, ticks = np.concatenate(self._noted, axis=1)
+        order = np.argsort(rows, kind="stable")
+        cells = np.stack([slots, ticks // (window + 1)])[:, order]
+        return len(rows), rows[order], np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)

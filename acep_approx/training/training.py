@@ -82,8 +82,7 @@ def count_portion(plan: Plan, schema: pa.Schema, roles: Roles, blank: Graph, bat
     graph = Graph(blank.scheme, blank.gap, blank.most_bundles)
     points, last = 0, -1
     for trace in _traces(tracer, batches):
-        points += int((trace.point_row > last).sum())  # those near a border are in two traces
-        last = max(last, int(trace.point_row.max(initial=-1)))
+        points, last = _more_points(trace, points, last)
         graph.observe(trace)
     return Counted(graph, tracer.progress.events, points, tracer.progress.steps)
 
@@ -136,11 +135,12 @@ class Tried:
         counts: the next best one takes its place.
         """
         assert plan.registers is not None
-        found = []
+        found: list[Reading] = []
         for reading in self.readings:
             worth = by_history(plan.registers, read_by(graph, reading.values, reading.cost_power), reading.overlap)
-            prices = learn_prices(plan, worth, self.held_out, past.bind)
-            found.append(replace(reading, prices=prices))
+            known = reading.prices.replays[:1]  # the exact run is the same for all
+            prices = learn_prices(plan, worth, self.held_out, past.bind, known=known)
+            found.append(replace(reading, prices=prices.bare()))
             if found[-1].recall >= HOLDS * reading.recall:
                 return replace(reading, prices=reading.prices.at(prices))
         return max(found, key=lambda reading: reading.recall)
@@ -169,8 +169,10 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     held_out = list(past.batches(cut))
     tracer = Tracer(plan, past.schema, past.roles)
     graphs: dict[str, Graph] = {}
+    points, last = 0, -1
     on_progress("learning", 0.0)
     for trace in _traces(tracer, past.batches(first, cut or len(past))):
+        points, last = _more_points(trace, points, last)
         graphs = graphs or _blanks(tracer, trace, gap, most_bundles)
         for graph in graphs.values():
             graph.observe(trace)
@@ -180,7 +182,9 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
             code="ACEP-U046",
             hint="give a past with events of the first variable's type, or a longer one",
         )
-    found = choose(plan, graphs, held_out, past.bind, lambda done: on_progress("choosing", 0.2 + 0.5 * done))
+    found = choose(
+        plan, graphs, held_out, past.bind, lambda done: on_progress("choosing", 0.2 + 0.5 * done), points=points
+    )
     on_progress("learning", 0.7)
     tracer = Tracer(plan, past.schema, past.roles)
     trace = next(_traces(tracer, past.batches(first)))  # what is held out helps to find the buckets in the end
@@ -207,6 +211,11 @@ def _scheme(name: str, tracer: Tracer, trace: Trace) -> Scheme:
     if name == WITH_CONTEXT:
         return fit_scheme(places, window, trace, day=DAY if tracer.has_times else 0)
     return Scheme(tuple(Place(state, errors) for state, errors in places), window)
+
+
+def _more_points(trace: Trace, points: int, last: int) -> tuple[int, int]:
+    """Match points with those of one more trace, and the last row of any; those near a border are in two traces."""
+    return points + int((trace.point_row > last).sum()), max(last, int(trace.point_row.max(initial=-1)))
 
 
 def _traces(tracer: Tracer, batches: Iterable[EventBatch]) -> Iterator[Trace]:

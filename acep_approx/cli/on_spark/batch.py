@@ -144,7 +144,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         events = read_files(asked.session(), asked.inputs, asked.input_format)
         flow = asked.matcher.flow(events)
         observation = Observation(NAME)
-        found = flow.matches(observed(flow.outputs(), observation))
+        found = flow.matches(observed(flow.outputs(), observation, by_part=True))
         if file is not None and is_folder(file):
             _write_folder(found if limit is None else found.limit(limit), file, form)
             results = None
@@ -162,7 +162,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     elif kind is not ResultKind.COUNT:
         say_found(results, THINGS[kind], "FOLDER")
     if asked.matcher.spending is not None:
-        say_budget(numbers, asked.matcher.spending)
+        say_budget(numbers, asked.matcher.spending, asked.query)
 
 
 def _collect(found: DataFrame, output: ResultKind, limit: int | None, most_errors: int) -> Results:

@@ -225,4 +225,4 @@ def _conclude(asked: OnSpark, told: Tally, places: Places, seconds: float, thing
     if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
         say(f"events that were left out: {places.late}")
     if asked.matcher.spending is not None:
-        say_budget(numbers, asked.matcher.spending)
+        say_budget(numbers, asked.matcher.spending, asked.query)

@@ -30,7 +30,7 @@ class Numbers:
     shed : mapping of str to int
         Runs shed, by reason.
     recall : RecallEstimate or None
-        None: it is only known how many match points were audited in all, not in which cells, so there is no interval.
+        None: nothing was audited.
     version : int
         Of the history; 0: none.
     """
@@ -43,13 +43,13 @@ class Numbers:
     @classmethod
     def of_batch(cls, observed: Mapping[str, Any]) -> Self:
         """From what Spark added up, see ``metrics.observed``."""
-        from acep_approx.spark.streaming.metrics import COUNTS, Totals
+        from acep_approx.spark.streaming.metrics import COUNTS, Totals, audit_of
 
         counts = {name: int(observed.get(name) or 0) for name in COUNTS}
         return cls(
             counts,
             {reason: int(observed.get(f"shed_{i}") or 0) for i, reason in enumerate(Totals().shed)},
-            None,
+            audit_of(observed).estimate() if counts["audited"] else None,
             int(observed.get("version") or 0),
         )
 
@@ -79,15 +79,22 @@ def say_read(numbers: Numbers, query: Query, seconds: float) -> None:
         say(f"{amount(counts['waiting'], 'event')} wait until the watermark has passed them")
 
 
-def say_budget(numbers: Numbers, spending: Spending) -> None:
-    """Say on stderr what a budget was spent on."""
-    for line in budget_lines(numbers, spending):
+def say_budget(numbers: Numbers, spending: Spending, query: Query) -> None:
+    """Say on stderr whether a budget was needed, and what it was spent on."""
+    for line in budget_lines(numbers, spending, spending.known_work(query)):
         say(line)
 
 
-def budget_lines(numbers: Numbers, spending: Spending) -> Iterator[str]:
-    """Work against the bound, runs shed by reason, estimated recall."""
+def budget_lines(numbers: Numbers, spending: Spending, full_work: float | None) -> Iterator[str]:
+    """The exact run, work against the bound, runs shed by reason, estimated recall.
+
+    ``full_work``: run-steps per event of the exact run, where they are known.
+    """
+    from acep_approx.report.lines import recall_words
+    from acep_approx.report.need import work_words
+
     counts = numbers.counts
+    yield f"exact run: {work_words(full_work, counts['steps'] / max(counts['events'], 1))}"
     policy = spending.policy or ("history" if spending.history else "oldest")
     version = f", history version {numbers.version}" if numbers.version else ""
     yield f"budget of {spending.budget}, policy {policy}, seed {spending.seed}{version}"
@@ -95,16 +102,4 @@ def budget_lines(numbers: Numbers, spending: Spending) -> Iterator[str]:
     yield f"work: {counts['steps']:,} run-steps of {counts['bound']:,} allowed{used}"
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in numbers.shed.items() if number)
     yield f"shed: {amount(sum(numbers.shed.values()), 'run')}" + (f": {reasons}" if reasons else "")
-    yield f"estimated recall: {_recall(numbers)}"
-
-
-def _recall(numbers: Numbers) -> str:
-    from acep_approx.report.lines import recall_words
-
-    audited = numbers.counts.get("audited", 0)
-    if numbers.recall is not None or not audited:
-        return recall_words(numbers.recall)
-    return (
-        f"unknown: of {amount(audited, 'match point')} audited in the whole job the policy alone found "
-        f"{numbers.counts['kept']:,}; how far that can be trusted is not known"
-    )
+    yield f"estimated recall: {recall_words(numbers.recall)}"

@@ -32,9 +32,9 @@ KINDS = {
     "difference": kernel.LESS,
     "sum": kernel.PLUS,
 }
-KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN)
+KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN, kernel.REFUSED, kernel.BEGUN)
 """Words of the arena that go on, beside the latest starts and the counts."""
-LAYOUT = 2
+LAYOUT = 3
 """Changes when runs inside a budget carry other columns, or the arena keeps other words."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
@@ -78,6 +78,7 @@ class Shedding:
         ranks_dominated: bool | None = None,
     ) -> None:
         self.worth = worth
+        self.earlier: list[Worth | None] = []  # what runs were worth before they were scored anew, for the log
         self.allowance = allowance
         self.ranks_dominated = ranks_dominated
         if ranks_dominated is None:
@@ -144,10 +145,11 @@ class Shedding:
         self.words[[kernel.BY_GROUP, kernel.UNKNOWN]] = worth.by_group is not None
         self.words[[kernel.REMAINING, kernel.SINCE]] = worth.remaining, len(worth.since) + 1
         self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
-        self.words[kernel.ADMITTED] = NEVER
+        self.words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
         self.words[kernel.SAMPLE_REGISTERS] = registers
         self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
+        self.words[kernel.WORTH] = len(self.earlier)
         self.floats[kernel.SPREAD] = worth.spread
         self.floats[kernel.DOMINATED_SHARE] = 0.0 if tables.drops else worth.dominated
         self.floats[kernel.FACTOR] = 1.0
@@ -269,6 +271,8 @@ class Shedding:
     def rescore(self, worth: Worth) -> None:
         """From here on runs are worth something else, and may be told apart by other vertices."""
         assert not self.words[kernel.SAMPLED], "take the sample first"
+        if self.logs:
+            self.earlier.append(self.worth)
         self.worth = worth
         self._lay_out_again(self.tables)
 

@@ -10,6 +10,7 @@ from acep_approx.arrays import Floats
 from acep_approx.query.syntax import Expression
 from history.coverage.groups import GroupCovers
 from history.trees import Trees
+from history.vectors import Scheme
 
 FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum", "context"]
 REASONS = (
@@ -53,7 +54,8 @@ class Worth:
     later runs take away, and those of which pools (the first is itself). Where groups cover each other (``by_group``),
     these say instead what is taken away; ``covers`` still says for which pools a child may stand. Ties are broken by a
     coin per lineage, or per run, that takes away a share of up to 1 / (1 + spread). ``dominated``: what is left of the
-    score of a run beside one of its place that can do all that it can; 1: nobody looks.
+    score of a run beside one of its place that can do all that it can; 1: nobody looks. ``cost`` is to the power that
+    the ``scheme`` says, which has the vertices in words.
     """
 
     features: Sequence[Sequence[RunFeature]]
@@ -67,6 +69,7 @@ class Worth:
     spread: float = 10.0
     coin_per_run: bool = False
     dominated: float = DOMINATED
+    scheme: Scheme | None = None
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from acep_approx.kernels.runs.scores import (
     note,
     refuse,
 )
-from acep_approx.kernels.runs.weighing import note_kept, score_of
+from acep_approx.kernels.runs.weighing import needed_score, note_kept, score_of
 
 MOST_LOOKS, MOST_PASSED = 64, 256
 """Runs that a child is compared with at most, the last ones made; and dominated ones that are passed over: what such a
@@ -71,7 +71,7 @@ def dominate(
         control[at.MERGED] += 1
         return True
     price = shedding.floats[PRICE_NOW]
-    score, covered, _ = score_of(program, pools, shedding, event, pool, run, 0)
+    score, covered, _ = score_of(program, pools, shedding, event, pool, run, 0, needed_score(shedding.words, price))
     if score >= price:
         return False
     if words[ix(mark)] != NORMAL:
@@ -83,7 +83,7 @@ def dominate(
     return True
 
 
-@called
+@inline
 def meet(
     control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, child: int
 ) -> bool:
@@ -96,17 +96,18 @@ def meet(
     return what == BETTER
 
 
-@called
+@inline
 def is_dominated(
     control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, child: int
 ) -> bool:
     """Whether a run of its pool dominates a child, as far as the budget lets us look: at the last runs made first."""
     table, words, worth, p = pools.table, pools.words, shedding.floats, pool * POOL
     base, head, fresh = table[ix(p + BASE)], table[ix(p + HEAD)], table[ix(p + FRESH)]
+    flags = flag_at(program, table, p, 0)
     in_chain = program.tables[ix(program.shape[at.STATES] + pool * at.STATE + at.STATE_IN_CHAIN)]
     most, looks, passed, found, run = min(MOST_LOOKS, int(left(worth) / LOOK)), 0, 0, False, child - 1
     while run >= (fresh if in_chain else head) and looks < most and passed < MOST_PASSED and not found:
-        if words[ix(flag_at(program, table, p, run))]:
+        if words[ix(flags + run)]:
             passed += words[ix(base + run)] >= event.low
         elif words[ix(base + run)] >= event.low:
             looks += 1
@@ -117,7 +118,7 @@ def is_dominated(
         while run >= head and looks < most and passed < MOST_PASSED and not found:
             if words[ix(base + run)] < event.low or not agree(pools, p, run, child):
                 pass
-            elif words[ix(flag_at(program, table, p, run))]:
+            elif words[ix(flags + run)]:
                 passed += 1
             else:
                 looks += 1
@@ -145,13 +146,14 @@ def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event:
     base, children, runs = table[ix(p + BASE)], table[ix(p + FRESH)], table[ix(p + RUNS)]
     end, price, live = children, shedding.floats[PRICE_NOW], control[at.LIVE]
     has_price, looks = price > 0.0 or shed[MOST_RUNS] >= 0, looks_for_dominated(program, shedding, pool)
+    needed = needed_score(shed, price)
     for child in range(children, runs):
         if shed[LOGS] & LOG_BIRTHS:
             note(control, pools, shedding, event, pool, child, BORN)
         copy_run(pools, p, end, child)
         mark, group = mark_at(table, p, end), 0
         if has_price:
-            score, covered, group = score_of(program, pools, shedding, event, pool, end, 0)
+            score, covered, group = score_of(program, pools, shedding, event, pool, end, 0, needed)
             is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
             if is_full or (score < price and words[ix(mark)] == NORMAL):
                 entry = refuse(control, pools, shedding, event, pool, end, MOST if is_full else LOW_PRICE)

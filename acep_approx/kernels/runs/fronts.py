@@ -6,7 +6,7 @@ Inside a budget ``admission`` decides what becomes of them. Source: dominance is
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -95,7 +95,7 @@ def flag_at(program: Program, table: Ints, p: int, run: int) -> int:
     return int(table[ix(p + BASE)] + behind * table[ix(p + ROOM)] + run)
 
 
-@called
+@inline
 def compared(program: Program, pools: Pools, pool: int, run: int, child: int, merges: bool) -> int:
     """What a run is beside a child of its pool: SAME where the two will be merged.
 

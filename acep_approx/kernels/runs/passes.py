@@ -27,6 +27,7 @@ from acep_approx.kernels.runs.records import Arena, Cut, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
     BINS,
+    BITS,
     BOUND,
     COUNTS,
     ENTRY,
@@ -47,6 +48,7 @@ from acep_approx.kernels.runs.scores import (
     PRICE_NOW,
     PROXIED,
     REASONS,
+    REFUSED,
     SHIFT,
     TOKENS,
     TOO_OLD_PRICE,
@@ -60,7 +62,7 @@ from acep_approx.kernels.runs.scores import (
     note,
     refuse,
 )
-from acep_approx.kernels.runs.weighing import cover_of, find_latest, forget_kept, note_kept, score_of
+from acep_approx.kernels.runs.weighing import cover_of, find_latest, forget_kept, needed_score, note_kept, score_of
 
 
 @inline
@@ -69,6 +71,15 @@ def bin_of(shedding: Arena, score: float) -> int:
     if score <= 0.0:
         return 0
     return int(min(max((bits_of(shedding, score) >> SHIFT) - LOWEST, 0), BINS - 1))
+
+
+@inline
+def least_of(shedding: Arena, place: int) -> float:
+    """The least score of a bin; of the first one, or of none, 0."""
+    if place <= 0:
+        return 0.0
+    shedding.words[BITS] = (place + LOWEST) << SHIFT
+    return float(shedding.floats[BITS])
 
 
 @called
@@ -81,14 +92,15 @@ def weigh(program: Program, pools: Pools, shedding: Arena, event: Event, pool: i
     """
     shed, words, p = shedding.words, pools.words, pool * POOL
     base, runs = pools.table[ix(p + BASE)], pools.table[ix(p + RUNS)]
+    needed, marks = needed_score(shed, least_of(shedding, threshold)), mark_at(pools.table, p, 0)
     forget_kept(shed, pool)
     for back in range(runs - pools.table[ix(p + HEAD)]):
         run = runs - 1 - back
-        where = mark_at(pools.table, p, run)
+        where = marks + run
         start, mark = words[ix(base + run)], words[ix(where)]
         if start < event.low:
             continue
-        score, _, group = score_of(program, pools, shedding, event, pool, run, 0)
+        score, _, group = score_of(program, pools, shedding, event, pool, run, 0, needed)
         place = BINS - 1 if threshold < 0 and mark != NORMAL else bin_of(shedding, score)
         shed[ix(shed[HISTOGRAM] + place)] += 1
         words[ix(where)] = mark | (place + 1) << 2
@@ -103,12 +115,12 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
     Returns how many of those spared are left. Without a bound (TOO_OLD_PRICE) protected runs are only marked.
     """
     table, words, log, p = pools.table, pools.words, shedding.log, pool * POOL
-    base, runs, spare = table[ix(p + BASE)], table[ix(p + RUNS)], below.spare
-    kept, visible, oldest = 0, 0, -NEVER
-    for run in range(runs):
-        where = mark_at(table, p, run)
+    base, runs, head, marks = table[ix(p + BASE)], table[ix(p + RUNS)], table[ix(p + HEAD)], mark_at(table, p, 0)
+    kept, visible, oldest, spare, children = 0, 0, -NEVER, below.spare, table[ix(p + CHILDREN)]
+    for run in range(head, runs):
+        where = marks + run
         start, word = words[ix(base + run)], words[ix(where)]
-        if start < event.low or run < table[ix(p + HEAD)]:
+        if start < event.low:
             continue
         mark, place = word & 3, (word >> 2) - 1
         words[ix(where)] = mark
@@ -128,7 +140,7 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
         oldest = min(oldest, start)
         copy_run(pools, p, kept, run)
         kept += 1
-        visible += run < table[ix(p + CHILDREN)]
+        visible += run < children
     control[at.LIVE] -= table[ix(p + COUNTED)] - kept
     leave(table, p, kept, visible, oldest)
     table[ix(p + TESTED)] = 0
@@ -208,7 +220,8 @@ def leave_youngest(control: Ints, pools: Pools, shedding: Arena, event: Event, p
     if runs - table[ix(p + HEAD)] <= most:
         return
     for run in range(table[ix(p + HEAD)], runs - most):
-        refuse(control, pools, shedding, event, pool, run, BOUND)
+        if pools.words[ix(base + run)] >= event.low:  # the others are over, or were counted when they were dominated
+            refuse(control, pools, shedding, event, pool, run, BOUND)
     oldest = -NEVER
     for run in range(most):
         copy_run(pools, p, run, runs - most + run)
@@ -236,7 +249,7 @@ def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Arena, e
 def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit."""
     tables, table, shed, worth = program.tables, pools.table, shedding.words, shedding.floats
-    grant(control, shedding, event)
+    grant(control, program, shedding, event)
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
     if shed[UNKNOWN]:
@@ -266,16 +279,16 @@ def let_proxies_stand(
     Looking at a run is a run-step of the budget: it has just been tested, and most often has made that child.
     """
     shed, worth, table, words, p = shedding.words, shedding.floats, pools.table, pools.words, pool * POOL
-    runs, kept, cover = table[ix(p + RUNS)], table[ix(p + HEAD)], cover_of(shed, pool, 1)
-    visible = kept
-    for run in range(table[ix(p + HEAD)], runs):
-        start, where = words[ix(table[ix(p + BASE)] + run)], mark_at(table, p, run)
-        last, goes = words[ix(where + table[ix(p + ROOM)])], False
-        is_covered = event.low <= start <= cover and start <= shed[ADMITTED]
-        if is_covered and last < event.now and words[ix(where)] != WOULD_GO:
+    runs, kept, latest = table[ix(p + RUNS)], table[ix(p + HEAD)], min(cover_of(shed, pool, 1), shed[ADMITTED])
+    base, room, children = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + CHILDREN)]
+    marks, needed, visible = mark_at(table, p, 0), needed_score(shed, worth[PRICE_NOW]), kept
+    for run in range(kept, runs):
+        start, where, goes = words[ix(base + run)], marks + run, False
+        is_covered = event.low <= start <= latest
+        if is_covered and words[ix(where + room)] < event.now and words[ix(where)] != WOULD_GO:
             worth[TOKENS] -= 1.0
             worth[PASSES] += 1.0
-            score, covered, _ = score_of(program, pools, shedding, event, pool, run, 1)
+            score, covered, _ = score_of(program, pools, shedding, event, pool, run, 1, needed)
             goes = score < worth[PRICE_NOW]
             if goes and words[ix(where)] != NORMAL:
                 words[ix(where)] = WOULD_GO
@@ -286,11 +299,12 @@ def let_proxies_stand(
         if not goes:
             copy_run(pools, p, kept, run)
             kept += 1
-            visible += run < table[ix(p + CHILDREN)]
+            visible += run < children
     if kept < runs:
         gone = runs - kept
         shed[ix(shed[COUNTS] + pool * REASONS + PROXIED)] += gone
         control[at.SHED] += gone
+        shed[REFUSED] = event.now
         control[at.LIVE] -= gone
         table[ix(p + COUNTED)] -= gone
         table[ix(p + RUNS)] = kept

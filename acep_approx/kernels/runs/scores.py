@@ -21,6 +21,7 @@ from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
     COLUMNS,
+    NEVER,
     POOL,
     ROOM,
     TESTED,
@@ -71,6 +72,9 @@ from acep_approx.kernels.runs.vm import NULL
     MORE_COVERED,
     UNKNOWN,
     STAMP,
+    WORTH,
+    REFUSED,
+    BEGUN,
     COUNTS,
     UNTESTED,
     BROKEN,
@@ -90,7 +94,7 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_REGISTERS,
     TREES,
     EDGE,
-) = range(59)
+) = range(62)
 """The first eighteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent
 by the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes;
@@ -99,6 +103,8 @@ its pool dominates; ``ELASTICITY``: by which power of what is left the price cha
 ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether
 groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and
 ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups are told apart;
+``WORTH``: how often runs were scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the
+first event;
 ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of
 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words
 written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the event at hand."""
@@ -147,6 +153,8 @@ ON_PASSES, SAVED_FOR_PASSES = 0.1, 0.01
 """Share of the budget that is for passes, and what may be saved up of it."""
 ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
+IDLE, IDLE_WINDOWS = 0.5, 4
+"""Share of the budget that is not used, and windows since the first event, from which on the price falls faster."""
 (
     LOG_REASON,
     LOG_POOL,
@@ -162,11 +170,12 @@ ADAPT = 1.0 / 1024
     LOG_COVERED,
     LOG_PACE,
     LOG_GROUP,
-) = range(14)
-LOG = 14
+    LOG_WORTH,
+) = range(15)
+LOG = 15
 """Words of a log entry before the registers (``ENTRY``: in all): reason, pool, id, tick, slot, start, tick of the last
-event, link, mark; score, price, gain that kept runs take, pace of the key (floating point); group. Then the registers,
-and behind the most registers of any pool the columns of the event."""
+event, link, mark; score, price, gain that kept runs take, pace of the key (floating point); group; how often runs had
+been scored anew. Then the registers, and behind the most registers of any pool the columns of the event."""
 GROUP_BITS = 20
 """Of a run's group within its pool; the bits above tell of which features."""
 
@@ -272,6 +281,7 @@ def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, 
     log[ix(at + LOG_COVERED)] = 0
     log[ix(at + LOG_GROUP)] = known_group(pools, shedding, pool, run, event.key)
     log[ix(at + LOG_PACE)] = shed[PACE_NOW]
+    log[ix(at + LOG_WORTH)] = shed[WORTH]
     for f in range(table[ix(p + ALIKE)] - 1):
         log[ix(at + LOG + f)] = words[ix(base + (COLUMNS + f) * room + run)]
     for c in range(shed[EVENT_WORDS]):
@@ -300,7 +310,25 @@ def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
 
 
 @inline
-def grant(control: Ints, shedding: Arena, event: Event) -> None:
+def pull_of(program: Program, shedding: Arena, event: Event, ratio: float) -> float:
+    """How fast the price follows what is left.
+
+    A lower price keeps no more where nothing was shed for a window. Where most of the budget is not used, windows
+    after the first event, the load is another one than that of the past, and so is how the price follows the work.
+    """
+    shed, worth = shedding.words, shedding.floats
+    if shed[BEGUN] == NEVER:
+        shed[BEGUN] = event.now
+    if ratio < 1.0 and event.now - shed[REFUSED] > program.shape[WINDOW]:
+        return 0.0
+    idle = worth[TOKENS] / min(worth[MOST_TOKENS], worth[GRANTED])
+    if idle > IDLE and event.now - shed[BEGUN] > IDLE_WINDOWS * program.shape[WINDOW]:
+        return float(max(worth[ELASTICITY], idle))
+    return float(worth[ELASTICITY])
+
+
+@inline
+def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> None:
     """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
     room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[ix(event.number)]
@@ -313,7 +341,8 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
         spare = min(spare, worth[MOST_TOKENS] - worth[TOKENS])
         worth[PASS_TOKENS] -= spare
         worth[TOKENS] += spare
-    reserve = min(max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED]), worth[MOST_TOKENS] / 4.0)
+    most = min(worth[MOST_TOKENS], worth[GRANTED]) / 4.0  # at first there is little that could be held back
+    reserve = min(max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED]), most)
     if shed[MOST_RUNS] >= 0:
         room = float(shed[MOST_RUNS] - control[LIVE])
         reserve = shed[MOST_RUNS] / 8.0
@@ -323,7 +352,7 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     else:  # what is lent to the audit counts when it is more than half of what is held back
         room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
-    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0) * worth[ELASTICITY]
+    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0) * pull_of(program, shedding, event, ratio)
     worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
 
 
@@ -380,6 +409,7 @@ def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int
     shed = shedding.words
     shed[ix(shed[COUNTS] + pool * REASONS + reason)] += 1
     control[SHED] += 1
+    shed[REFUSED] = event.now
     shed[BROKEN] += pools.words[ix(mark_at(pools.table, pool * POOL, run))] & 3 != NORMAL
     if shed[LOGS] & LOG_SHED:
         return note(control, pools, shedding, event, pool, run, reason)

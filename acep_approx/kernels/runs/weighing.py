@@ -24,6 +24,8 @@ from acep_approx.kernels.runs.scores import (
     EDGE,
     GAINS,
     LATEST,
+    LOG_SHED,
+    LOGS,
     MORE_COVERED,
     NEWEST,
     OVERLAPS,
@@ -37,6 +39,9 @@ from acep_approx.kernels.runs.scores import (
     known_group,
     mark_at,
 )
+
+SURELY = 0.999
+"""Times a score: what is below that is below the score, however numbers are rounded, and the other way round."""
 
 
 @inline
@@ -88,13 +93,14 @@ def covered_by_groups(
     return float(max(best, together))
 
 
-@called
+@inline
 def score_of(
-    program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, least: int
+    program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, least: int, needed: float
 ) -> tuple[float, float, int]:
     """What a run is worth per run-step; with what kept runs take of its gain, and its group.
 
-    ``least``: 1 if runs of its own place cover nothing of it.
+    ``least``: 1 if runs of its own place cover nothing of it. Where the score is not that which is ``needed``, nobody
+    asks by how much: 0 stands for all that is below, and what is needed for all that is above. Divisions take long.
     """
     shed, worth, now = shedding.words, shedding.floats, event.now
     p = pool * POOL
@@ -106,7 +112,10 @@ def score_of(
     group = known_group(pools, shedding, pool, run, event.key)
     cell = group * shed[REMAINING] * shed[SINCE] + since
     vertex = cell + slice_of(shed, program.shape[WINDOW], start + program.shape[WINDOW] - now) * shed[SINCE]
-    gain, covered = worth[ix(shed[GAINS] + vertex)], 0.0
+    gain, cost, covered = worth[ix(shed[GAINS] + vertex)], worth[ix(shed[COSTS] + vertex)], 0.0
+    too_little = SURELY * needed * cost
+    if gain < too_little:
+        return 0.0, 0.0, int(group)
     if shed[BY_GROUP]:
         others = first_group(shed, pool + least)
         covered = covered_by_groups(program, shedding, event, group, cell, start, gain, others)
@@ -114,16 +123,26 @@ def score_of(
         cover = cover_of(shed, pool, least)
         if cover + program.shape[WINDOW] >= now:
             covered = worth[ix(shed[OVERLAPS] + pool)] * min(gain, gain_at(program, shedding, event, cell, cover))
-    h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
-    if shed[COIN]:
-        h = hash_word(h, last)
-    coin = (h & 0xFFFF) / 65536.0
     left = gain - covered
     if program.shape[DOMINATED] >= 0:
         flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED]) * pools.table[ix(p + ROOM)]
         left *= worth[DOMINATED_SHARE] if pools.words[ix(flag)] else 1.0
-    score = left / worth[ix(shed[COSTS] + vertex)] * worth[SPREAD] / (worth[SPREAD] + coin)
+    if left < too_little:
+        return 0.0, 0.0, int(group)
+    if needed > 0.0 and SURELY * left * worth[SPREAD] > needed * cost * (worth[SPREAD] + 1.0):
+        return needed, covered, int(group)
+    h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
+    if shed[COIN]:
+        h = hash_word(h, last)
+    coin = (h & 0xFFFF) / 65536.0
+    score = left / cost * worth[SPREAD] / (worth[SPREAD] + coin)
     return float(max(score, 0.0)), float(covered), int(group)
+
+
+@inline
+def needed_score(shed: Ints, price: float) -> float:
+    """The score that is asked for at a price; 0 where it is written down by how much runs are below."""
+    return 0.0 if shed[LOGS] & LOG_SHED else price
 
 
 @inline

@@ -26,11 +26,15 @@ def matching(job: Job) -> Callable[[Batches], Batches]:
 
 
 def accounting(job: Job) -> Callable[[Batches], Batches]:
-    """The same with the rows of ``outputs.SCHEMA`` out."""
+    """The same with the rows of ``outputs.SCHEMA`` out; the shard is the partition."""
 
     def match(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        shard = task.partitionId() if task is not None else 0
         for processed in _processed(job, batches):
-            yield pa.RecordBatch.from_pylist(list(packed(0, processed)), schema=SCHEMA)
+            yield pa.RecordBatch.from_pylist(list(packed(shard, processed)), schema=SCHEMA)
 
     return match
 

@@ -36,9 +36,11 @@ COUNTS = (
 )  # fmt: skip
 RECENT = 512
 """Micro-batches whose audit counts for the estimate of recall."""
+PARTS = 16
+"""Parts of a batch whose audits are added up apart."""
 
 
-def observed(packed: DataFrame, name: str | Observation = NAME) -> DataFrame:
+def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool = False) -> DataFrame:
     """The same rows, with their numbers added up by Spark in each micro-batch.
 
     Parameters
@@ -47,6 +49,8 @@ def observed(packed: DataFrame, name: str | Observation = NAME) -> DataFrame:
         Rows as ``outputs.packed`` makes them; the numbers of those that are not metrics are NULL.
     name : str or Observation, default "acep"
         Name of the observation; ``Progress.of`` asks for it. Of a batch the observation itself.
+    by_part : bool, default False
+        Whether audits are also added up by shard, in ``PARTS`` parts: ``audit_of`` reads them.
 
     Returns
     -------
@@ -57,7 +61,22 @@ def observed(packed: DataFrame, name: str | Observation = NAME) -> DataFrame:
 
     sums = [sql.sum(column).alias(column) for column in (*COUNTS, "seconds")]
     shed = [sql.sum(sql.get("shed", sql.lit(i))).alias(f"shed_{i}") for i in range(len(REASONS))]
-    return packed.observe(name, *sums, *shed, *(sql.max(column).alias(column) for column in ("price", "version")))
+    part = sql.pmod(sql.col("shard"), sql.lit(PARTS))
+    audits = [
+        sql.sum(sql.when(part == i, sql.col(column))).alias(f"{column}_{i}")
+        for i in range(PARTS * by_part)
+        for column in ("audited", "kept")
+    ]
+    largest = [sql.max(column).alias(column) for column in ("price", "version")]
+    return packed.observe(name, *sums, *shed, *audits, *largest)
+
+
+def audit_of(numbers: Mapping[str, Any]) -> AuditSample:
+    """The audit of a batch that was ``observed`` by part: each part counts as one cell, which widens the interval."""
+    sums = [[int(numbers.get(f"{column}_{i}") or 0) for i in range(PARTS)] for column in ("kept", "audited")]
+    kept, audited = np.array(sums, np.int64)
+    parts = np.flatnonzero(audited)
+    return AuditSample(parts, kept[parts], audited[parts])
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,16 @@ class Spending:
             budget, history, policy=self.policy, audit=self.audit, seed=self.seed + shard, full_work=self.full_work
         )
 
+    def newest(self, query: CompiledQuery) -> HistoryGraph | None:
+        """The newest version of the history."""
+        if self.history is None or (self.learns and not is_history(self.history)):
+            return None
+        return newest(self.history, query)
+
+    def known_work(self, query: CompiledQuery) -> float | None:
+        """Run-steps per event of the exact run, where they are known."""
+        return self.load(self.budget, self.newest(query)).steps_per_event
+
 
 @dataclass(frozen=True)
 class Job:
@@ -95,10 +105,7 @@ class Job:
 
     def history(self) -> HistoryGraph | None:
         """The newest version of the history."""
-        spending = self.spending
-        if spending is None or spending.history is None or (spending.learns and not is_history(spending.history)):
-            return None
-        return newest(spending.history, self.query)
+        return self.spending.newest(self.query) if self.spending is not None else None
 
     def weight(self, shard: int, events: int) -> float:
         """By what the part of a shard of the budget is multiplied, with so many events to match."""

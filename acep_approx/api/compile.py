@@ -1,0 +1,61 @@
+"""From the text of a query, or what a builder made, to what can be run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral
+from types import NoneType
+
+from acep_approx.api.query import Query
+from acep_approx.errors import expect
+from acep_approx.planning.planner import plan
+from acep_approx.query.builder import QueryBuilder
+from acep_approx.query.parser import parse, parse_window
+
+
+def compile_query(
+    query: str | QueryBuilder, *, errors: int | None = None, within: str | None = None, engine: str = "auto"
+) -> Query:
+    """Compile a query.
+
+    Parameters
+    ----------
+    query : str or QueryBuilder
+        In the query language (``docs/language.md``) or made with ``seq(...)``.
+    errors : int, optional
+        Replaces the query's ERRORS; its weights stay.
+    within : str, optional
+        Replaces the query's WITHIN, e.g. ``"10 s"`` or ``"50 events"``.
+    engine : {"auto", "cells", "runs"}, default "auto"
+        ``auto`` takes the cells where they can answer exactly, else the runs.
+
+    Returns
+    -------
+    Query
+        Immutable; can be used for any number of inputs.
+
+    Raises
+    ------
+    QueryError
+        The query is wrong; the message shows where and what to do.
+    UnsupportedError
+        The query is right, but needs an engine that is not there yet.
+
+    Complexity: milliseconds; no code is generated.
+
+    Examples
+    --------
+    >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 5 ERRORS 1")
+    >>> events = [{"ts": 1, "type": "A"}, {"ts": 2, "type": "X"}, {"ts": 3, "type": "C"}]
+    >>> [(m.errors, m.missing, m.values) for m in query.match(events)]
+    [(1, ('b',), {'a': 0, 'b': None, 'c': 2})]
+    """
+    expect("the query", query, (str, QueryBuilder), "its text, or what seq(...) makes")
+    expect("errors", errors, (Integral, NoneType), "a whole number")
+    expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
+    syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query)
+    if errors is not None:
+        syntax = replace(syntax, errors=errors)
+    if within is not None:
+        syntax = replace(syntax, window=parse_window(within))
+    return Query(plan(syntax, engine))
