@@ -19,7 +19,7 @@ from acep_approx import Budget, HistoryGraph, Matcher, Query
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events import EventBatch
-from acep_approx.kernels.runs.scores import ON_PASSES
+from acep_approx.kernels.runs.scores import AUDIT_TOKENS, ON_PASSES, PASS_TOKENS
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from experiments import shed_metrics
@@ -106,6 +106,8 @@ class Clocked(Shedder):
     def forget_savings(self) -> None:
         """Give back what was not used: what follows is to have no more than its own share."""
         self.arena.grant(-max(self.arena.left, 0.0) / (1 - ON_PASSES))
+        for saved in (PASS_TOKENS, AUDIT_TOKENS):
+            self.arena.floats[saved] = min(self.arena.floats[saved], 0.0)
         self._waiting = 0  # events of no interest, that are granted for with the next
         self.beside.quota = min(self.beside.quota, float(self.beside.steps))
 
