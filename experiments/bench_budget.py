@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import HistoryGraph, Query, compile_query
+from experiments.recall_vs_budget import LISTING
 from experiments.runs_streams import DATA
 from experiments.shed_heavy import HEAVY_REAL, load_heavy
 from experiments.shed_workloads import Workload, ds1
 from history.store import is_history
 
-LISTING = "equal,chain"
 BUDGETS = ("10%", "2%")
 SPENT: dict[str, dict[str, Any]] = {
     "no audit": {"audit": 0.0},

@@ -151,6 +151,14 @@ def test_packed_and_unpacked() -> None:
     assert unpacked(packed(None), 2) is None
 
 
+@pytest.mark.parametrize(
+    "saved", [[[-1], [1.0]], [[3 * BUCKETS], [1.0]], [[0, 1], [1.0]], [[0], [-1.0]], [[0], [float("nan")]]]
+)
+def test_what_was_saved_is_checked_before_it_is_used(saved: list[list[float]]) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        unpacked(saved, 2)
+
+
 # --- inside the engine ----------------------------------------------------------------------------------------------
 
 QUERY = "PATTERN SEQ(A a, B b, E e, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 400 AND b.x < e.x WITHIN 400"
@@ -255,7 +263,8 @@ def older(raw: bytes, letters: int) -> bytes:
     arrays = dict(np.load(io.BytesIO(unsealed(raw)), allow_pickle=False))
     header = json.loads(arrays["header"].tobytes())
     header["format"] = 3
-    kept = {name: each for name, each in arrays.items() if not name.endswith(("by_key", "born", "by_key.at", "counts"))}
+    del header["learner"]["by_key"]
+    kept = {name: each for name, each in arrays.items() if not name.endswith(("by_key", "born"))}
     kept["updater.model.share"] = kept["updater.model.share"][:letters, 0]
     kept["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     sink = io.BytesIO()

@@ -50,9 +50,18 @@ def packed(counts: Floats | None) -> list[list[float]] | None:
 
 
 def unpacked(saved: list[list[float]] | None, letters: int) -> Floats | None:
-    """What ``packed`` gave."""
+    """What ``packed`` gave.
+
+    Raises
+    ------
+    ValueError
+        What was saved is of another number of letters, or damaged.
+    """
     if saved is None:
         return None
     counts = np.zeros(BUCKETS * (letters + 1))
-    counts[np.array(saved[0], np.int64)] = saved[1]
+    at, found = np.array(saved[0], np.int64), np.array(saved[1], np.float64)
+    if at.shape != found.shape or not ((at >= 0) & (at < len(counts)) & (found >= 0)).all():
+        raise ValueError("events by bucket of keys are damaged")
+    counts[at] = found
     return counts.reshape(BUCKETS, letters + 1)

@@ -11,9 +11,8 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.arrays import Floats
 from acep_approx.learning.judging import Ranking, Tally
-from acep_approx.learning.key_buckets import BUCKETS
+from acep_approx.learning.key_buckets import packed, unpacked
 from acep_approx.learning.learner import Learner, Moment
 from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import SampleSize
@@ -50,7 +49,6 @@ def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
             rows = learner._tests.to_bytes({})
             arrays["rows"] = np.frombuffer(rows, np.uint8)
             arrays["letters"] = np.array([sample.events.counts for sample in learner._kept])
-            arrays |= _by_key_to_arrays(learner._kept)
     sink = io.BytesIO()
     np.savez(sink, header=np.frombuffer(json.dumps(saved).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
     return sealed([sink.getvalue()])
@@ -97,6 +95,7 @@ def _header(learner: Learner) -> dict[str, Any]:
         "told": learner._selected_at,
         "begun": learner._begun,
         "kept": [[len(some.tests), some.events.tick, some.events.total, some.size] for some in learner._kept],
+        "by_key": [packed(some.events.by_key) for some in learner._kept],
     }
 
 
@@ -125,7 +124,7 @@ def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
     learner._rescored, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
     learner._selected_at = saved["told"]
     learner._begun = saved.get("begun", 0)  # states of before have none
-    learner._kept, learner._whole = _kept(learner, saved["kept"], arrays), None
+    learner._kept, learner._whole = _kept(learner, saved, arrays), None
 
 
 def _vertices(scheme: Scheme) -> tuple[Any, ...]:
@@ -133,39 +132,24 @@ def _vertices(scheme: Scheme) -> tuple[Any, ...]:
     return scheme.window, scheme.cells, [(place.state, place.errors) for place in scheme.places]
 
 
-def _kept(learner: Learner, saved: Sequence[Sequence[Any]], arrays: Arrays) -> list[TrainingSample]:
+def _kept(learner: Learner, header: dict[str, Any], arrays: Arrays) -> list[TrainingSample]:
     """The tests that were kept, in the pieces that they came in."""
+    saved: Sequence[Sequence[Any]] = header["kept"]
     if not saved:
         return []
     tests, _ = SampledTests.from_bytes(arrays["rows"].tobytes())
     texts = learner.reader.texts
+    by_key = header.get("by_key", [None] * len(saved))  # an older version does not know it
     ends = np.cumsum([size for size, *_ in saved])
     parts: list[SampledTests] = [tests[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
-    by_key = _by_key(arrays, *arrays["letters"].shape)
-    return [  # what they were samples of was used when they came
-        TrainingSample(part, Events(tick, letters, total, keyed), size, 0.0, np.zeros(0), 0, texts)
-        for part, letters, keyed, (_, tick, total, size) in zip(parts, arrays["letters"], by_key, saved, strict=True)
+    events = [
+        Events(tick, letters, total, unpacked(keyed, len(letters)))
+        for letters, keyed, (_, tick, total, _) in zip(arrays["letters"], by_key, saved, strict=True)
     ]
-
-
-def _by_key_to_arrays(kept: Sequence[TrainingSample]) -> Arrays:
-    """Events by bucket of keys, sample by sample: most buckets of most samples have none."""
-    counts = [sample.events.by_key for sample in kept]
-    some = next((each for each in counts if each is not None), None)
-    if some is None:
-        return {}
-    whole = np.array([np.zeros_like(some) if each is None else each for each in counts])
-    at = np.flatnonzero(whole)
-    return {"by_key.at": at, "by_key.counts": whole.ravel()[at]}
-
-
-def _by_key(arrays: Arrays, samples: int, letters: int) -> Sequence[Floats | None]:
-    """What ``_by_key_to_arrays`` gave."""
-    if "by_key.at" not in arrays:
-        return [None] * samples
-    whole = np.zeros((samples, BUCKETS, letters + 1))
-    whole.ravel()[arrays["by_key.at"]] = arrays["by_key.counts"]
-    return list(whole)
+    return [  # what they were samples of was used when they came
+        TrainingSample(part, some, size, 0.0, np.zeros(0), 0, texts)
+        for part, some, (*_, size) in zip(parts, events, saved, strict=True)
+    ]
 
 
 def _scheme_of(ranking: Ranking | None) -> dict[str, Any] | None:

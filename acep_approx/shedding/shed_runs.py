@@ -64,8 +64,6 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     engine = pipeline.engine
     assert isinstance(engine, Runs)
     shedding, tables = engine.shedding, engine.tables
-    score, price = (np.ascontiguousarray(log[:, column]).view(np.float64) for column in (SCORE, PRICE))
-    is_weighed = score > 0
     states = state_names(tables.automaton)
     names = [states[pool.state] for pool in tables.pools]
     keys = pipeline.preparer.keys.texts()
@@ -80,7 +78,8 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     columns["remembers"] = _registers(log, engine)
     terms = _terms(log, shedding, engine.window)
     columns |= {name: terms[name] for name in ("gain", "covered", "cost", "coin")}
-    columns |= {"score": pa.array(score, mask=~is_weighed), "price": pa.array(price, mask=~is_weighed)}
+    is_scored = terms["score"] > 0
+    columns |= {name: pa.array(terms[name], mask=~is_scored) for name in ("score", "price")}
     return pa.table(columns | {"vertex": terms["vertex"], "rescored": log[:, WORTH]})
 
 
@@ -88,10 +87,12 @@ def _terms(log: Ints, shedding: Shedding, window: int) -> dict[str, Floats | Int
     """The terms of each run's score as the kernel looked them up; without a worth 0, 0, 1, 1 and -1."""
     found: dict[str, Floats | Ints] = {
         "gain": np.zeros(len(log)),
-        "covered": np.ascontiguousarray(log[:, COVERED]).view(np.float64),
+        "covered": _as_floats(log[:, COVERED]),
         "cost": np.ones(len(log)),
         "coin": np.ones(len(log)),
         "vertex": np.full(len(log), -1, np.int64),
+        "score": _as_floats(log[:, SCORE]),
+        "price": _as_floats(log[:, PRICE]),
     }
     for number, worth in enumerate((*shedding.earlier, shedding.worth)):
         some = np.flatnonzero(log[:, WORTH] == number)
@@ -100,10 +101,14 @@ def _terms(log: Ints, shedding: Shedding, window: int) -> dict[str, Floats | Int
             found["vertex"][some] = -1 if worth.scheme is None else vertex
             found["gain"][some], found["cost"][some] = worth.gain[vertex], worth.cost[vertex]
             found["coin"][some] = _coins(log[some], worth, shedding.allowance.seed)
-    score, by_pass = log[:, SCORE].copy().view(np.float64), np.isin(log[:, REASON], BY_PASS)
+    score, by_pass = found["score"], np.isin(log[:, REASON], BY_PASS)
     left = found["gain"] - score * found["cost"] / found["coin"]
     found["covered"] = np.where(by_pass & (score > 0), np.maximum(left, 0.0), found["covered"])
     return found
+
+
+def _as_floats(words: Ints) -> Floats:
+    return np.ascontiguousarray(words).view(np.float64)
 
 
 def _vertices(log: Ints, worth: Worth, window: int) -> Ints:

@@ -86,9 +86,11 @@ class Allowance:
         Most live runs; -1: any number.
     price : float
         Least score of a run that is kept while the budget is used as it should be; 0: nothing is ever shed.
+    elasticity : float
+        By which power of the work the price changes, from 0 to 1: see ``Prices.elasticity``.
     reserve, reserve_share : float
-        Run-steps that should be left: so many, and this share of what was granted so far. The price rises above
-        ``price`` when fewer are. Below 0: it stays as it is.
+        Run-steps that should be left: so many, and this share of what was granted so far, but at most a quarter of
+        that. The price rises above ``price`` when fewer are. Below 0: it stays as it is.
     audit, audit_share : float
         Share of (key, epoch) whose runs are protected, and of the budget that is for those that would have been shed.
     epoch : int
