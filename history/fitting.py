@@ -109,7 +109,12 @@ def _context(trace: Trace, first: Ints, reached: Floats, day: int | None) -> tup
 
 
 def fit_features(
-    columns: Mapping[str, Column], texts: Sequence[str], reached: Floats, *, pairs: Pairs = ()
+    columns: Mapping[str, Column],
+    texts: Sequence[str],
+    reached: Floats,
+    *,
+    pairs: Pairs = (),
+    buckets: int = BUCKETS,
 ) -> tuple[Feature, ...]:
     """Learn which of some columns tell of success, and their buckets.
 
@@ -122,6 +127,8 @@ def fit_features(
     reached : float64 array, shape (runs,)
         Success, from 0 to 1; between them where it is only known how likely it is.
     pairs : Pairs, default none
+    buckets : int, default 8
+        Of a feature at most, from 3 to 8.
 
     Returns
     -------
@@ -136,7 +143,9 @@ def fit_features(
     blanks = _candidates(columns, pairs)
     half = births // 2
     values = {name: blank.values(lambda name: columns[name][1]) for name, blank in blanks.items()}
-    made = {name: _bucketed(blanks[name], column[:half], texts, reached[:half]) for name, column in values.items()}
+    made = {
+        name: _bucketed(blanks[name], column[:half], texts, reached[:half], buckets) for name, column in values.items()
+    }
     judged = {name: made[name].bucket(column[half:], texts) for name, column in values.items()}
     chosen: list[str] = []
     strata = np.zeros(births - half, np.int64)
@@ -146,7 +155,7 @@ def fit_features(
             break
         chosen.append(best)
         strata = strata * made[best].buckets + judged[best]
-    return tuple(_bucketed(blanks[name], values[name], texts, reached) for name in chosen)
+    return tuple(_bucketed(blanks[name], values[name], texts, reached, buckets) for name in chosen)
 
 
 def g_statistic(bucket: Ints, strata: Ints, reached: Floats) -> tuple[float, int]:
@@ -224,27 +233,29 @@ def _best(judged: dict[str, Ints], chosen: Sequence[str], strata: Ints, reached:
     return best
 
 
-def _bucketed(blank: Feature, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Floats) -> Feature:
+def _bucketed(
+    blank: Feature, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Floats, buckets: int
+) -> Feature:
     """A feature with its buckets."""
     if blank.kind == "text":
-        return replace(blank, groups=_text_groups(column.astype(np.int64), texts, reached))
-    return replace(blank, edges=_edges(column.astype(np.float64)))
+        return replace(blank, groups=_text_groups(column.astype(np.int64), texts, reached, buckets))
+    return replace(blank, edges=_edges(column.astype(np.float64), buckets))
 
 
-def _edges(column: npt.NDArray[np.float64]) -> tuple[float, ...]:
+def _edges(column: npt.NDArray[np.float64], buckets: int) -> tuple[float, ...]:
     """Quantiles; where a few values are so frequent that quantiles fall together, there are fewer."""
     known = np.sort(column[~np.isnan(column)])
     if not len(known):
         return ()
     values = np.unique(known)
-    if len(values) < BUCKETS:
+    if len(values) < buckets:
         return tuple(values[1:].tolist())
-    at = np.arange(1, BUCKETS - 1) * len(known) // (BUCKETS - 1)
+    at = np.arange(1, buckets - 1) * len(known) // (buckets - 1)
     edges = np.unique(known[at])
     return tuple(edges[edges > known[0]].tolist())
 
 
-def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats) -> dict[str, int]:
+def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats, buckets: int) -> dict[str, int]:
     """Texts in order of their success rate, cut into groups of about equally many births."""
     known = codes >= 0
     births = np.bincount(codes[known], minlength=len(texts))
@@ -256,5 +267,5 @@ def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats) -> dict[str
     order = np.lexsort((names, rate))
     weight = births[chosen][order]
     middle = np.cumsum(weight) - weight / 2
-    group = np.unique((middle * (BUCKETS - 1) // max(weight.sum(), 1)).astype(np.int64), return_inverse=True)[1]
+    group = np.unique((middle * (buckets - 1) // max(weight.sum(), 1)).astype(np.int64), return_inverse=True)[1]
     return dict(sorted(zip(names[order].tolist(), group.tolist(), strict=True)))

@@ -173,6 +173,19 @@ def test_it_is_found_out_what_tells_runs_apart():
     assert told == [set(), {"x of a"}, {"x of a", "x of b"}, set()]
 
 
+def test_few_tests_are_cut_into_few_groups():
+    query = compile_query(SUMS, engine="runs")
+    reader, rows, _ = sampled(query, stream(6000, 7), 0.5)
+    many = [[], []]
+    for few in (False, True):
+        some = rows[: len(rows) // 10] if few else rows
+        for number, place in enumerate(select_features(reader, some, bare_scheme(reader, 60)).places):
+            many[few] += [feature.buckets for feature in place.features]
+            tests = int((some.source == number).sum())
+            assert all(feature.buckets <= max(3, (tests / 40) ** 0.5) for feature in place.features)
+    assert max(many[True]) < max(many[False])
+
+
 def test_noise_tells_nothing():
     query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x <> a.x AND c.x <> b.x WITHIN 60", engine="runs")
     rng = np.random.default_rng(8)
