@@ -26,6 +26,7 @@ from acep_approx.learning.sample_size import FIRST_ROWS, LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.training.policies import OVERLAP, raised, random_lineages, worth_of
+from acep_approx.training.pricing import LEAST_PRICE
 from history.graph import Graph
 from history.values import Values
 from history.vectors import Scheme
@@ -46,7 +47,6 @@ FIRST_KNOWN: tuple[tuple[int, int], ...] = ((2_000, 16), (30_000, 0))
 FIRST_PIECE, MOST_PIECE = 512, 1 << 18
 LOOKS = 4
 """How often it is looked whether a promise holds before what was seen is processed."""
-LEAST_PRICE = 1e-9
 REFIT = 1.5
 """It is asked anew what tells runs apart when so many times as many tests were seen."""
 PRICED = 5_000
@@ -137,7 +137,6 @@ class Learner:
         self._whole: SampledTests | None = None
         self._rescored = self._changed = Moment(0, 0)
         self._begun = 0  # events passed by until it was to begin anew
-        self._held_until: int | None = None  # the tick up to which a promise held that has just been broken
         self._selected_at = 0  # tests seen when it was asked last what tells runs apart
 
     @property
@@ -157,7 +156,7 @@ class Learner:
 
     @property
     def events_to_look(self) -> int:
-        """Events until it is to be asked whether the promise ``breaks``; no more than ``most_events``."""
+        """Events until it is to be asked whether the promise holds; no more than ``most_events``."""
         return int(min(self.most_events, max(-(-self.most_events // LOOKS), FIRST_PIECE, self.promise.ahead)))
 
     @property
@@ -165,8 +164,8 @@ class Learner:
         """Events with a letter until then, about."""
         return int(self.most_events * self.sample_size.events / self._passed_by) + 1
 
-    def breaks(self, waiting: int, found: int, tick: int) -> bool:
-        """Whether it has just turned out that what was known does not hold: show it what was seen, and it begins anew.
+    def check_promise(self, waiting: int, found: int, tick: int) -> int | None:
+        """See whether what was known still holds.
 
         Parameters
         ----------
@@ -176,16 +175,20 @@ class Learner:
             Match points so far.
         tick : int
             Of the last event.
-        """
-        self._held_until = self.promise.hold(self._passed_by + waiting, found, tick)
-        return self._held_until is not None
 
-    def process(self, sample: TrainingSample, outcomes: Outcomes) -> None:
+        Returns
+        -------
+        int or None
+            The tick up to which it held, if it has just turned out that it does not: what was seen is to be processed
+            now, with this tick.
+        """
+        return self.promise.hold(self._passed_by + waiting, found, tick)
+
+    def process(self, sample: TrainingSample, outcomes: Outcomes, held_until: int | None = None) -> None:
         """Learn from a sample of a part of the stream, and from outcomes of the cohort.
 
-        Where the promise has just been broken, runs are to be kept at random from here on.
+        ``held_until``: of a promise that has just been broken; runs are to be kept at random from here on.
         """
-        held_until, self._held_until = self._held_until, None
         self._passed_by += sample.size
         if held_until is not None:
             self._begin_anew(held_until, sample.events.tick)

@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.learning_ledger import Rescoring
-from acep_approx.learning.learner import LEAST_PRICE, Learner
+from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.sampler import Sampler
-from acep_approx.training.pricing import first_price
+from acep_approx.training.pricing import LEAST_PRICE, first_price
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece
@@ -88,20 +88,20 @@ class OnlineLearning:
         begun = time.perf_counter()
         self.beside.push(batch, self._latest, rate)
         learner, tick = self.learner, int(batch.ticks[-1])
-        breaks = learner.breaks(self._waiting, found, tick)
+        held_until = learner.check_promise(self._waiting, found, tick)
         has_many = self.arena.tables.scalars.columns.texts.has_many
-        if breaks or has_many or self._waiting >= learner.most_events:
-            self._learn(tick, rate, spare, found)
-        if breaks:
+        if held_until is not None or has_many or self._waiting >= learner.most_events:
+            self._learn(tick, rate, spare, found, held_until)
+        if held_until is not None:
             self._begin_anew()
         self.seconds += time.perf_counter() - begun
 
-    def _learn(self, tick: int, rate: float, spare: float, found: int) -> None:
+    def _learn(self, tick: int, rate: float, spare: float, found: int, held_until: int | None) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
         learner = self.learner
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
-        learner.process(sample, self.beside.outcomes())
+        learner.process(sample, self.beside.outcomes(), held_until)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
             self._rescore(rate, spare)

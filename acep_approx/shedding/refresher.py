@@ -120,8 +120,9 @@ class Refresher:
         sample = _joined(learner, parts)
         self.events += sample.size
         self.points += sample.points
-        self._begins_anew |= learner.breaks(sample.size, self.points, sample.events.tick)
-        learner.process(sample, sample.outcomes)
+        held_until = learner.check_promise(sample.size, self.points, sample.events.tick)
+        self._begins_anew |= held_until is not None
+        learner.process(sample, sample.outcomes, held_until)
         learner.sample_size.adapt(sample, max(int(sample.events.total), 1), self.most_tests)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
