@@ -34,6 +34,8 @@ LEAST_BIRTHS = 200
 """Births that a place needs before it gets features."""
 BUCKETS = 8
 """Buckets of a feature at most, with the one of NULL or of other texts: two features make 64 groups."""
+LEAST_BUCKETS = 3
+"""What a feature needs to tell anything apart: two, and the one of NULL."""
 MOST_FEATURES = 2
 MOST_TEXTS = 10_000
 """Texts of one feature that are told apart at most, the most frequent first."""

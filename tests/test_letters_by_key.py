@@ -16,7 +16,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.events.keys import KeyCodes
 from acep_approx.learning import sampling
-from acep_approx.learning.key_buckets import BUCKETS, SlotBuckets, buckets_of, packed, unpacked
+from acep_approx.learning.key_buckets import KEY_BUCKETS, SlotBuckets, buckets_of, packed, unpacked
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.training_sample import TrainingSample
@@ -136,14 +136,14 @@ def test_a_key_has_one_bucket_in_whatever_slot() -> None:
 
 
 def test_many_keys_spread_over_all_buckets() -> None:
-    many = np.bincount(buckets_of(f"key {number}" for number in range(100_000)), minlength=BUCKETS)
-    assert len(many) == BUCKETS
+    many = np.bincount(buckets_of(f"key {number}" for number in range(100_000)), minlength=KEY_BUCKETS)
+    assert len(many) == KEY_BUCKETS
     assert many.min() > 250
     assert many.max() < 550
 
 
 def test_packed_and_unpacked() -> None:
-    counts = np.zeros((BUCKETS, 3))
+    counts = np.zeros((KEY_BUCKETS, 3))
     counts[7] = 1, 2, 3
     again = unpacked(packed(counts), 2)
     assert again is not None
@@ -152,7 +152,7 @@ def test_packed_and_unpacked() -> None:
 
 
 @pytest.mark.parametrize(
-    "saved", [[[-1], [1.0]], [[3 * BUCKETS], [1.0]], [[0, 1], [1.0]], [[0], [-1.0]], [[0], [float("nan")]]]
+    "saved", [[[-1], [1.0]], [[3 * KEY_BUCKETS], [1.0]], [[0, 1], [1.0]], [[0], [-1.0]], [[0], [float("nan")]]]
 )
 def test_what_was_saved_is_checked_before_it_is_used(saved: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="damaged"):
@@ -218,7 +218,7 @@ def test_keys_that_lose_a_letter_are_ranked_below_those_that_keep_it(query: Quer
         ours.append(recall)
         assert all(lost < 0.75 * has for has, lost in (gains(learner, state) for state in (1, 2, 3)))
         with pytest.MonkeyPatch.context() as patch:  # all keys are taken for alike
-            patch.setattr(sampling, "BUCKETS", 0)
+            patch.setattr(sampling, "KEY_BUCKETS", 0)
             recall, learner = learned(query, seed)
         without.append(recall)
         assert all(lost > 0.75 * has for has, lost in (gains(learner, state) for state in (1, 2, 3)))

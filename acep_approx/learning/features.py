@@ -19,7 +19,7 @@ from acep_approx.learning.sampling import SPARE_PACE, SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.training.covers import depths
 from acep_approx.training.remembered import AHEAD, PACE_NAME
-from history.fitting import BUCKETS, MOST_FEATURES, fit_features
+from history.fitting import BUCKETS, LEAST_BUCKETS, MOST_FEATURES, fit_features
 from history.trace import KEY
 from history.vectors import CONTEXT, Place, Scheme
 
@@ -27,10 +27,8 @@ PSEUDO = 10.0
 """Tests at the mean of the place that are added to those of each of its groups."""
 MOST_ROWS = 20_000
 """Tests of one place that are looked at, the latest."""
-LEAST_ROWS = 40
+GROUP_ROWS = 40
 """Tests of a group of a place on average, at least: of fewer, chance says more than the feature does."""
-FEWEST_BUCKETS = 3
-"""Of a feature: two, and one of NULL."""
 
 
 def select_features(
@@ -88,7 +86,7 @@ def select_features(
         if letters is not None:
             letters.wait(number, some, success)
             columns[LETTERS] = ("int", letters.loses(number, some.key))
-        buckets = int(np.clip(np.sqrt(len(mine) / LEAST_ROWS), FEWEST_BUCKETS, BUCKETS))  # of two features each
+        buckets = int(np.clip(np.sqrt(len(mine) / GROUP_ROWS), LEAST_BUCKETS, BUCKETS))  # of two features each
         found = fit_features(columns, reader.texts, success, buckets=buckets)
         if len(found) < MOST_FEATURES:  # what a run waits for comes the sooner, the more events its key has
             names_found = {feature.name for feature in found}

@@ -13,12 +13,12 @@ import numpy as np
 from acep_approx.arrays import Floats, Ints
 from acep_approx.events.keys import KeyCodes
 
-BUCKETS = 256
+KEY_BUCKETS = 256
 
 
 def buckets_of(texts: Iterable[str]) -> Ints:
     """The buckets of some keys, given as text."""
-    return np.fromiter((crc32(text.encode()) % BUCKETS for text in texts), np.int64)
+    return np.fromiter((crc32(text.encode()) % KEY_BUCKETS for text in texts), np.int64)
 
 
 class SlotBuckets:
@@ -59,9 +59,9 @@ def unpacked(saved: list[list[float]] | None, letters: int) -> Floats | None:
     """
     if saved is None:
         return None
-    counts = np.zeros(BUCKETS * (letters + 1))
+    counts = np.zeros(KEY_BUCKETS * (letters + 1))
     at, found = np.array(saved[0], np.int64), np.array(saved[1], np.float64)
     if at.shape != found.shape or not ((at >= 0) & (at < len(counts)) & (found >= 0)).all():
         raise ValueError("events by bucket of keys are damaged")
     counts[at] = found
-    return counts.reshape(BUCKETS, letters + 1)
+    return counts.reshape(KEY_BUCKETS, letters + 1)

@@ -7,7 +7,7 @@ import numpy as np
 from acep_approx.arrays import Floats
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.learning.key_buckets import BUCKETS, SlotBuckets, packed, unpacked
+from acep_approx.learning.key_buckets import KEY_BUCKETS, SlotBuckets, packed, unpacked
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
@@ -61,8 +61,7 @@ class Sampler:
         """Go on from what ``to_bytes`` gave, by a reader that knows the same texts."""
         tests, header = SampledTests.from_bytes(raw)
         self._tests, self._letters, self._relevant = [tests], np.array(header["letters"]), header["relevant"]
-        by_key = unpacked(header.get("by_key"), len(self._letters))  # an older version does not know it
-        self._by_key = self._no_letters() if by_key is None else by_key
+        self._by_key = unpacked(header["by_key"], len(self._letters))
         self.sample(Shares(header["share"], tuple(header["passed"])))
 
     def read(self) -> None:
@@ -99,4 +98,4 @@ class Sampler:
 
     def _no_letters(self) -> Floats | None:
         """No event yet, by bucket of keys; None where there is one partition."""
-        return np.zeros((BUCKETS, len(self._letters) + 1)) if self.reader.buckets else None
+        return np.zeros((KEY_BUCKETS, len(self._letters) + 1)) if self.reader.buckets else None

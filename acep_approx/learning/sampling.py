@@ -15,7 +15,7 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
-from acep_approx.learning.key_buckets import BUCKETS, buckets_of
+from acep_approx.learning.key_buckets import KEY_BUCKETS, buckets_of
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
 from acep_approx.training.remembered import Remembered
@@ -51,7 +51,7 @@ class SampleReader:
         self.remembered = Remembered.by(tables)
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
-        self.buckets = BUCKETS if tables.automaton.query.equivalences else 0
+        self.buckets = KEY_BUCKETS if tables.automaton.query.equivalences else 0
         self._steps = _steps(tables)
         arcs = max(len(tables.automaton.automaton.arcs), 1)
         # the steps of one letter are taken together: one run-step for all of them
