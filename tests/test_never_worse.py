@@ -145,8 +145,8 @@ def test_a_history_that_leaves_the_budget_unused_gets_another_price(monkeypatch:
     high = known.prices_.price(0.02)
     known.prices_ = Prices((exact, *(replace(one, price=high) for one in others)))
     frozen, ours = (ran(query, now, known, learns=learns) for learns in (False, True))
-    assert frozen.record().work < 0.7 * frozen.record().allowed < ours.record().work
-    assert ours.points().num_rows > 1.05 * frozen.points().num_rows
+    assert frozen.record().work < 0.75 * frozen.record().allowed < ours.record().work
+    assert ours.points().num_rows > frozen.points().num_rows
     assert learner_of(ours).known is not None
 
 

@@ -22,7 +22,7 @@ from acep_approx.learning.judging import Ranking, Tally, found_within
 from acep_approx.learning.live_graph import LiveGraph
 from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.promise import Promise
-from acep_approx.learning.sample_size import FIRST_ROWS, LEAST_ROWS, SampleSize
+from acep_approx.learning.sample_size import LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.training.policies import OVERLAP, raised, random_lineages, worth_of
@@ -164,7 +164,7 @@ class Learner:
         """Events with a letter until then, about."""
         return int(self.most_events * self.sample_size.events / self._passed_by) + 1
 
-    def check_promise(self, waiting: int, found: int, tick: int) -> int | None:
+    def check_promise(self, waiting: int, found: int, tick: int, runs: int = 1) -> int | None:
         """See whether what was known still holds.
 
         Parameters
@@ -175,6 +175,8 @@ class Learner:
             Match points so far.
         tick : int
             Of the last event.
+        runs : int, default 1
+            Over which the events are spread.
 
         Returns
         -------
@@ -182,7 +184,7 @@ class Learner:
             The tick up to which it held, if it has just turned out that it does not: what was seen is to be processed
             now, with this tick.
         """
-        return self.promise.hold(self._passed_by + waiting, found, tick)
+        return self.promise.hold(self._passed_by + waiting, found, tick, runs)
 
     def process(self, sample: TrainingSample, outcomes: Outcomes, held_until: int | None = None) -> None:
         """Learn from a sample of a part of the stream, and from outcomes of the cohort.
@@ -262,7 +264,7 @@ class Learner:
         self._whole = None
         self.tally = Tally()
         self._changed = Moment(self.sample_size.events, self.sample_size.rows)
-        self.sample_size.more += FIRST_ROWS
+        self.sample_size.begin_anew()
 
     def _set_half_life(self, tick: int) -> None:
         """Let what was seen count half after some windows, but not before half of the tests that are kept came."""

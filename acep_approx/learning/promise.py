@@ -62,7 +62,7 @@ class Promise:
         """Events in which so many match points are promised; without end where none are."""
         return self.most / self.rate if self.rate > 0 else math.inf
 
-    def hold(self, events: int, found: int, tick: int) -> int | None:
+    def hold(self, events: int, found: int, tick: int, runs: int = 1) -> int | None:
         """See whether enough came.
 
         Parameters
@@ -71,6 +71,8 @@ class Promise:
             Events so far, and match points found.
         tick : int
             Of the last event.
+        runs : int, default 1
+            Over which the events are spread, each of which comes to a price of its own.
 
         Returns
         -------
@@ -79,7 +81,7 @@ class Promise:
         """
         if self.begun is None:
             self.begun = tick
-        if self.tick is None or tick < self.begun + self.window or events < WARM:
+        if self.tick is None or tick < self.begun + self.window or events < WARM * runs:
             self.events, self.found, self.tick = events, found, tick
             return None
         promised = self.rate * (events - self.events)

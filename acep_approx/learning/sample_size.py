@@ -56,14 +56,16 @@ class SampleSize:
     """How much is sampled: shares of the events, and what they brought of late.
 
     ``passed`` are the shares for passed tests, by the pool that they lead to; ``rows`` tests were sampled of ``events``
-    so far; ``tests`` and ``passes`` are what an event brings; ``more`` are sampled because the stream has changed.
+    so far, and ``rows_then`` of ``events_then`` when the stream changed last: from there on as many are wanted as at
+    the beginning. ``tests`` and ``passes`` are what an event brings.
     """
 
     passed: Floats
     share: float = 1.0
     rows: int = 0
     events: int = 0
-    more: int = 0
+    rows_then: int = 0
+    events_then: int = 0
     tests: float = 0.0
     passes: Floats = field(default_factory=lambda: np.zeros(1))
 
@@ -78,8 +80,8 @@ class SampleSize:
         events = max(relevant, 1)
         self.rows += len(sample.tests)
         self.events += relevant
-        then = self.events + ahead
-        wanted = FIRST_ROWS + self.more + ROWS_PER_ROOT * then**0.5 + ROWS_PER_EVENT * then - self.rows
+        then, rows = self.events + ahead - self.events_then, self.rows - self.rows_then
+        wanted = FIRST_ROWS + ROWS_PER_ROOT * then**0.5 + ROWS_PER_EVENT * then - rows
         wanted = min(max(wanted, ROWS_PER_EVENT * ahead, LEAST_ROWS), most) / 2
         tests, passes = sample.population / events, sample.passes / events
         if not self.tests:
@@ -89,11 +91,16 @@ class SampleSize:
         each = wanted / max(int((self.passes > 0).sum()), 1)
         self.passed = np.clip(each / np.maximum(self.passes * ahead, 1e-300), self.share, 1.0)
 
+    def begin_anew(self) -> None:
+        """The stream has changed: look at as many of the tests that come as at the beginning."""
+        self.rows_then, self.events_then = self.rows, self.events
+
     def to_json(self) -> dict[str, Any]:
         """All of it."""
         return {**vars(self), "passed": self.passed.tolist(), "passes": self.passes.tolist()}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Self:
-        """What ``to_json`` gave."""
+        """What ``to_json`` gave; one of before that does not know when the stream changed goes on as if it had not."""
+        saved = {name: value for name, value in saved.items() if name in cls.__dataclass_fields__}
         return cls(**{**saved, **{name: np.array(saved[name], np.float64) for name in ("passed", "passes")}})

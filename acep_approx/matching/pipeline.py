@@ -326,7 +326,8 @@ class Pipeline:
             yield from self._output.finish()
 
     def _run(self, batch: StreamBatch) -> Iterator[pa.Table]:
-        events = self.preparer.grouped(batch)
+        at_once = self.engine.load_shedder.grouped_at_once if isinstance(self.engine, Runs) else None
+        events = self.preparer.grouped(batch, at_once)
         self.progress.events += len(batch)
         self.progress.relevant += len(events.row)
         if isinstance(self.engine, Runs):

@@ -71,16 +71,24 @@ class Preparer:
             self.set_counters(self.counters, room=2 * self.key_slots.slots)
         self._cls = self._classes(self.letters.masks(batch.computed.truths))
 
-    def grouped(self, batch: StreamBatch) -> Grouped:
-        """Group the events of a batch that was read, or of a piece of it, that a letter holds on by key slot."""
-        rows = len(batch)
+    def grouped(self, batch: StreamBatch, at_once: int | None = None) -> Grouped:
+        """Group the events of a batch that was read, or of a piece of it, that a letter holds on by key slot.
+
+        ``at_once``: so many at a time, so that the first group of the next ones comes after the last of these; default:
+        all of them.
+        """
+        rows, used = len(batch), 0
         if rows == 0:
             return Grouped.none()
         slot, cls = batch.slots(self.key_columns), batch.here(self._cls)
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
         slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
-        used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, slots, out)
+        step = at_once or rows
+        for first in range(0, rows, step):
+            some = slice(first, first + step)
+            arrived, rest = Arrived(slot[some], cls[some], ticks[some]), Relevant(*(column[used:] for column in out))
+            used += group(arrived, batch.first_row + first, self._counts, slots, rest)
         out = Relevant(*(column[:used] for column in out))
         if rows == self._cls.size:  # not a piece: its memory is free for what comes
             self._cls = np.zeros(0, np.int64)

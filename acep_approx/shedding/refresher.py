@@ -120,7 +120,7 @@ class Refresher:
         sample = _joined(learner, parts)
         self.events += sample.size
         self.points += sample.points
-        held_until = learner.check_promise(sample.size, self.points, sample.events.tick)
+        held_until = learner.check_promise(sample.size, self.points, sample.events.tick, len(parts))
         self._begins_anew |= held_until is not None
         learner.process(sample, sample.outcomes, held_until)
         learner.sample_size.adapt(sample, max(int(sample.events.total), 1), self.most_tests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
 up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
+GROUPED_AT_ONCE = 512
+"""Events that are grouped by key at once. A key takes what the budget grants with its own events: were they many, keys
+that lead nowhere would spend theirs before those that do lead to matches come; what may be held back is too little."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -78,6 +82,8 @@ class Shedder:
     cells : AuditCells or None
         Where runs are protected from being shed.
     """
+
+    grouped_at_once = GROUPED_AT_ONCE
 
     def __init__(
         self, plan: Plan, load: Load, observer: Observer | None = None, *, audits_beside: bool = False
@@ -312,7 +318,7 @@ class Shedder:
             saved["online"] = self.online.snapshot()
         if self.exact_cells is not None:
             saved["exact cells"] = self.exact_cells.snapshot()
-        return saved if self.observer is None else {**saved, "version": self.version}
+        return saved if self.observer is None else {**saved, "prices": self._prices}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
@@ -328,8 +334,13 @@ class Shedder:
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
-        if self.observer is not None and saved.get("version", self.version) != self.version:
+        if self.observer is not None and saved.get("prices", self._prices) != self._prices:
             self.arena.trust_price()
+
+    @property
+    def _prices(self) -> int:
+        """Tells prices of a version from those of another: a version may go on ranking runs as the one before did."""
+        return zlib.crc32(repr(self.load.history.prices_).encode()) if self.load.history is not None else 0
 
     @property
     def version(self) -> int:

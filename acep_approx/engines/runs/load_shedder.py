@@ -51,6 +51,10 @@ class LoadShedder(Protocol):
     def most_events(self) -> int:
         """A batch is run in pieces of at most so many events."""
 
+    @property
+    def grouped_at_once(self) -> int:
+        """So many events of a piece are grouped by key at once; the next ones come after all of these."""
+
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
         """Events of these columns are to come."""
 
@@ -87,7 +91,7 @@ class FixedLoad:
     arena : Shedding
     """
 
-    most_events = WHOLE_BATCH
+    most_events = grouped_at_once = WHOLE_BATCH
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena

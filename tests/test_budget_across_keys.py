@@ -1,0 +1,122 @@
+"""A budget is one for all keys, pieces and shards: however a stream is cut, it finds as much of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from acep_approx import HistoryGraph, compile_query
+from acep_approx.api.matcher import Matcher
+from acep_approx.budget.budget import Budget
+from acep_approx.events.roles import Roles
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import GROUPED_AT_ONCE, Shedder
+from acep_approx.spark.plan import outputs
+from acep_approx.spark.streaming.driver import Driver
+from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.shard import Shard
+from experiments.online_streams import swapped
+
+Ints = npt.NDArray[np.int64]
+HALF, BUDGET, MICRO_BATCH = 60_000, "10%", 2_000
+STREAM = swapped(2, HALF)
+QUERY = compile_query(STREAM.query, engine="runs")
+
+
+def ends(found: pa.Table) -> Ints:
+    """Ticks at which there is a match point."""
+    return np.unique(found.column("end").to_numpy())
+
+
+def recall(exact: Ints, found: Ints, first: int, end: int) -> float:
+    """Of the match points from a tick on, before another."""
+    wanted = exact[(exact >= first) & (exact < end)]
+    return float(np.isin(wanted, found).mean())
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[pa.Table, Ints, float]:
+    """All events, each with a number, the ticks of the match points, and run-steps per event of the exact run."""
+    events = pa.concat_tables([STREAM.before, STREAM.after]).combine_chunks()
+    events = events.append_column("number", pa.array(np.arange(len(events))))
+    matches = QUERY.match(events, bind="number")
+    return events, ends(matches.points()), matches.work.steps / len(events)
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history of what was before the change."""
+    home = tmp_path_factory.mktemp("old") / "history"
+    HistoryGraph(QUERY).fit(STREAM.before).save(home)
+    return home
+
+
+def test_a_budget_finds_as_much_in_a_large_piece_as_in_small_ones(whole: tuple[pa.Table, Ints, float], old: Path):
+    """Only a quarter of the keys leads to matches; in a piece the events of a key come together."""
+    _, exact, full = whole
+    shares = []
+    for size in (GROUPED_AT_ONCE, HALF):
+        shedder = Shedder(QUERY.plan, Load(Budget.parse(BUDGET), HistoryGraph.load(old, QUERY), full_work=full))
+        matcher = Matcher(QUERY.plan, shedding=shedder)
+        for first in range(0, HALF, size):
+            matcher.push(STREAM.before.slice(first, size))
+        shares.append(recall(exact, shedder.metrics.points.joined("tick"), 0, HALF))
+    small, large = shares
+    assert small > 0.8
+    assert large > small - 0.05
+
+
+def in_shards(events: pa.Table, shards: int, size: int, full: float, old: Path, place: Path) -> Ints:
+    """Ticks of the match points that a job on Spark finds, which learns; without Spark."""
+    control, history = place / "control", place / "history"
+    control.mkdir(parents=True)
+    shutil.copytree(old, history)
+    load = Spending(Budget.parse(BUDGET), str(history), str(control), full_work=full, learns=True)
+    job = Job(QUERY, events.schema, Roles("ts", None, "type", None), ("number",), "number", "points", shards, load)
+    driver, states = Driver(job, control), dict[int, bytes]()
+    of = np.array([crc32(str(key).encode()) % shards for key in events["id"].to_pylist()])
+    found = []
+    for batch, first in enumerate(range(0, len(events), size)):
+        rows = np.arange(first, min(first + size, len(events)))
+        metrics = []
+        for number in range(shards):
+            shard = Shard(job, number, states.get(number))
+            shard.process(events.take(rows[of[rows] == number]), None)
+            processed = shard.process(events.slice(0, 0), int(events["ts"][int(rows[-1])].as_py()) + 1)
+            states[number] = shard.to_bytes()
+            found.append(ends(processed.results))
+            packed = outputs.packed(number, processed)
+            metrics += [SimpleNamespace(**row) for row in packed if row["kind"] == outputs.METRICS]
+        driver.process(metrics, batch)
+    return np.unique(np.concatenate(found))
+
+
+def test_many_shards_that_learn_find_what_one_process_finds(
+    whole: tuple[pa.Table, Ints, float], old: Path, tmp_path: Path
+):
+    """Before the stream changes, and after it, in micro-batches of 2,000 events."""
+    events, exact, full = whole
+    known = HistoryGraph.load(old, QUERY)
+    one = QUERY.match_within(events, BUDGET, history=known, learn=True, bind="number", full_work=full)
+    here = ends(one.points())
+    frozen = frozen_recall(whole, known)
+    for shards in (1, 4):
+        there = in_shards(events, shards, MICRO_BATCH, full, old, tmp_path / str(shards))
+        before, after = (recall(exact, there, first, first + HALF) for first in (0, HALF))
+        assert before > recall(exact, here, 0, HALF) - 0.15  # at first each shard must come to a price of its own
+        assert after > recall(exact, here, HALF, 2 * HALF) - 0.05
+        assert after > frozen + 0.4
+
+
+def frozen_recall(whole: tuple[pa.Table, Ints, float], known: HistoryGraph) -> float:
+    """Recall after the change of a history that does not learn."""
+    events, exact, full = whole
+    found = QUERY.match_within(events, BUDGET, history=known, bind="number", full_work=full).points()
+    return recall(exact, ends(found), HALF, 2 * HALF)
