@@ -116,8 +116,11 @@ def save(
     home = Path(path)
     version = 1
     if new_version and is_history(home):
-        _same_query(_manifest(home, _latest(home)), fingerprint, home)
-        version = max(_versions(home)) + 1
+        last = max(_versions(home), default=0)
+        # a writer that was killed before it could point to its first version has left a whole one
+        holds = _latest(home) if (home / LATEST).exists() else last
+        _same_query(_manifest(home, holds), fingerprint, home)
+        version = last + 1
     else:
         check_free(home)
     home.mkdir(parents=True, exist_ok=True)

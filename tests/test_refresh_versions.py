@@ -164,6 +164,21 @@ def test_a_history_of_another_query_is_refused_at_once_even_where_a_good_one_is_
         newest(home, query)
 
 
+def test_where_a_writer_was_killed_before_it_pointed_to_its_first_version_the_next_one_is_written(
+    query: Query, known: HistoryGraph, tmp_path: Path
+) -> None:
+    home = tmp_path / "past"
+    known.save(home, new_version=True)
+    (home / "LATEST").unlink()
+    known.save(home, new_version=True)
+    assert (pointed(home), versions(home)) == (2, [2, 1])
+    other = HistoryGraph(compile_query(QUERY.replace("b.x > a.x", "b.x < a.x")))
+    other.fit([{"ts": t, "type": "ABC"[t % 3], "x": t * 7 % 10} for t in range(120)])
+    (home / "LATEST").unlink()
+    with pytest.raises(HistoryError, match="ACEP-H002"):
+        other.save(home, new_version=True)
+
+
 def test_pruning_keeps_the_newest_and_that_which_holds(query: Query, known: HistoryGraph, home: Path) -> None:
     for _ in range(3):
         known.save(home, new_version=True)

@@ -143,6 +143,21 @@ def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, t
     assert (control / BEGAN).read_bytes() == b"1"
 
 
+@pytest.mark.parametrize("damage", [lambda latest: latest.unlink(), lambda latest: latest.write_text("torn")])
+def test_where_nobody_knows_what_holds_either_a_job_goes_on_with_what_its_workers_have(damage, tmp_path, control):
+    events = stream(6)
+    home = tmp_path / "history"
+    HistoryGraph(QUERY).fit(events, time="ts", type="type").save(home)
+    job = job_of(events, control, learns=True, history=str(home))
+    Driver(job, control)
+    (control / BEGAN).write_bytes(b"")
+    damage(home / "LATEST")
+    driver = Driver(job, control)
+    assert driver.refresher is not None
+    assert driver.refresher.load.history is not None
+    assert (control / BEGAN).read_bytes() == b"1"
+
+
 def test_versions_that_somebody_trained_stay(tmp_path, control):
     events = stream(40)
     home = tmp_path / "history"

@@ -19,7 +19,7 @@ from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from history.files import read_json, replace_file
 from history.store import is_history
-from history.versions import pointed, prune
+from history.versions import prune
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -105,7 +105,7 @@ class Driver:
 
     def _began_with(self) -> int | None:
         """The version of the history that the job began with, also after a restart; None: nothing was known."""
-        place, home = self.control / BEGAN, self._history
+        place = self.control / BEGAN
         if place.exists():
             try:
                 version: int | None = read_json(place)
@@ -114,7 +114,8 @@ class Driver:
             if version is None or (type(version) is int and version > 0):
                 return version
             log.warning("%s cannot be read: the job is taken to have begun with the version that holds now", place)
-        version = pointed(home) if is_history(home) else None
+        known = self.job.history()
+        version = known.version_ if known is not None else None
         replace_file(place, json.dumps(version).encode())
         return version
 
