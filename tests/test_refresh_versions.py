@@ -140,6 +140,12 @@ def test_of_several_damaged_versions_the_newest_whole_one_serves(
     assert len(warnings(caplog)) == 1
 
 
+def test_where_the_pointer_is_older_than_any_version_that_is_left_the_next_one_serves(query: Query, home: Path) -> None:
+    (home / "LATEST").write_text("v0001\n")  # as a shared disk may still have it
+    shutil.rmtree(home / "v0001")
+    assert newest(home, query).version_ == 2
+
+
 def test_without_any_good_version_it_is_refused(query: Query, home: Path, tmp_path: Path) -> None:
     for version in versions(home):
         cut(home / f"v{version:04d}" / "manifest.json")

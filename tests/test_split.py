@@ -96,9 +96,28 @@ def test_a_shard_that_sheds_nothing_keeps_what_it_needs() -> None:
 def test_a_batch_that_is_run_twice_counts_once() -> None:
     first = split(Split.even(2), [Need(10, 1.0, 5, 9, 2.0), Need(10, 1.0, 5, 9, 1.0)], 3)
     assert first.weights[0] > first.weights[1]
-    assert split(first, [Need(10, 1.0, 5, 9, 2.0), Need(10, 1.0, 5, 9, 1.0)], 3) is first
+    assert split(first, [Need(10, 1.0, 5, 9, 2.0), Need(10, 1.0, 5, 9, 1.0)], 3) == first
+    assert split(first, [Need(10, 1.0, 5, 9, 2.0), Need(10, 1.0, 5, 9, 1.0)], 2) is first
     nothing = [Need(0, 1.0, 0, 0, 0.0)] * 2
-    assert split(first, nothing, 4) == replace(first, batch=4)
+    assert split(first, nothing, 4) == replace(first, batch=4, before=replace(first, before=None))
+
+
+def test_a_batch_that_is_run_again_counts_as_it_was_run_at_last() -> None:
+    """What its first run saved is not there: the second may have used it."""
+    even = [Need(100, 1.0, 9, 100, 1.0), Need(100, 1.0, 9, 100, 1.0)]
+    now = split(Split.even(2), even, 0)
+    frugal = split(now, [Need(100, 0.5, 50, 50, 1.0), Need(100, 1.0, 99, 100, 3.0)], 1)
+    assert frugal.saved == pytest.approx(50)
+    again = split(frugal, even, 1)
+    assert (again.saved, again.batch) == (0, 1)
+    assert sum(again.surplus) == 0
+
+
+def test_a_surplus_is_given_in_the_next_batch_only() -> None:
+    now = Split((0.5, 1.5), (0.0, 50.0), saved=50.0, batch=6)
+    assert [now.weight(1, 100, batch) for batch in (None, 7)] == [1.5, 1.5]
+    assert [now.weight(1, 100, batch) for batch in (6, 8)] == [1.0, 1.0]
+    assert [now.weight(0, 100, batch) for batch in (6, 7, 8)] == [0.5, 0.5, 0.5]
 
 
 def test_the_file_is_whole_or_all_shards_are_alike(tmp_path: Path) -> None:
@@ -117,6 +136,12 @@ def test_the_file_is_whole_or_all_shards_are_alike(tmp_path: Path) -> None:
     for text in [*texts, "[" * 9999, *(numbers % some for some in wrong)]:
         (tmp_path / FILE).write_text(text)
         assert Split.load(tmp_path, 3) == Split.even(3)
+    whole = numbers % (1, 0, 0, 0)
+    for text in ["3", "{}", whole.replace("[1, 1, 1]", "[1, 1]")]:
+        (tmp_path / FILE).write_text(f'{whole[:-1]}, "before": {text}}}')
+        assert Split.load(tmp_path, 3) == Split.even(3)
+    (tmp_path / FILE).write_text(whole)  # as it was written before
+    assert Split.load(tmp_path, 3) == replace(Split.even(3), batch=0)
     (tmp_path / FILE).write_bytes(b"\xff\xfe")
     assert Split.load(tmp_path, 3) == Split.even(3)
     some_runs = split(Split.even(2), [Need(10, 1.0, 5, 9, price) for price in (1.0, 2.0)], 7, by_events=False)

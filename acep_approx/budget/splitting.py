@@ -16,7 +16,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -72,29 +72,37 @@ class Split:
         How many events' worth nobody was given so far; never below 0.
     batch : int
         The last one that it knows of; -1: none.
+    before : Split or None
+        That by which this batch was done: should it be done again, it counts as it was done at last.
     """
 
     weights: tuple[float, ...]
     surplus: tuple[float, ...]
     saved: float = 0.0
     batch: int = -1
+    before: Self | None = None
 
     @classmethod
     def even(cls, shards: int) -> Self:
         """All alike."""
         return cls((1.0,) * shards, (0.0,) * shards)
 
-    def weight(self, shard: int, events: int) -> float:
+    def weight(self, shard: int, events: int, batch: int | None = None) -> float:
         """By what the part of a shard is multiplied in a batch in which it gets so many events.
+
+        The surplus is there for the next ``batch`` only: who finds an older file, or does a batch again, has none. Else
+        it would be given twice.
 
         Examples
         --------
-        >>> some = Split((0.5, 1.5), (0.0, 10.0), saved=10.0)
+        >>> some = Split((0.5, 1.5), (0.0, 10.0), saved=10.0, batch=6)
         >>> some.weight(0, 100), some.weight(1, 10), some.weight(1, 100)
         (0.5, 1.5, 1.1)
+        >>> some.weight(1, 100, batch=7), some.weight(1, 100, batch=8)
+        (1.1, 1.0)
         """
-        wanted = self.weights[shard]
-        return min(wanted, 1 + self.surplus[shard] / max(events, 1))
+        surplus = self.surplus[shard] if batch in (None, self.batch + 1) else 0.0
+        return min(self.weights[shard], 1 + surplus / max(events, 1))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``weights.json``; who reads sees the one before or this one."""
@@ -105,15 +113,19 @@ class Split:
         """What ``save`` wrote; all alike where there is none, or it is not whole or of another number of shards."""
         try:
             found = read_json(Path(folder) / FILE)
-            made = cls(
-                tuple(map(float, found["weights"])),
-                tuple(map(float, found["surplus"])),
-                float(found["saved"]),
-                int(found["batch"]),
-            )
+            made = cls._of(found)
+            if found.get("before") is not None:  # an older version does not know it
+                made = replace(made, before=cls._of(found["before"]))
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return cls.even(shards)
-        return made if made._is_of(shards) else cls.even(shards)
+        is_whole = made._is_of(shards) and (made.before is None or made.before._is_of(shards))
+        return made if is_whole else cls.even(shards)
+
+    @classmethod
+    def _of(cls, found: Any) -> Self:
+        """What JSON says, but for the split before."""
+        weights, surplus = (tuple(map(float, found[name])) for name in ("weights", "surplus"))
+        return cls(weights, surplus, float(found["saved"]), int(found["batch"]))
 
     def _is_of(self, shards: int) -> bool:
         """Whether it can be that of so many shards."""
@@ -132,7 +144,7 @@ def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool =
     needs : sequence of Need
         One for each shard; without events where it got none.
     batch : int
-        Its number; one that is known already changes nothing.
+        Its number. The last one again counts in the place of what was said of it; an older one changes nothing.
     by_events : bool, default True
         Whether each event brings a part of the budget. False: it is of the whole job at any time, as a number of runs
         is, so that the mean over shards is 1 whatever their events.
@@ -147,20 +159,23 @@ def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool =
     A weight is multiplied by the root of price / mean price, by 2 at most or 1/2 at least; that of a shard which sheds
     nothing falls to 1.5 times what it needs. Complexity: O(shards).
     """
+    if batch == before.batch and before.before is not None:
+        before = before.before
     if batch <= before.batch:
         return before
+    last = replace(before, before=None)
     events = np.array([need.events for need in needs], np.float64)
     if not events.any():
-        return replace(before, batch=batch)
+        return replace(before, batch=batch, before=last)
     wanted = np.array(before.weights) * _changes(needs)
     weights = _with_mean_one(wanted, events if by_events else np.ones(len(needs)))
     if not by_events:
-        return Split(tuple(weights.tolist()), tuple(np.inf for _ in needs), 0.0, batch)
+        return Split(tuple(weights.tolist()), tuple(np.inf for _ in needs), 0.0, batch, last)
     given = np.array([need.weight for need in needs])
     saved = max(before.saved + float(((1 - given) * events).sum()), 0.0)
     surplus = np.maximum(weights - 1, 0.0) * events
     surplus *= min(1.0, saved / max(float(surplus.sum()), 1e-300))
-    return Split(tuple(weights.tolist()), tuple(surplus.tolist()), saved, batch)
+    return Split(tuple(weights.tolist()), tuple(surplus.tolist()), saved, batch, last)
 
 
 def _changes(needs: Sequence[Need]) -> Floats:

@@ -95,12 +95,16 @@ def _load(home: Path, query: CompiledQuery, version: int, held: _LoadedVersion) 
 
 
 def _load_older(home: Path, query: CompiledQuery, wanted: int, held: _LoadedVersion, reason: Exception) -> None:
-    """Hold the newest version before ``wanted`` that can be read; before any where it is 0."""
+    """Hold the newest version before ``wanted`` (0: of all) that can be read, or the oldest one after it.
+
+    There is none before it where a pointer is so stale that the version was deleted since.
+    """
     if not home.is_dir() or not versions(home):
         HistoryGraph.load(home, query)  # refuses, and says why
-    for version in versions(home):
-        if version == wanted or (wanted and version > wanted):
-            continue
+    there = versions(home)
+    before = [version for version in there if not wanted or version < wanted]
+    after = [version for version in reversed(there) if wanted and version > wanted]
+    for version in before + after:
         try:
             return _load(home, query, version, held)
         except (HistoryError, OSError) as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -21,6 +22,8 @@ from acep_approx.spark.worker.shard import Shard, ticks_per_millisecond
 
 STATE = "shard"
 """Name of the state variable: what the state data source calls it."""
+BATCH = "streaming.sql.batchId"
+"""What Spark calls the number of a micro-batch among the properties of its tasks."""
 
 
 class ShardProcessor(StatefulProcessor):
@@ -55,7 +58,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _step(self, number: int, events: pa.Table, timers: Any) -> Iterator[Row]:
         state = self._state.get() if self._state.exists() else None
-        shard = Shard(self.job, number, None if state is None else bytes(state[0]))
+        shard = Shard(self.job, number, None if state is None else bytes(state[0]), _batch())
         known, per_millisecond = timers.getCurrentWatermarkInMs(), ticks_per_millisecond(self.job)
         processed = shard.process(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
         self._state.update((shard.to_bytes(),))
@@ -70,3 +73,10 @@ class ShardProcessor(StatefulProcessor):
             self._handle.deleteTimer(timer)
         if milliseconds is not None:
             self._handle.registerTimer(milliseconds)
+
+
+def _batch() -> int | None:
+    """The number of the micro-batch; None where Spark does not say."""
+    task = TaskContext.get()
+    told = task.getLocalProperty(BATCH) if task is not None else None
+    return None if told is None else int(told)

@@ -107,11 +107,11 @@ class Job:
         """The newest version of the history."""
         return self.spending.newest(self.query) if self.spending is not None else None
 
-    def weight(self, shard: int, events: int) -> float:
-        """By what the part of a shard of the budget is multiplied, with so many events to match."""
+    def weight(self, shard: int, events: int, batch: int | None = None) -> float:
+        """By what the part of a shard of the budget is multiplied, with so many events to match in a micro-batch."""
         if self.spending is None or self.spending.control is None:
             return 1.0
-        return Split.load(self.spending.control, self.shards).weight(shard, events)
+        return Split.load(self.spending.control, self.shards).weight(shard, events, batch)
 
     def shedder(self, shard: int, weight: float) -> Shedder | None:
         """What a shard of some weight sheds with in this micro-batch; None where nothing is shed."""

@@ -57,6 +57,8 @@ class Shard:
     number : int
     state : bytes, optional
         What ``to_bytes`` gave after the micro-batch before.
+    batch : int, optional
+        Number of the micro-batch, where it is known: of a split budget nothing is then given twice.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class Shard:
     job: Job
     number: int = 0
     state: bytes | None = None
+    batch: int | None = None
     waiting: pa.Table = field(init=False)
     watermark: int | None = field(init=False, default=None)
     weight: float = field(init=False, default=1.0)
@@ -218,7 +221,7 @@ class Shard:
     def _match(self, ready: pa.Table, *, at_end: bool = False) -> tuple[pa.Table, Numbers]:
         """Run events in order; returns what they complete, and what it took."""
         if self._matcher is None:  # only now is it known how much there is to do
-            self.weight = self.job.weight(self.number, ready.num_rows)
+            self.weight = self.job.weight(self.number, ready.num_rows, self.batch)
             self._matcher, self.state = self.job.matcher(self.number, self.weight, self.state), None
         matcher = self._matcher
         before = Counters.of(matcher)
