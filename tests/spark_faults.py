@@ -43,14 +43,15 @@ class Faults:
     dice: Random
     counts: Counter[str] = field(default_factory=Counter)
     left: int | None = None
+    below: Path | None = None
     is_dead: bool = False
     writing: Path | None = None
 
     @contextmanager
-    def watching(self, writes: int | None) -> Iterator[None]:
-        """Run a process, which is killed before its next write after so many; None: it lives."""
+    def watching(self, writes: int | None, below: Path | None = None) -> Iterator[None]:
+        """Run a process, which is killed before its next write after so many, in some folder; None: it lives."""
         global _watched
-        self.left, self.is_dead, self.writing = writes, False, None
+        self.left, self.below, self.is_dead, self.writing = writes, below, False, None
         _watched = self
         try:
             yield
@@ -61,11 +62,12 @@ class Faults:
         finally:
             _watched = None
 
-    def point(self, where: str) -> None:
-        """A write that is about to be done."""
+    def point(self, where: str, file: Path | None = None) -> None:
+        """A write that is about to be done; without a file it is one of Spark's own."""
         if self.is_dead:
             raise Killed(where)
-        if self.left is None:
+        is_counted = self.below is None or (file is not None and file.is_relative_to(self.below))
+        if self.left is None or not is_counted:
             return
         if not self.left:
             self.is_dead = True
@@ -96,7 +98,7 @@ class Faults:
         path = Path(os.fsdecode(name))
         if not path.is_relative_to(self.folder):
             return
-        self.point(f"{event} {plain(path)}")
+        self.point(f"{event} {plain(path)}", path)
         self.writing = path if event == "open" else None
 
 
