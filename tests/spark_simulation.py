@@ -1,23 +1,16 @@
-"""A streaming job in one process without a JVM: the real code of driver, writer and shards, and a model of Spark.
+"""A streaming job in one process without a JVM: the real code of driver, writer and shards on a model of Spark.
 
-What the model takes Spark to promise:
-
-* The offset log says which rows a micro-batch has, and its watermark. A micro-batch that was logged is done again with
-  the same rows; one that was not may be cut otherwise after a restart.
-* The state after a micro-batch counts once that is committed; what is done again begins with the state before it.
-* A task may be done several times, by any worker, also after its rows were read once: the last one counts.
-* ``foreachBatch`` is called again for a micro-batch that was not committed.
-* Overwriting a folder deletes it, writes files aside and moves them into place: a kill may leave any of that.
+Its processes are killed and started again, its files are torn, late or stale; and after each step it is looked whether
+what is promised holds.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import rmtree
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -26,89 +19,20 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx.events.reading.ipc import to_ipc
 from acep_approx.spark.plan import outputs, processor
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import CONTROL, Writer
 from acep_approx.spark.worker.job import Job
 from acep_approx.training import versions
 from tests.spark_faults import Faults, Killed, cut, found_as
+from tests.spark_model import Flow, Kept, Packed, Planned, Stream, Task, lines
 from tests.spark_promises import check_control, check_history
 
 MOST_ROWS = 12
 """Of a micro-batch that is cut otherwise after a restart."""
 TOLD = ("weights.json", "shares.json")
 """What the driver tells the workers."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """An entry of the offset log: rows from ``first`` to before ``end``, and the watermark."""
-
-    first: int
-    end: int
-    watermark: int
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Rows in the order in which they arrive, and how an unbroken run cuts them.
-
-    ``shard`` of each row; ``ends`` of micro-batches; ``idle`` are those ends after which the source has nothing for a
-    while, so that a micro-batch without rows follows; ``delay`` of the watermark.
-    """
-
-    events: pa.Table
-    shard: np.ndarray
-    ends: tuple[int, ...]
-    idle: frozenset[int]
-    delay: int
-
-    def watermark(self, first: int) -> int:
-        """That of a micro-batch which begins with this row."""
-        latest = max((tick for tick in self.events["ts"][:first].to_pylist() if tick is not None), default=0)
-        return max(latest - self.delay, 0)
-
-
-@dataclass
-class Kept:
-    """What Spark keeps for a shard: its state and its timers. It is also the handle that a processor gets."""
-
-    value: tuple[bytes] | None = None
-    timers: frozenset[int] = frozenset()
-
-    def getValueState(self, name: str, schema: str) -> Kept:
-        return self
-
-    def exists(self) -> bool:
-        return self.value is not None
-
-    def get(self) -> tuple[bytes] | None:
-        return self.value
-
-    def update(self, value: tuple[bytes]) -> None:
-        self.value = value
-
-    def listTimers(self) -> Iterator[int]:
-        return iter(self.timers)
-
-    def registerTimer(self, milliseconds: int) -> None:
-        self.timers |= {milliseconds}
-
-    def deleteTimer(self, milliseconds: int) -> None:
-        self.timers -= {milliseconds}
-
-
-@dataclass
-class Task:
-    """What a shard has done in a micro-batch: its rows, and what it keeps."""
-
-    rows: list[Row]
-    kept: Kept
-
-    def sum(self, column: str) -> int:
-        """Of the metrics."""
-        return sum(getattr(row, column) for row in self.rows if row.kind == outputs.METRICS)
 
 
 @dataclass
@@ -141,7 +65,7 @@ class Simulation:
     workers: list[dict[Any, Any]] = field(default_factory=lambda: [{}, {}])
     learned: list[int] = field(default_factory=list)
     began: Counter[int] = field(default_factory=Counter)
-    events_of: dict[int, int] = field(default_factory=dict)
+    events_of: defaultdict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     damaged: dict[Path, bytes] = field(default_factory=dict)
     may_forget: bool = False
     driver: Driver | None = None
@@ -171,7 +95,7 @@ class Simulation:
         self.driver = driver = Driver(self.job, self.control)
         self._check_restored(driver)
         folder = self.faults.folder
-        writer = Writer(_Flow(self.job), folder / "found", folder / "late", driver)  # type: ignore[arg-type]
+        writer = Writer(Flow(self.job), folder / "found", folder / "late", driver)  # type: ignore[arg-type]
         while self._plan(is_restarted=is_restarted):
             self._micro_batch(writer, driver)
             is_restarted = False
@@ -221,26 +145,26 @@ class Simulation:
         batch = len(self.done)
         self.began[batch] += 1
         self.faults.counts["done twice"] += self.began[batch] > 1
-        packed = Packed(self, batch)
+        packed = Packed(self._called(batch), lambda number: self._task(number, batch), self._loses_rows)
         before = driver.refresher.batch if driver.refresher is not None else -1
         writer(packed, batch)  # type: ignore[arg-type]
         if driver.refresher is not None:
             self._note_learned(before, batch)
         self.faults.point("Spark commits")
-        tasks = packed.tasks()
+        tasks = packed.tasks
         self.states.append({**self.states[-1], **{number: task.kept for number, task in tasks.items()}})
         self.done.append(tasks)
         self.seen.append(self._told())
         self.faults.counts["micro-batches"] += 1
         self._check_bound()
 
-    def called(self, batch: int) -> list[int]:
+    def _called(self, batch: int) -> list[int]:
         """The shards that Spark calls: with rows, or a timer that has expired."""
         plan, kept = self.planned[batch], self.states[batch]
         with_rows = set(self.stream.shard[plan.first : plan.end].tolist())
         return sorted(with_rows | {n for n, its in kept.items() if any(t <= plan.watermark for t in its.timers)})
 
-    def loses_rows(self) -> bool:
+    def _loses_rows(self) -> bool:
         """Whether rows that were kept are lost with their worker.
 
         Not where a budget is split: the driver has the metrics by then, and the task would have to find the same
@@ -249,7 +173,7 @@ class Simulation:
         is_split = self.job.spending is not None and self.job.shards > 1
         return not is_split and self._happens("rows lost and made again", self.rate / 3)
 
-    def task(self, number: int, batch: int) -> Task:
+    def _task(self, number: int, batch: int) -> Task:
         """Have a worker do the task of a shard; the first one may be lost, or be done twice at the same time."""
         if self._happens("task done twice", self.rate):
             self._attempt(number, batch)
@@ -269,8 +193,9 @@ class Simulation:
                 self._disturb(stack)
             told = SimpleNamespace(getLocalProperty={processor.BATCH: str(batch)}.get)
             stack.enter_context(patch.object(processor, "TaskContext", SimpleNamespace(get=lambda: told)))
-            rows = self._step(kept, number, events, plan.watermark)
-        return Task(rows, kept)
+            task = Task(self._step(kept, number, events, plan.watermark), kept)
+        self._note_events(number, batch, task)
+        return task
 
     def _step(self, kept: Kept, number: int, events: pa.Table, watermark: int) -> list[Row]:
         """What Spark does with a shard: its rows, then the timers that have expired."""
@@ -337,13 +262,13 @@ class Simulation:
         assert self.driver is not None
         refresher = self.driver.refresher
         assert refresher is not None
-        expected = sum(self.events_of[batch] for batch in self.learned)
+        expected = sum(sum(self.events_of[batch].values()) for batch in self.learned)
         assert refresher.events == expected, f"learned from {refresher.events} events, not {expected}"
 
-    def count(self, batch: int, tasks: dict[int, Task]) -> None:
-        """Note how many events a micro-batch has: the same number whenever it is done, and whoever does it."""
-        events = sum(task.sum("events") for task in tasks.values())
-        assert self.events_of.setdefault(batch, events) == events, "done again, a micro-batch has other events"
+    def _note_events(self, number: int, batch: int, task: Task) -> None:
+        """Note how many events a task has: the same number whenever it is done, and whoever does it."""
+        events = task.sum("events")
+        assert self.events_of[batch].setdefault(number, events) == events, "done again, a task has other events"
 
     def _check_restored(self, driver: Driver) -> None:
         """A restarted driver knows what was learned, each micro-batch once, and nothing that was committed is lost."""
@@ -399,83 +324,3 @@ class Simulation:
         """What the tasks that counted at last have put out, likewise."""
         rows = [(n, row) for n, tasks in enumerate(self.done) for task in tasks.values() for row in task.rows]
         return Counter((f"batch={n}", line) for n, row in rows if row.kind == kind for line in lines(row))
-
-
-@dataclass
-class Packed:
-    """What ``foreachBatch`` gets: the rows of all shards, kept in memory, where they may be lost and made again."""
-
-    simulation: Simulation
-    batch: int
-    _tasks: dict[int, Task] = field(default_factory=dict)
-    _is_first: bool = True
-
-    def persist(self) -> None:
-        """Nothing is done yet."""
-
-    def unpersist(self) -> None:
-        """Nothing is kept any longer."""
-
-    def tasks(self) -> dict[int, Task]:
-        """What each shard did at last."""
-        return self._tasks
-
-    def of_kind(self, kind: str) -> list[Row]:
-        """Rows of a kind; shards that were not asked yet, or whose rows are lost, are asked."""
-        simulation = self.simulation
-        for number in simulation.called(self.batch):
-            is_lost = number in self._tasks and simulation.loses_rows()
-            if number not in self._tasks or is_lost:
-                self._tasks[number] = simulation.task(number, self.batch)
-        simulation.count(self.batch, self._tasks)
-        return [row for task in self._tasks.values() for row in task.rows if row.kind == kind]
-
-
-@dataclass(frozen=True)
-class _Flow:
-    """The part of a flow that ``foreachBatch`` asks for."""
-
-    job: Job
-
-    def metrics(self, packed: Packed) -> Any:
-        return SimpleNamespace(collect=lambda: packed.of_kind(outputs.METRICS))
-
-    def matches(self, packed: Packed) -> Any:
-        return _Table(packed, outputs.MATCHES)
-
-    def late(self, packed: Packed) -> Any:
-        return _Table(packed, outputs.LATE)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Rows of a kind, which can be written as Spark writes: aside, and then moved into place."""
-
-    packed: Packed
-    kind: str
-
-    @property
-    def write(self) -> _Table:
-        return self
-
-    def mode(self, mode: str) -> _Table:
-        assert mode == "overwrite"
-        return self
-
-    def parquet(self, place: str) -> None:
-        folder = Path(place)
-        if folder.exists():
-            rmtree(folder)
-        aside = folder / "_temporary"
-        aside.mkdir(parents=True)
-        for row in self.packed.of_kind(self.kind):
-            (aside / f"part-{row.shard}").write_text("".join(f"{line}\n" for line in lines(row)))
-        for part in sorted(aside.iterdir()):
-            part.rename(folder / part.name)
-        rmtree(aside)
-        (folder / "_SUCCESS").touch()
-
-
-def lines(row: Row) -> list[str]:
-    """The results or events that a row holds, in words."""
-    return [str(one) for one in from_ipc(row.payload).to_pylist()]
