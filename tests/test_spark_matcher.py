@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from acep_approx import AcepError, DataError, UsageError, compile_query
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.plan.matcher import SparkMatcher
+from acep_approx.spark.plan.processor import batch_of_task
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.state import describe
@@ -420,6 +421,18 @@ def test_bad_streams_are_refused(spark, tmp_path, change, options, code):
         SIMPLE.spark(**options)(events)
     assert caught.value.code == code
     assert caught.value.hint
+
+
+def test_a_task_is_told_which_micro_batch_it_is_of(spark, tmp_path):
+    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from (pa.RecordBatch.from_pydict({"told": [batch_of_task()]}) for batch in batches if len(batch))
+
+    seen: list[tuple[int, int]] = []
+    files = as_files(spark, [timed((tick, "x", "A", 0)) for tick in range(3)], tmp_path / "events")
+    stream = files.mapInArrow(told, "told long").writeStream.trigger(availableNow=True)
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    stream.foreachBatch(lambda some, n: seen.extend((n, row.told) for row in some.collect())).start().awaitTermination()
+    assert sorted(seen) == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_a_batch_is_no_stream(spark, tmp_path):

@@ -58,7 +58,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _step(self, number: int, events: pa.Table, timers: Any) -> Iterator[Row]:
         state = self._state.get() if self._state.exists() else None
-        shard = Shard(self.job, number, None if state is None else bytes(state[0]), _batch())
+        shard = Shard(self.job, number, None if state is None else bytes(state[0]), batch_of_task())
         known, per_millisecond = timers.getCurrentWatermarkInMs(), ticks_per_millisecond(self.job)
         processed = shard.process(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
         self._state.update((shard.to_bytes(),))
@@ -75,7 +75,7 @@ class ShardProcessor(StatefulProcessor):
             self._handle.registerTimer(milliseconds)
 
 
-def _batch() -> int | None:
+def batch_of_task() -> int | None:
     """The number of the micro-batch; None where Spark does not say."""
     task = TaskContext.get()
     told = task.getLocalProperty(BATCH) if task is not None else None
