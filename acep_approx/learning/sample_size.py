@@ -102,5 +102,5 @@ class SampleSize:
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Self:
         """What ``to_json`` gave; one of before that does not know when the stream changed goes on as if it had not."""
-        saved = {name: value for name, value in saved.items() if name in cls.__dataclass_fields__}
+        saved = {name: value for name, value in saved.items() if name != "more"}  # all that was known of a change then
         return cls(**{**saved, **{name: np.array(saved[name], np.float64) for name in ("passed", "passes")}})
