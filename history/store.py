@@ -116,11 +116,8 @@ def save(
     home = Path(path)
     version = 1
     if new_version and is_history(home):
-        last = max(_versions(home), default=0)
-        # a writer that was killed before it could point to its first version has left a whole one
-        holds = _latest(home) if (home / LATEST).exists() else last
-        _same_query(_manifest(home, holds), fingerprint, home)
-        version = last + 1
+        _same_query(_manifest(home, _latest(home)), fingerprint, home)
+        version = max(_versions(home)) + 1
     else:
         check_free(home)
     home.mkdir(parents=True, exist_ok=True)
@@ -320,8 +317,12 @@ def _write(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    replace_file(home / LATEST, f"{_name(version)}\n".encode())
+    _point(home, version)
     return folder
+
+
+def _point(home: Path, version: int) -> None:
+    replace_file(home / LATEST, f"{_name(version)}\n".encode())
 
 
 def _read(folder: Path, manifest: dict[str, Any]) -> Graph:

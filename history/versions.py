@@ -30,6 +30,18 @@ def pointed(path: str | os.PathLike[str]) -> int:
     return store._latest(Path(path))
 
 
+def point_to_newest(path: str | os.PathLike[str]) -> None:
+    """Point to the newest version where there is no pointer: for a writer that was killed before it had written one.
+
+    Only the one writer of a history knows that this is what has happened; to anyone else a pointer that is missing is
+    damage. A history with a pointer, whole or not, stays as it is.
+    """
+    home = Path(path)
+    there = versions(home)
+    if there and not (home / store.LATEST).exists():
+        store._point(home, there[0])
+
+
 def versions(path: str | os.PathLike[str]) -> list[int]:
     """All versions that are there, the newest first; whether they are whole is not looked at."""
     return store._versions(Path(path))[::-1]

@@ -22,7 +22,7 @@ from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.versions import newest
 from history.errors import HistoryError
 from history.store import LEFT_OVER
-from history.versions import pointed, prune, versions
+from history.versions import point_to_newest, pointed, prune, versions
 from tests.patience import until
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20"
@@ -176,11 +176,13 @@ def test_where_a_writer_was_killed_before_it_pointed_to_its_first_version_the_ne
     home = tmp_path / "past"
     known.save(home, new_version=True)
     (home / "LATEST").unlink()
+    point_to_newest(home)
     known.save(home, new_version=True)
     assert (pointed(home), versions(home)) == (2, [2, 1])
     other = HistoryGraph(compile_query(QUERY.replace("b.x > a.x", "b.x < a.x")))
     other.fit([{"ts": t, "type": "ABC"[t % 3], "x": t * 7 % 10} for t in range(120)])
     (home / "LATEST").unlink()
+    point_to_newest(home)
     with pytest.raises(HistoryError, match="ACEP-H002"):
         other.save(home, new_version=True)
 

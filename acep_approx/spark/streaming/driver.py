@@ -19,7 +19,7 @@ from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from history.files import read_json, replace_file
 from history.store import is_history
-from history.versions import prune
+from history.versions import point_to_newest, prune
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -90,6 +90,7 @@ class Driver:
         """Add a version to the history; where that fails the workers go on with the last good one."""
         home = self._history
         try:
+            point_to_newest(home)
             folder = made.save(home, new_version=is_history(home))
             prune(home, KEPT_VERSIONS, since=self._began_with() or 0)
         except (HistoryError, OSError) as error:
