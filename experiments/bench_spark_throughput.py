@@ -27,7 +27,7 @@ from acep_approx import Matcher, compile_query
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.spark import observed
 from acep_approx.spark.plan import outputs
-from acep_approx.spark.plan.packing import SHARD, Batches, packer, unpacker
+from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, packer, unpacker
 from acep_approx.spark.worker.shard import Shard
 from experiments.bench_spark_plans import CORES, Done, Place, drained, rates, spread, steady
 from experiments.sase_report import Column, Report
@@ -206,10 +206,10 @@ class Shop:
         shard = pa.array(table.column("k").to_numpy() % CORES, pa.int32())
         carried = table.select(self.job.schema.names).append_column(SHARD, shard).to_batches(max_chunksize=100_000)
         clock.lap()
-        rows = pa.Table.from_batches(list(packer(self.job.schema)(iter(carried))))
+        rows = pa.Table.from_batches(list(packer(self.job.schema, range(CORES))(iter(carried))))
         parts.arrow += clock.lap()
         for number in range(CORES):
-            of_shard = rows.filter(pa.array(rows.column("shard").to_numpy() == number))
+            of_shard = rows.filter(pa.array(rows.column(GROUP).to_numpy() == number))
             clock.lap()
             mine = pa.concat_tables([from_ipc(payload.as_py()) for payload in of_shard.column("payload")])
             parts.arrow += clock.lap()

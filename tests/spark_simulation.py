@@ -199,7 +199,8 @@ class Simulation:
 
     def _step(self, kept: Kept, number: int, events: pa.Table, watermark: int) -> list[Row]:
         """What Spark does with a shard: its rows, then the timers that have expired."""
-        shard, timers = processor.ShardProcessor(self.job), SimpleNamespace(getCurrentWatermarkInMs=lambda: watermark)
+        shard = processor.ShardProcessor(self.job, range(self.job.shards))
+        timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: watermark)
         shard.init(kept)  # type: ignore[arg-type]
         rows: list[Row] = []
         if len(events):

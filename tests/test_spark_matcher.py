@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from acep_approx import AcepError, DataError, UsageError, compile_query
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.plan.matcher import SparkMatcher
+from acep_approx.spark.plan.packing import GROUP, spread
 from acep_approx.spark.plan.processor import batch_of_task
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.streaming.stream import start
@@ -229,6 +230,17 @@ def keys_of_two_shards(spark: SparkSession) -> tuple[str, str]:
     names = spark.createDataFrame([(name,) for name in "abcdefgh"], "k string")
     shard = {row.k: row.s for row in names.withColumn("s", F.expr(f"pmod(xxhash64(k), {SHARDS})")).collect()}
     return "a", next(name for name in shard if shard[name] != shard["a"])
+
+
+def test_shards_are_spread_over_the_tasks(spark):
+    """Of the shards 0 and 1 Spark's hash makes one task of two: each shard stands for itself by another number."""
+    for shards, tasks in ((1, 1), (2, 2), (4, 4), (16, 16), (100, 100), (8, 2), (2, 8)):
+        groups = spread(spark, shards)
+        assert len(set(groups)) == shards
+        rows = spark.createDataFrame([(group,) for group in groups], f"{GROUP} bigint").repartition(tasks, GROUP)
+        counts = Counter(row.task for row in rows.select(F.spark_partition_id().alias("task")).collect())
+        assert len(counts) == min(shards, tasks)
+        assert set(counts.values()) == {max(shards // tasks, 1)}
 
 
 def test_silent_keys_and_late_events(spark, tmp_path):

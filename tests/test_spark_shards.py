@@ -19,7 +19,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.plan.batch import accounting, matching
-from acep_approx.spark.plan.packing import SHARD, gathered, packer, unpacker
+from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.order import in_order
@@ -60,7 +60,7 @@ def streamed(case: SparkCase, dice: Random) -> tuple[Counter[str], int]:
 
 def stand_in(job: Job) -> TwsTester:
     """Spark's own stand-in; it is told that no packed row is late, as Spark does not know better either."""
-    return TwsTester(ShardProcessor(job), timeMode="EventTime", eventTimeExtractor=lambda _: END)
+    return TwsTester(ShardProcessor(job, range(job.shards)), timeMode="EventTime", eventTimeExtractor=lambda _: END)
 
 
 def processed(made: list[Row], found: Counter[str], left_out: int) -> tuple[Counter[str], int]:
@@ -223,10 +223,10 @@ def test_packing_gives_each_shard_its_events_and_unpacking_gives_them_back():
     table = events(*((int(t), f"k{t % 7}", "A", i) for i, t in enumerate(dice.integers(0, 50, 300))))
     shard = dice.integers(0, 4, 300)
     batches = table.append_column(SHARD, pa.array(shard, pa.int32())).to_batches(max_chunksize=37)
-    packed = list(packer(SCHEMA)(iter(batches)))
-    assert [row["shard"] for batch in packed for row in batch.to_pylist()] == [0, 1, 2, 3]
+    packed = list(packer(SCHEMA, (5, 0, 9, 2))(iter(batches)))
+    assert [row[GROUP] for batch in packed for row in batch.to_pylist()] == [5, 0, 9, 2]
     for batch in packed:
-        for number, payload in zip(*(batch.column(i).to_pylist() for i in (0, 1)), strict=True):
+        for number, payload in enumerate(batch.column("payload").to_pylist()):
             assert from_ipc(payload)["id"].to_pylist() == np.flatnonzero(shard == number).tolist()
     back = pa.Table.from_batches(unpacker(SCHEMA)(iter(packed)))
     assert rows(back) == rows(table)

@@ -12,7 +12,7 @@ from acep_approx.errors import UsageError
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.plan.batch import accounting, matching
 from acep_approx.spark.plan.columns import column, places, quoted, rising
-from acep_approx.spark.plan.packing import PACKED, SHARD, packer, unpacker
+from acep_approx.spark.plan.packing import GROUP, PACKED, SHARD, packer, spread, unpacker
 from acep_approx.spark.worker.job import Job
 
 WATERMARK = "spark.watermarkDelayMs"
@@ -54,8 +54,9 @@ class Flow:
             return self._sorted().mapInArrow(accounting(self.job), outputs.PACKED)
         from acep_approx.spark.plan.processor import ShardProcessor
 
-        rows = self._packed_by_shard().groupBy("shard")
-        return rows.transformWithState(ShardProcessor(self.job), outputs.PACKED, "append", "eventTime")
+        groups = spread(self.events.sparkSession, self.job.shards)
+        rows = self._packed_by_shard(groups).groupBy(GROUP)
+        return rows.transformWithState(ShardProcessor(self.job, groups), outputs.PACKED, "append", "eventTime")
 
     def matches(self, packed: DataFrame | None = None) -> DataFrame:
         """The matches, of all events or among some ``outputs``."""
@@ -90,11 +91,11 @@ class Flow:
         apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
         return apart.sortWithinPartitions(*rising(self.job.order)).toDF(*places(self.job.schema))
 
-    def _packed_by_shard(self) -> DataFrame:
+    def _packed_by_shard(self, groups: tuple[int, ...]) -> DataFrame:
         """Streaming: one row for the events of a shard."""
         number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
         carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
-        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema), PACKED)
+        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema, groups), PACKED)
 
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""

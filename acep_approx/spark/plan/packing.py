@@ -5,26 +5,55 @@ A row per event would be turned into a Python object each; a row per shard costs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SHARD = "_acep_shard"
 """The column that says which shard an event belongs to."""
-PACKED = "shard int, payload binary"
+GROUP = "shard_group"
+"""The column that Spark groups by: it stands for a shard, see ``spread``."""
+PACKED = f"{GROUP} bigint, payload binary"
+TRIED_A_SHARD = 32
+"""Numbers that are tried for each shard: with so many every shard finds one."""
 ROWS_AT_ONCE = 1 << 17
 """Events that are held back to make the rows longer, and the Arrow batches that the matcher gets."""
 Batches = Iterator[pa.RecordBatch]
 
 
-def packer(schema: pa.Schema) -> Callable[[Batches], Batches]:
+def spread(spark: SparkSession, shards: int) -> tuple[int, ...]:
+    """A number for each shard, such that Spark puts each group of these numbers into a task of its own.
+
+    Spark chooses the task by a hash: of the shards 0 and 1 it makes one task of two, and a core has nothing to do. What
+    is chosen does not depend on how many tasks there are, as a checkpoint may be taken up with another number; as many
+    as shards, a divisor or a multiple of that share them evenly.
+
+    Complexity: O(shards), in one small job of Spark: it is asked for its own hash.
+    """
+    from pyspark.sql import functions as F
+
+    tried = spark.range(0, TRIED_A_SHARD * shards, 1, 1)
+    task = tried.select(F.pmod(F.hash("id"), F.lit(shards)).alias("task")).toArrow().column("task").to_numpy()
+    tasks, groups = np.unique(task, return_index=True)
+    assert len(tasks) == shards, "a shard found no number"
+    return tuple(groups.tolist())
+
+
+def packer(schema: pa.Schema, groups: Sequence[int]) -> Callable[[Batches], Batches]:
     """For ``mapInArrow``: columns of ``schema``, whatever their names, and ``SHARD`` in, rows of ``PACKED`` out.
+
+    ``groups`` are those of ``spread``.
 
     Complexity: O(events + rows · shards).
     """
+    group_of = np.array(groups, np.int64)
 
     def pack(batches: Batches) -> Batches:
         for table in gathered(batches):
@@ -36,7 +65,7 @@ def packer(schema: pa.Schema) -> Callable[[Batches], Batches]:
             ends = np.append(starts[1:], len(shard)).tolist()
             rows = [to_ipc(events.slice(a, b - a)) for a, b in zip(starts.tolist(), ends, strict=True)]
             yield pa.RecordBatch.from_arrays(
-                [pa.array(numbers, pa.int32()), pa.array(rows, pa.binary())], names=["shard", "payload"]
+                [pa.array(group_of[numbers]), pa.array(rows, pa.binary())], names=[GROUP, "payload"]
             )
 
     return pack

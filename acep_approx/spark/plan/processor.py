@@ -7,7 +7,7 @@ a few shards as fast as ``applyInPandasWithState``, which has one timeout a grou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,10 +32,13 @@ class ShardProcessor(StatefulProcessor):
     Parameters
     ----------
     job : Job
+    groups : sequence of int
+        What stands for each shard; see ``packing.spread``.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, groups: Sequence[int]) -> None:
         self.job = job
+        self._shards = {group: number for number, group in enumerate(groups)}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Ask for the state and for timers."""
@@ -45,13 +48,13 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """New events of a shard."""
         tables = [from_ipc(bytes(row.payload)) for row in rows]
-        yield from self._step(key[0], pa.concat_tables(tables), timerValues)
+        yield from self._step(self._shards[key[0]], pa.concat_tables(tables), timerValues)
 
     def handleExpiredTimer(  # noqa: N802
         self, key: Any, timerValues: Any, expiredTimerInfo: Any  # noqa: ARG002, N803
     ) -> Iterator[Row]:
         """The watermark has passed events of a shard that got no new ones."""
-        yield from self._step(key[0], self.job.schema.empty_table(), timerValues)
+        yield from self._step(self._shards[key[0]], self.job.schema.empty_table(), timerValues)
 
     def close(self) -> None:
         """Nothing is open."""
