@@ -37,8 +37,6 @@ QUERY = (
 TRIGGER = 2.0
 """Seconds."""
 OVERLOAD = 3
-SHARE = 0.5
-"""Of the trigger that the budget is; the rest is for Spark."""
 EACH = 5
 """Micro-batches of each time that capacity is looked for."""
 FIRST_GUESS = 40_000
@@ -139,7 +137,7 @@ def overloaded(scene: Scene, rate: float, seconds: float, **options: Any) -> Kep
     events = replay(scene.where.spark, scene.file, time="ts", rate=f"{rate:.0f}", repeat=str(repeat))
     to, checkpoint = scene.where.new("found"), scene.where.new("checkpoint")
     milliseconds = round(TRIGGER * 1000)
-    matcher = scene.matcher(budget=f"{milliseconds * SHARE:g} ms/batch", history=scene.history, **options)
+    matcher = scene.matcher(budget=f"{milliseconds} ms/batch", history=scene.history, **options)
     query = start(matcher, events, to=to, checkpoint=checkpoint, trigger=f"{milliseconds} milliseconds")
     try:
         if query.awaitTermination(math.ceil(seconds + WARM * TRIGGER)):
@@ -213,7 +211,7 @@ def overload(report: Report, where: Place, minutes: float, half: int, rounds: in
         Column("points", "of points", ",d"),
     ]
     note = (
-        f"capacity, by exact micro-batches of {TRIGGER:g} s: {can:,.0f} events/s; budget {SHARE:.0%} of the trigger; "
+        f"capacity, by exact micro-batches of {TRIGGER:g} s: {can:,.0f} events/s; budget: the trigger; "
         f"without the first {WARM} micro-batches; recall of match points of events {begin:,} to {end:,}"
     )
     report.table("overload", f"{OVERLOAD} times the capacity, trigger {TRIGGER:g} s", lines, columns, note)

@@ -222,7 +222,8 @@ def shard_budget(budget: Budget, weight: float, shards: int, cores: int = 1) -> 
     -------
     Budget
         Percent and run-steps per event: so many times as much for its own events. Runs: its part of them, one at
-        least. Milliseconds per batch: its part of those of all cores. Events per second: the job keeps up with them
+        least. Milliseconds per batch: its part of those of all cores, and
+        not more than one core has. Events per second: the job keeps up with them
         if an event takes 1 / amount seconds of all cores; dear events of one shard take longer, those of others less.
 
     Examples
@@ -241,7 +242,7 @@ def shard_budget(budget: Budget, weight: float, shards: int, cores: int = 1) -> 
         "%": min(budget.amount * weight, ALMOST_ALL),
         "steps/event": budget.amount * weight,
         "runs": max(budget.amount * weight // shards, 1.0),
-        "ms/batch": budget.amount * weight * at_once / shards,
+        "ms/batch": budget.amount * min(weight * at_once / shards, 1.0),
         "events/s": budget.amount / (weight * at_once),
     }
     return replace(budget, amount=amounts[budget.unit])

@@ -104,6 +104,7 @@ class Shedder:
         self._rate = 0.0  # run-steps per event of the stream
         self._seen = (0, 0)  # relevant events and run-steps at the end of the last piece
         self._events = 0
+        self.seconds = 0.0  # that its pieces took, since it was made
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
 
     # --- setting up -----------------------------------------------------------------------------------------
@@ -256,6 +257,7 @@ class Shedder:
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
         self.clock.observe(len(batch), progress.steps - steps, seconds)
+        self.seconds += seconds
         if self.load.budget.unit == "events/s":
             self._keep_up()
         if self.online is not None:

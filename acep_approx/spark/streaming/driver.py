@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from acep_approx.budget.overhead import Overhead
 from acep_approx.budget.splitting import Need, Split, split
 from acep_approx.shedding.refresher import Refresher
 from acep_approx.training.history_graph import HistoryGraph
@@ -29,6 +30,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("acep_approx.spark")
 LEARNER, BEGAN = "learner.bin", "began.json"
 KEPT_VERSIONS = 8
+FORECASTS = 5
+"""Forecasts after which it is said that a budget is too small."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What the matchers of a micro-batch took: its number, the events matched, and seconds of the busiest core."""
+
+    batch: int
+    events: int
+    seconds: float
+
+    @classmethod
+    def of(cls, metrics: Sequence[Row], batch: int, cores: int) -> Taken:
+        """Add up shards: more time than was granted does not count, as the next budget must leave room for it."""
+        spent = [min(row.spent, row.granted) if row.granted else row.spent for row in metrics] or [0.0]
+        return cls(batch, sum(row.events for row in metrics), max(*spent, sum(spent) / max(cores, 1)))
 
 
 @dataclass
@@ -45,6 +63,9 @@ class Driver:
     job: Job
     control: Path
     refresher: Refresher | None = field(init=False, default=None)
+    _last: Taken | None = field(init=False, default=None)
+    _started: bool = field(init=False, default=False)
+    _warned: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         spending = self.job.spending
@@ -63,18 +84,53 @@ class Driver:
         """Learn from the metrics of a micro-batch."""
         if self.job.spending is None or self.job.query.plan.registers is None:
             return
+        if self.job.spending.budget.needs_clock:
+            self._last = Taken.of(metrics, batch, self.job.spending.cores)
         self._split(metrics, batch)
         if self.refresher is not None and batch > self.refresher.batch:
             self._refresh(self.refresher, [bytes(row.payload) for row in metrics], batch)
 
+    def measured(self, batch: int, rows: int, seconds: float) -> None:
+        """A micro-batch is over: tell the workers how much time is left to them in the next one.
+
+        Parameters
+        ----------
+        batch : int
+        rows : int
+            That came in.
+        seconds : float
+            That it took as a whole, as Spark has it.
+        """
+        taken, self._last = self._last, None
+        started, self._started = self._started, True
+        if taken is None or taken.batch != batch or not started:  # the first one loads kernels and opens files
+            return
+        made = Overhead.load(self.control).observe(batch, rows + taken.events, max(seconds - taken.seconds, 0.0))
+        made.save(self.control)
+        self._warn(made, rows + taken.events, taken.events)
+
+    def _warn(self, overhead: Overhead, rows: int, matched: int) -> None:
+        """Say once that nothing is left for the matchers."""
+        assert self.job.spending is not None
+        budget, beside = self.job.spending.budget, overhead.seconds(rows)
+        whole = budget.amount / 1e3 if budget.unit == "ms/batch" else matched / budget.amount
+        if not self._warned and len(overhead.errors) >= FORECASTS and 0 < whole < beside:
+            self._warned = True
+            log.warning(
+                "Spark alone takes %.2g s of a micro-batch of %s rows, and the budget of %s is %.2g s: hardly anything"
+                " is matched. Give it a larger budget, fewer shards, or more cores",
+                beside, f"{rows:,}", budget, whole,
+            )  # fmt: skip
+
     def _split(self, metrics: Sequence[Row], batch: int) -> None:
         job = self.job
-        if job.shards < 2:
+        assert job.spending is not None
+        on_own_core = job.spending.budget.needs_clock and job.shards <= job.spending.cores
+        if job.shards < 2 or on_own_core:  # time that a shard does not use is of no use to one on another core
             return
         needs = [Need(0, 1.0, 0, 0, 0.0)] * job.shards
         for row in metrics:
             needs[row.shard] = Need(row.events, row.weight, row.steps, row.bound, row.price)
-        assert job.spending is not None
         by_events = job.spending.budget.unit not in ("runs", "ms/batch")
         split(Split.load(self.control, job.shards), needs, batch, by_events=by_events).save(self.control)
 

@@ -6,6 +6,7 @@ folders of its own name, which a second call replaces.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -88,10 +89,11 @@ def start(
     elif trigger is not None:
         stream = stream.trigger(processingTime=trigger)
     if on_progress is None:
-        return stream.start()
+        writer.query = stream.start()
+        return writer.query
     sink = OwnProgress(on_progress)
     events.sparkSession.streams.addListener(Listener(sink))
-    running = stream.start()
+    writer.query = running = stream.start()
     sink.query.set_result(running.name or running.id)
     return running
 
@@ -129,9 +131,11 @@ class Writer:
     late: Path | None
     driver: Driver
     is_first: bool = field(default=True, init=False)
+    query: StreamingQuery | None = field(default=None, init=False)
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         """Write the results of a micro-batch, then learn from its metrics."""
+        self._look_at_the_clock(batch - 1)  # nothing of this one was matched yet
         packed.persist()
         try:
             metrics = self.flow.metrics(packed).collect()
@@ -143,6 +147,17 @@ class Writer:
             packed.unpersist()
         self.is_first = False
         self.driver.process(metrics, batch)
+
+    def _look_at_the_clock(self, batch: int) -> None:
+        """Tell the driver how long the micro-batch before took as a whole."""
+        spending = self.driver.job.spending
+        if self.query is None or spending is None or not spending.budget.needs_clock:
+            return
+        report = self.query.lastProgress
+        told = None if report is None else json.loads(report.json)
+        if told is not None and told["batchId"] == batch:
+            rows = sum(source["numInputRows"] for source in told["sources"])
+            self.driver.measured(batch, rows, told["durationMs"]["triggerExecution"] / 1e3)
 
     def _write(self, table: DataFrame, folder: Path, batch: int, rows: int) -> None:
         """Write rows as a folder of this micro-batch; without any there is none."""

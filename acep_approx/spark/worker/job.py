@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep_approx.budget.budget import Budget
+from acep_approx.budget.overhead import Overhead
 from acep_approx.budget.splitting import Split, shard_budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
@@ -113,21 +114,32 @@ class Job:
             return 1.0
         return Split.load(self.spending.control, self.shards).weight(shard, events, batch)
 
-    def shedder(self, shard: int, weight: float) -> Shedder | None:
+    def granted(self, rows: int, matched: int) -> Budget:
+        """The budget less what a micro-batch takes beside its matchers, for so many rows of one shard."""
+        assert self.spending is not None
+        budget, control, shards = self.spending.budget, self.spending.control, max(self.shards, 1)
+        if control is None or not budget.needs_clock:
+            return budget
+        return Overhead.load(control).granted(budget, rows * shards, matched * shards)
+
+    def shedder(self, shard: int, weight: float, granted: Budget | None = None) -> Shedder | None:
         """What a shard of some weight sheds with in this micro-batch; None where nothing is shed."""
         spending, plan, shards = self.spending, self.query.plan, max(self.shards, 1)
         if spending is None or plan.registers is None:
             return None
         # the audited cells of shards are chosen apart
-        load = spending.load(shard_budget(spending.budget, weight, shards, spending.cores), self.history(), shard)
+        mine = shard_budget(granted or spending.budget, weight, shards, spending.cores)
+        load = spending.load(mine, self.history(), shard)
         if not spending.learns:
             return Shedder(plan, load)
         shares = Shares.load(spending.control) if spending.control else None
         return Shedder(plan, load, Observer(shares, shards))
 
-    def matcher(self, shard: int = 0, weight: float = 1.0, state: bytes | None = None) -> Execution:
-        """The matcher of a shard, ready for its next events."""
-        plan, shedding = self.query.plan, self.shedder(shard, weight)
+    def matcher(
+        self, shard: int = 0, weight: float = 1.0, state: bytes | None = None, granted: Budget | None = None
+    ) -> Execution:
+        """The matcher of a shard, ready for its next events; ``granted`` is the budget of the job where it is less."""
+        plan, shedding = self.query.plan, self.shedder(shard, weight, granted)
         if state is not None:
             return Execution.from_state(plan, state, shedding=shedding)
         made = Execution(plan, output=self.output, bind=self.bind, shedding=shedding)

@@ -23,7 +23,7 @@ class ShardMetrics:
     ``engines.runs.worth.REASONS``; ``price`` from which on runs are kept, ``weight`` of the
     shard in the budget; ``audited`` match points of the protected cohort and
     those of them that were found without protection (``kept``); ``version`` of the history, 0 without; ``seconds``
-    that the matcher took.
+    that the step took, those of it that runs were matched (``spent``), and what a budget ``granted`` of these.
     """
 
     events: int = 0
@@ -44,6 +44,8 @@ class ShardMetrics:
     price: float = 0.0
     weight: float = 1.0
     seconds: float = 0.0
+    spent: float = 0.0
+    granted: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Counters:
     kept: int = 0
     price: float = 0.0
     version: int = 0
+    spent: float = 0.0
+    granted_seconds: float = 0.0
 
     @classmethod
     def of(cls, matcher: Execution) -> Self:
@@ -84,6 +88,8 @@ class Counters:
             int(sample.found.sum()) if sample else 0,
             arena.price,
             shedder.version,
+            shedder.seconds,
+            shedder.load.budget.amount / 1e3 if shedder.load.budget.unit == "ms/batch" else 0.0,
         )
 
     def since(self, before: Counters) -> Numbers:
@@ -103,4 +109,6 @@ class Counters:
             "version": self.version,
             "shed": tuple(a - b for a, b in zip(self.shed, before.shed, strict=True)),
             "price": self.price,
+            "spent": self.spent - before.spent,
+            "granted": self.granted_seconds,
         }

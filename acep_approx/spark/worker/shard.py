@@ -104,7 +104,7 @@ class Shard:
         self.waiting = pa.concat_tables([self.waiting, events.filter(pa.array(~is_late)) if len(late) else events])
         self.watermark = known
         ready = self._ready()
-        results, metrics = self._match(ready)
+        results, metrics = self._match(ready, came=len(tick))
         counted = {
             "late": len(late),
             "malformed": len(malformed),
@@ -218,11 +218,13 @@ class Shard:
         for batch in read_events(source, pipeline.roles, columns=pipeline.columns, batch_rows=rows, first_row=first):
             yield from matcher.run(batch)
 
-    def _match(self, ready: pa.Table, *, at_end: bool = False) -> tuple[pa.Table, Numbers]:
+    def _match(self, ready: pa.Table, *, came: int = 0, at_end: bool = False) -> tuple[pa.Table, Numbers]:
         """Run events in order; returns what they complete, and what it took."""
         if self._matcher is None:  # only now is it known how much there is to do
             self.weight = self.job.weight(self.number, ready.num_rows, self.batch)
-            self._matcher, self.state = self.job.matcher(self.number, self.weight, self.state), None
+            spending = self.job.spending
+            granted = self.job.granted(came + ready.num_rows, ready.num_rows) if spending is not None else None
+            self._matcher, self.state = self.job.matcher(self.number, self.weight, self.state, granted), None
         matcher = self._matcher
         before = Counters.of(matcher)
         tables = [self.job.results.empty_table()]

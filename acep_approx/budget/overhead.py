@@ -1,0 +1,175 @@
+"""What a micro-batch takes beside its matchers, measured: a budget of time is that of the micro-batch as a whole.
+
+Beside the matchers Spark plans, reads, shuffles, keeps state and writes, and the driver learns. That is taken for
+base + rows * per_row seconds, by least squares over the last micro-batches. A margin is added, from how far the last
+forecasts fell short, so that nineteen of twenty micro-batches stay within the budget and not only every other. Ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from acep_approx.budget.budget import Budget
+from history.files import read_json, replace_file
+
+FILE = "overhead.json"
+ASSUMED_SHARE = 0.7
+"""Of a micro-batch that is not the matchers', as long as nothing was measured."""
+LEAST_SHARE = 0.02
+"""Of the time that matchers have in any case: something must be found, however slow the rest is."""
+BASE, PER_ROW = 0.3, 1e-6
+"""Seconds that are assumed; they count only where what was measured does not tell the two apart."""
+PRIOR = 0.01
+"""How much the assumption counts for, beside one micro-batch."""
+FORGET = 0.9
+"""What a micro-batch still counts for when the next one is measured."""
+MOST_LEAP = 2.0
+"""A micro-batch counts for so many times the forecast at most: one that is slow once must not starve those after it."""
+ERRORS, QUANTILE = 40, 0.95
+"""So many errors of forecasts are kept; the margin is this quantile of them, and the largest where they are few."""
+LEAST_MARGIN = 0.05
+"""Of the forecast."""
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Seconds of a micro-batch that are not the matchers'.
+
+    Attributes
+    ----------
+    base, per_row : float
+        Seconds of any micro-batch, and for each row that comes in or is matched.
+    margin : float
+        Seconds that are added.
+    batch : int
+        The last micro-batch that was measured; -1: none.
+    products : tuple of 3 float
+        Sums over micro-batches, forgotten step by step: 1, rows, rows squared, with rows in units of 100,000.
+    answers : tuple of 2 float
+        Likewise seconds, and seconds times rows.
+    errors : tuple of float
+        Seconds by which the last micro-batches were above the forecast; newest last.
+    """
+
+    base: float = BASE
+    per_row: float = PER_ROW
+    margin: float = 0.0
+    batch: int = -1
+    products: tuple[float, ...] = (0.0, 0.0, 0.0)
+    answers: tuple[float, ...] = (0.0, 0.0)
+    errors: tuple[float, ...] = ()
+
+    def seconds(self, rows: int) -> float:
+        """Forecast for so many rows, without the margin."""
+        return self.base + rows * self.per_row
+
+    def observe(self, batch: int, rows: int, seconds: float) -> Self:
+        """After a micro-batch: the forecast for the next one.
+
+        Parameters
+        ----------
+        batch : int
+            Its number; one that is known already changes nothing.
+        rows : int
+            That came in, and that were matched, added up.
+        seconds : float
+            That were not the matchers'.
+        """
+        if batch <= self.batch:
+            return self
+        known, errors = self.seconds(rows), self.errors
+        if self.is_known:
+            errors = (*errors, seconds - known)[-ERRORS:]
+            seconds = min(seconds, MOST_LEAP * known)
+        size = rows / UNIT
+        products = np.array(self.products) * FORGET + [1.0, size, size**2]
+        answers = np.array(self.answers) * FORGET + [seconds, seconds * size]
+        base, slope = _solved(products, answers)
+        made = replace(self, base=base, per_row=slope / UNIT, batch=batch, errors=errors)
+        made = replace(made, products=tuple(products.tolist()), answers=tuple(answers.tolist()))
+        return replace(made, margin=max(_quantile(errors), LEAST_MARGIN * made.seconds(rows)))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything was measured."""
+        return self.batch >= 0
+
+    def granted(self, budget: Budget, rows: int, matched: int) -> Budget:
+        """What is left of a job's budget for its matchers.
+
+        Parameters
+        ----------
+        budget : Budget
+            Of the micro-batch as a whole; one that needs no clock is given back as it is.
+        rows : int
+            As for ``observe``.
+        matched : int
+            Those of them that are matched.
+
+        Examples
+        --------
+        >>> str(Overhead(0.5, 1e-6, 0.1, batch=7).granted(Budget.parse("2 s/batch"), 400_000, 200_000))
+        '1000 ms/batch'
+        >>> str(Overhead(0.5, 1e-6, 0.1, batch=7).granted(Budget.parse("100k events/s"), 400_000, 200_000))
+        '200000 events/s'
+        >>> str(Overhead().granted(Budget.parse("20%"), 400_000, 200_000))
+        '20%'
+        """
+        if not budget.needs_clock or not matched:
+            return budget
+        is_each = budget.unit == "ms/batch"
+        whole = budget.amount / 1e3 if is_each else matched / budget.amount
+        beside = self.seconds(rows) + self.margin if self.is_known else ASSUMED_SHARE * whole
+        left = max(whole - beside, LEAST_SHARE * whole)
+        return replace(budget, amount=left * 1e3 if is_each else matched / left)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``overhead.json``; who reads sees the one before or this one."""
+        replace_file(Path(folder) / FILE, json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """What ``save`` wrote; what is assumed where there is none, or it cannot be that."""
+        try:
+            found = read_json(Path(folder) / FILE)
+            lists = {name: tuple(map(float, found[name])) for name in ("products", "answers", "errors")}
+            numbers = {name: float(found[name]) for name in ("base", "per_row", "margin")}
+            made = cls(**numbers, batch=int(found["batch"]), **lists)  # type: ignore[arg-type]
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
+            return cls()
+        return made if made._can_be() else cls()
+
+    def _can_be(self) -> bool:
+        sizes = len(self.products), len(self.answers), len(self.errors) <= ERRORS
+        are_times = all(0 <= time < math.inf for time in (self.base, self.per_row, self.margin, *self.products))
+        return sizes == (3, 2, True) and are_times and all(map(math.isfinite, (*self.answers, *self.errors)))
+
+
+UNIT = 1e5
+"""Rows that count as one in the sums, so that base and slope are of one size."""
+
+
+def _solved(products: np.ndarray, answers: np.ndarray) -> tuple[float, float]:
+    """Base and seconds for ``UNIT`` rows, neither below 0."""
+    one, size, square = products
+    assumed = np.array([BASE, PER_ROW * UNIT])
+    ridge = np.diag([PRIOR * one, PRIOR * square + 1e-9])
+    base, slope = np.linalg.solve(np.array([[one, size], [size, square]]) + ridge, answers + ridge @ assumed)
+    if slope < 0:
+        return max(float(answers[0] / one), 0.0), 0.0
+    return (float(base), float(slope)) if base >= 0 else (0.0, max(float(answers[1] / max(square, 1e-9)), 0.0))
+
+
+def _quantile(errors: tuple[float, ...]) -> float:
+    """Of forecasts so far: with as many above it as one may expect of the next; never below 0."""
+    if not errors:
+        return 0.0
+    place = min(math.ceil((len(errors) + 1) * QUANTILE), len(errors))
+    return max(sorted(errors)[place - 1], 0.0)
