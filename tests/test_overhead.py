@@ -63,6 +63,12 @@ def test_one_slow_micro_batch_does_not_starve_those_after_it():
     assert np.median(took[60:]) >= 0.8 * BUDGET
 
 
+def test_the_slow_start_of_a_job_is_forgotten_at_once():
+    took = simulated(lambda n, rows: (13.0, 7.0, 4.0)[n] if n < 3 else 0.3 + rows * 2e-6, 30)
+    assert took[8:].max() <= BUDGET
+    assert np.median(took[8:]) >= 0.8 * BUDGET
+
+
 def test_rows_that_were_never_as_many_are_forecast_from_those_before():
     known = Overhead()
     for batch in range(30):

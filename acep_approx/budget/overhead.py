@@ -31,7 +31,8 @@ PRIOR = 0.01
 FORGET = 0.9
 """What a micro-batch still counts for when the next one is measured."""
 MOST_LEAP = 2.0
-"""A micro-batch counts for so many times the forecast at most: one that is slow once must not starve those after it."""
+"""A micro-batch counts for so many times the forecast at most: one that is slow once must not starve those after it.
+One that is as many times faster has all before it forgotten."""
 ERRORS, QUANTILE = 40, 0.95
 """So many errors of forecasts are kept; the margin is this quantile of them, and the largest where they are few."""
 LEAST_MARGIN = 0.05
@@ -85,8 +86,11 @@ class Overhead:
         if batch <= self.batch:
             return self
         known, errors = self.seconds(rows), self.errors
-        if self.is_known:
+        if self.is_known and seconds < known / MOST_LEAP:  # what was measured was the start of a job, or a bad time
+            return type(self)().observe(batch, rows, seconds)
+        if self.products[0] > 1:  # a forecast from a single micro-batch, of other rows, tells nothing of the spread
             errors = (*errors, seconds - known)[-ERRORS:]
+        if self.is_known:
             seconds = min(seconds, MOST_LEAP * known)
         size = rows / UNIT
         products = np.array(self.products) * FORGET + [1.0, size, size**2]
