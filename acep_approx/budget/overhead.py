@@ -22,7 +22,7 @@ from history.files import read_json, replace_file
 FILE = "overhead.json"
 ASSUMED_SHARE = 0.7
 """Of a micro-batch that is not the matchers', as long as nothing was measured."""
-LEAST_SHARE = 0.02
+LEAST_SHARE = 0.1
 """Of the time that matchers have in any case: something must be found, however slow the rest is."""
 BASE, PER_ROW = 0.3, 1e-6
 """Seconds that are assumed; they count only where what was measured does not tell the two apart."""
