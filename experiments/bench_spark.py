@@ -40,6 +40,8 @@ class Sizes:
         Of overload.
     half : int
         Events of a stream before it changes, and after.
+    recording : int
+        Events of the stream that overload plays again and again.
     """
 
     events: int
@@ -49,10 +51,11 @@ class Sizes:
     rounds: int
     minutes: float
     half: int
+    recording: int
 
 
-FULL = Sizes(1_000_000, 10, 40, 5, 3, 10.0, 400_000)
-QUICK = Sizes(10_000, 3, 3, 1, 1, 0.1, 24_000)
+FULL = Sizes(1_000_000, 10, 20, 5, 2, 5.0, 100_000, 24_000)
+QUICK = Sizes(10_000, 3, 3, 1, 1, 0.5, 24_000, 24_000)
 
 
 def main() -> None:
@@ -80,7 +83,7 @@ def run(parts: tuple[str, ...] | list[str], sizes: Sizes, report: Report, seed: 
         if "training" in parts:
             training(report, where, 10 * sizes.events, sizes.repeats)
         if "overload" in parts:
-            overload(report, where, sizes.minutes, sizes.half, sizes.rounds, seed)
+            overload(report, where, sizes.minutes, sizes.recording, sizes.rounds, seed)
         if "refresh" in parts:
             refresh(report, where, sizes.half, (sizes.batches, sizes.changing), sizes.repeats, seed)
     report.console.print(f"data: {report.folder}")

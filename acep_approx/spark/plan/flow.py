@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -54,9 +55,8 @@ class Flow:
             return self._sorted().mapInArrow(accounting(self.job), outputs.PACKED)
         from acep_approx.spark.plan.processor import ShardProcessor
 
-        groups = spread(self.events.sparkSession, self.job.shards)
-        rows = self._packed_by_shard(groups).groupBy(GROUP)
-        return rows.transformWithState(ShardProcessor(self.job, groups), outputs.PACKED, "append", "eventTime")
+        rows = self._packed_by_shard().groupBy(GROUP)
+        return rows.transformWithState(ShardProcessor(self.job, self._groups), outputs.PACKED, "append", "eventTime")
 
     def matches(self, packed: DataFrame | None = None) -> DataFrame:
         """The matches, of all events or among some ``outputs``."""
@@ -91,11 +91,16 @@ class Flow:
         apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
         return apart.sortWithinPartitions(*rising(self.job.order)).toDF(*places(self.job.schema))
 
-    def _packed_by_shard(self, groups: tuple[int, ...]) -> DataFrame:
+    @cached_property
+    def _groups(self) -> tuple[int, ...]:
+        """What stands for each shard."""
+        return spread(self.events.sparkSession, self.job.shards)
+
+    def _packed_by_shard(self) -> DataFrame:
         """Streaming: one row for the events of a shard."""
         number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
         carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
-        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema, groups), PACKED)
+        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema, self._groups), PACKED)
 
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""
