@@ -2,7 +2,7 @@
 
 Beside the matchers Spark plans, reads, shuffles, keeps state and writes, and the driver learns. That is taken for
 base + rows * per_row seconds, by least squares over the last micro-batches. A margin is added, from how far the last
-forecasts fell short, so that nineteen of twenty micro-batches stay within the budget and not only every other. Ours.
+forecasts fell short: nineteen of twenty micro-batches are to stay within the budget, and not only every other. Ours.
 """
 
 from __future__ import annotations
