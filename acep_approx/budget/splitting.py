@@ -222,9 +222,9 @@ def shard_budget(budget: Budget, weight: float, shards: int, cores: int = 1) -> 
     -------
     Budget
         Percent and run-steps per event: so many times as much for its own events. Runs: its part of them, one at
-        least. Milliseconds per batch: its part of those of all cores, and not more than one core has. Events per second:
-        the job keeps up with them if an event takes 1 / amount seconds of all cores; dear events of one shard take
-        longer, those of others less.
+        least. Milliseconds per batch: its part of those of all cores, and not more than one core has. Events per
+        second: the job keeps up with them if an event takes 1 / amount seconds of all cores; dear events of one shard
+        take longer, those of others less.
 
     Examples
     --------
