@@ -5,6 +5,7 @@ Named by ``spark.python.daemon.module``; Spark runs it with ``python -m``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 EVENTS = [{"ts": 1, "type": "A", "key": 1, "x": 1.0}, {"ts": 2, "type": "B", "key": 1, "x": 2.0}]
@@ -32,9 +33,22 @@ def preload() -> None:
         execution.finish()
 
 
-if __name__ == "__main__":
-    from pyspark.daemon import manager
+def unless_nobody_listens(serve: Callable[..., int]) -> Callable[..., int]:
+    """What serves a task, without a trace where Spark has given the task up: a stream that is stopped does that."""
 
+    def quietly(*args: object) -> int:
+        try:
+            return serve(*args)
+        except BrokenPipeError:
+            return 1
+
+    return quietly
+
+
+if __name__ == "__main__":
+    from pyspark import daemon
+
+    daemon.worker = unless_nobody_listens(daemon.worker)
     with suppress(Exception):  # it will happen again in a worker, where Spark can tell
         preload()
-    manager()
+    daemon.manager()

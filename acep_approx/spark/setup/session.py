@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import AcepError
+from acep_approx.spark.setup.stderr import filter_stderr
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,9 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 """Settings of every session that we start; see ``docs/spark.md`` for why."""
+STACK = "-Xss64m"
+"""A stream that is stopped looks for a word in the trace of its Python side, by an expression that recurs with each
+letter (``StreamExecution.isInterruptionException``): with Java's megabyte the stack overflows, which is printed."""
 
 
 def check_java(home: str | None = None) -> int:
@@ -159,11 +163,11 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if submitted:
-        SparkContext._ensure_initialized()  # what spark-submit says is known from now on
-    elif SparkContext._active_spark_context is None:
+    is_ours = "PYSPARK_GATEWAY_PORT" not in os.environ and SparkContext._active_spark_context is None
+    if is_ours:
         check_java()
+    elif SparkContext._active_spark_context is None:
+        SparkContext._ensure_initialized()  # what spark-submit says is known from now on
     settings = SparkConf()
     for name, value in conf.items():
         settings.set(name, value)
@@ -175,7 +179,10 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel("CRITICAL")  # they print every error that is raised all the same
-    return SparkSession.builder.config(conf=settings).getOrCreate()
+    spark = SparkSession.builder.config(conf=settings).getOrCreate()
+    if is_ours:
+        filter_stderr(spark)
+    return spark
 
 
 def cores(master: str) -> int | None:
@@ -198,12 +205,13 @@ def _here(master: str) -> dict[str, str]:
     if number is None:
         return {}
     here = Path(__file__).resolve()
+    log = here.with_name("log4j2.properties").as_uri()
     settings = {
         "spark.sql.shuffle.partitions": str(number),  # the default, 200, is for clusters
         "spark.default.parallelism": str(number),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={here.with_name('log4j2.properties').as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {STACK}",
         "spark.python.daemon.module": "acep_approx.spark.daemon",
     }
     root = here.parents[3]
