@@ -21,6 +21,7 @@ from acep_approx.arrays import Floats, Ints
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.learning.key_buckets import packed, unpacked
 from acep_approx.learning.outcomes import Outcomes
+from acep_approx.matching.blob import joined, split
 from rl.records import Events
 
 KEY = b"acep"
@@ -162,3 +163,21 @@ class TrainingSample:
             texts=header["texts"],
             outcomes=Outcomes.from_bytes(b64decode(header["outcomes"])),
         )
+
+
+def samples_to_bytes(samples: Sequence[TrainingSample]) -> bytes:
+    """Samples of parts of a stream, one after the other, under a digest. Complexity: O(tests)."""
+    parts = {str(number): np.frombuffer(one.to_bytes(), np.uint8) for number, one in enumerate(samples)}
+    return joined({"samples": len(samples)}, parts)
+
+
+def samples_from_bytes(raw: bytes) -> list[TrainingSample]:
+    """What ``samples_to_bytes`` wrote.
+
+    Raises
+    ------
+    ValueError
+        These are not such bytes.
+    """
+    header, parts = split(raw)
+    return [TrainingSample.from_bytes(parts[str(number)].tobytes()) for number in range(header["samples"])]

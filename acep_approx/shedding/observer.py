@@ -5,17 +5,21 @@ So one learner learns for all shards (``refresher``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from acep_approx.engines.runs.load_shedder import WHOLE_BATCH
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.sampler import Sampler
 from acep_approx.learning.sampling import SampleReader
+from acep_approx.learning.training_sample import samples_to_bytes
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.events.stream import EventBatch
+    from acep_approx.learning.learner import Learner
     from acep_approx.shedding.beside import Beside
 
 MOST_TESTS = 5_000
@@ -25,7 +29,7 @@ UNKNOWN_STEPS = 100.0
 
 
 class Observer:
-    """Takes the training sample of one batch of one shard.
+    """Takes the training sample of one batch of one shard; what runs are worth stays as it is.
 
     Parameters
     ----------
@@ -33,7 +37,17 @@ class Observer:
         Default: so that about 5000 tests are written down, if an event brings as many as the budget grants.
     shards : int, default 1
         How many share the tests that are written down in a batch, where ``shares`` are not given.
+
+    Attributes
+    ----------
+    most_events : int
+        As many as a piece of the stream may have.
+    has_rescored : bool
+        Whether runs are worth something else by now than when the batch began.
     """
+
+    most_events = WHOLE_BATCH
+    has_rescored = False
 
     def __init__(self, shares: Shares | None = None, shards: int = 1) -> None:
         self.shares = shares
@@ -43,14 +57,33 @@ class Observer:
         self._beside: Beside
         self._latest: RunEvents
 
-    def bind(self, arena: Shedding, beside: Beside) -> None:
-        """Sample the tests of this arena, where there is anything to be learned; ``beside`` is its cohort."""
+    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> None:
+        """Sample the tests of this arena, where there is anything to be learned.
+
+        Parameters
+        ----------
+        arena : Shedding
+        beside : Beside
+            Its cohort.
+        new_learner : callable
+            Makes a learner of this run that has seen nothing yet; not needed here.
+        """
         self._beside = beside
         if arena.worth is not None and arena.tables.window > 0:
             self._sampler = Sampler(arena, SampleReader(arena.tables))
 
-    def begin_batch(self, events: int, rate: float) -> None:
-        """Choose how large the sample is to be, now that it is known how many events come; ``rate`` is the budget's."""
+    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:
+        """Choose how large the sample is to be, now that it is known how many events come.
+
+        Parameters
+        ----------
+        events : int
+            That come.
+        rate : float
+            Run-steps that are granted to the run per event.
+        found, before : int
+            Match points of the shard up to here, and its events; not needed here.
+        """
         if self._sampler is None:
             return
         pools = len(self._sampler.arena.tables.pools)
@@ -66,7 +99,7 @@ class Observer:
         if self._sampler is not None:
             self._sampler.count(events)
 
-    def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
+    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
         """Match the cohort's part of a piece, and read what was written down before texts are forgotten.
 
         Parameters
@@ -74,6 +107,10 @@ class Observer:
         batch : EventBatch
         rate : float
             Run-steps that are granted to the run per event.
+        spare : float
+            See ``Shedding.spare``: as it was before the piece was paid for; not needed here.
+        found : int
+            Match points so far; likewise.
         is_relevant : bool
             Whether any of the events has a letter.
         """
@@ -85,11 +122,11 @@ class Observer:
             self._sampler.read()
 
     def training_sample(self, points: int) -> bytes:
-        """The sample of the batch, in which so many match points were found; empty where nothing is to be learned.
+        """The samples of the batch, in which so many match points were found; empty where nothing is to be learned.
 
         Complexity: O(tests that were written down).
         """
         if self._sampler is None or not self._size:
             return b""
         sample = self._sampler.take(self._size, self._tick, points)
-        return replace(sample, outcomes=self._beside.outcomes()).to_bytes()
+        return samples_to_bytes([replace(sample, outcomes=self._beside.outcomes())])

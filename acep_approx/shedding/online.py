@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.engines.runs.worth import Worth
     from acep_approx.events.stream import EventBatch
+    from acep_approx.learning.outcomes import Outcomes
+    from acep_approx.learning.training_sample import TrainingSample
     from acep_approx.shedding.beside import Beside
 
 
@@ -99,13 +101,18 @@ class OnlineLearning:
     def _learn(self, tick: int, rate: float, spare: float, found: int, held_until: int | None) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
         learner = self.learner
-        sample = self.sampler.take(self._waiting, tick, found - self._found)
-        self._waiting, self._found = 0, found
-        learner.process(sample, self.beside.outcomes(), held_until)
+        sample, outcomes = self._take(tick, found)
+        learner.process(sample, outcomes, held_until)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
             self._rescore(rate, spare)
         self.sampler.sample(learner.sample_size.shares)
+
+    def _take(self, tick: int, found: int) -> tuple[TrainingSample, Outcomes]:
+        """What was seen since the last call: of the run, and of the cohort."""
+        sample = self.sampler.take(self._waiting, tick, found - self._found)
+        self._waiting, self._found = 0, found
+        return sample, self.beside.outcomes()
 
     def _begin_anew(self) -> None:
         """Keep runs at random from here on."""

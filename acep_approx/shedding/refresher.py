@@ -18,7 +18,7 @@ from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.outcomes import Outcomes
 from acep_approx.learning.refresh import refresh
 from acep_approx.learning.sample_size import Shares
-from acep_approx.learning.training_sample import SampledTests, TrainingSample
+from acep_approx.learning.training_sample import SampledTests, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import MOST_TESTS
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 EVERY = 4
 """A version is made after so many batches and windows in any case: a change may go unnoticed."""
+MOST_SLOTS = 16
+"""Parts of a batch, at most, that are learned from one after the other."""
 MOST_TEXTS = 200_000
 """Texts that rows point to, before those that none points to any more are forgotten."""
 
@@ -90,6 +92,7 @@ class Refresher:
         self.shares: Shares | None = None
         self._made = MadeAt()
         self._begins_anew = False  # what was known no longer holds, and no version says so yet
+        self._has_learned = False  # what runs are worth has changed, and no version says so yet
         shedder = Shedder(query.plan, replace(load, learns=True))
         Execution(query.plan, output="points", shedding=shedder).bind(schema, roles)
         self.learner = shedder.online.learner if shedder.online is not None else None
@@ -114,26 +117,35 @@ class Refresher:
         if batch <= self.batch:
             return
         self.batch = batch
-        learner, parts = self.learner, [TrainingSample.from_bytes(raw) for raw in sorted(samples) if raw]
-        if learner is None or not parts:
+        learner, shards = self.learner, [samples_from_bytes(raw) for raw in sorted(samples) if raw]
+        if learner is None or not shards:
             return
-        sample = _joined(learner, parts)
-        self.events += sample.size
-        self.points += sample.points
-        held_until = learner.check_promise(sample.size, self.points, sample.events.tick, len(parts))
-        self._begins_anew |= held_until is not None
-        learner.process(sample, sample.outcomes, held_until)
-        learner.sample_size.adapt(sample, max(int(sample.events.total), 1), self.most_tests)
+        ahead = max(int(sum(part.events.total for parts in shards for part in parts)), 1)
+        for number, parts in enumerate(_slots(shards)):
+            if number and learner.is_due():
+                self._has_learned |= learner.learn()
+            self._process(learner, parts, ahead, len(shards))
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
             learner.forget_texts()
+
+    def _process(self, learner: Learner, parts: Sequence[TrainingSample], ahead: int, shards: int) -> None:
+        """Learn from the samples of a part of a batch; ``ahead`` are the events of the next batch, about."""
+        sample = _joined(learner, parts)
+        self.events += sample.size
+        self.points += sample.points
+        held_until = learner.check_promise(sample.size, self.points, sample.events.tick, shards)
+        if held_until is not None:
+            self._begins_anew, self._has_learned = True, False
+        learner.process(sample, sample.outcomes, held_until)
+        learner.sample_size.adapt(sample, ahead, self.most_tests)
 
     def is_due(self) -> bool:
         """Whether another version is wanted: as for a learner, every few batches and windows, or the last is wrong."""
         learner = self.learner
         if learner is None or not learner.sample_size.rows:
             return False
-        if self._begins_anew:
+        if self._begins_anew or self._has_learned:
             return True
         tick, window = learner.updater.statistics.tick, learner.scheme.window
         is_long_ago = self.batch >= self._made.batch + EVERY and tick >= self._made.tick + EVERY * window
@@ -146,9 +158,9 @@ class Refresher:
         Complexity: see ``rl.updater.Updater.values``; every now and then it is also asked which features tell.
         """
         assert self.learner is not None, "there is nothing to learn"
-        if not self._begins_anew:
+        if not (self._begins_anew or self._has_learned) or self.learner.is_due():
             self.learner.learn()
-        self._begins_anew = False
+        self._begins_anew = self._has_learned = False
         self._made = MadeAt(self.batch, self.learner.updater.statistics.tick)
         known = self.load.history
         made = copy(known) if known is not None else HistoryGraph(self.query)
@@ -162,7 +174,7 @@ class Refresher:
         """All that it has learned, but for the drift detectors; to go on after a restart."""
         header = {
             "batch": self.batch, "events": self.events, "points": self.points, "made": vars(self._made),
-            "begins anew": self._begins_anew,
+            "begins anew": self._begins_anew, "has learned": self._has_learned,
         }  # fmt: skip
         shares = [self.shares.share, self.shares.passed] if self.shares is not None else None
         return learner_to_bytes(self.learner, {**header, "shares": shares})
@@ -179,7 +191,21 @@ class Refresher:
         self.batch, self.events, self.points = header["batch"], header["events"], header["points"]
         self._made, shares = MadeAt(**header["made"]), header["shares"]
         self._begins_anew = header.get("begins anew", False)  # learners of before never did
+        self._has_learned = header.get("has learned", False)
         self.shares = Shares(shares[0], tuple(shares[1])) if shares is not None else None
+
+
+def _slots(shards: Sequence[Sequence[TrainingSample]]) -> list[list[TrainingSample]]:
+    """The samples of all shards in order of time, in parts of about as many events.
+
+    There are as many parts as samples of the shard that has most of them: where each has one they are learned from at
+    once. Complexity: O(samples log samples).
+    """
+    samples = sorted((sample for samples in shards for sample in samples), key=lambda sample: sample.events.tick)
+    most = min(max(map(len, shards)), MOST_SLOTS)
+    size = np.array([sample.size for sample in samples])
+    slot = ((np.cumsum(size) - size / 2) / size.sum() * most).astype(np.int64)
+    return [[samples[at] for at in np.flatnonzero(slot == each).tolist()] for each in np.unique(slot).tolist()]
 
 
 def _joined(learner: Learner, parts: Sequence[TrainingSample]) -> TrainingSample:

@@ -137,7 +137,7 @@ class Shedder:
             counts_runs = load.budget.unit == "runs"
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
         if self.observer is not None:
-            self.observer.bind(self.arena, self.beside)
+            self.observer.bind(self.arena, self.beside, lambda: self._learner(tables))
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -197,6 +197,8 @@ class Shedder:
     @property
     def most_events(self) -> int:
         """As many as the learner lets pass before it looks."""
+        if self.observer is not None:
+            return self.observer.most_events
         return self.online.learner.events_to_look if self.online is not None else WHOLE_BATCH
 
     @property
@@ -218,7 +220,7 @@ class Shedder:
         elif budget.unit == "events/s":
             self._keep_up()
         if self.observer is not None:
-            self.observer.begin_batch(events, self._rate)
+            self.observer.begin_batch(events, self._rate, self.metrics.found, self._events)
 
     def _keep_up(self) -> None:
         a_second = self.load.budget.amount
@@ -270,7 +272,8 @@ class Shedder:
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            self.observer.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
+            is_relevant = progress.relevant > relevant
+            self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
 
     @property
     def granted(self) -> float:
@@ -320,7 +323,9 @@ class Shedder:
             saved["online"] = self.online.snapshot()
         if self.exact_cells is not None:
             saved["exact cells"] = self.exact_cells.snapshot()
-        return saved if self.observer is None else {**saved, "prices": self._prices}
+        if self.observer is None:
+            return saved
+        return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from acep_approx.budget.overhead import Overhead
 from acep_approx.budget.splitting import Need, Split, split
 from acep_approx.shedding.refresher import Refresher
+from acep_approx.shedding.shard_learning import LEARNER
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from history.files import read_json, replace_file
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from acep_approx.spark.worker.job import Job
 
 log = logging.getLogger("acep_approx.spark")
-LEARNER, BEGAN = "learner.bin", "began.json"
+BEGAN = "began.json"
 KEPT_VERSIONS = 8
 FORECASTS = 5
 """Forecasts after which it is said that a budget is too small."""

@@ -18,6 +18,7 @@ from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import Observer
+from acep_approx.shedding.shard_learning import WITHIN, ShardLearning, learner_file
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.versions import newest
 from history.store import is_history
@@ -122,8 +123,10 @@ class Job:
             return budget
         return Overhead.load(control).granted(budget, rows * shards, matched * shards)
 
-    def shedder(self, shard: int, weight: float, granted: Budget | None = None) -> Shedder | None:
-        """What a shard of some weight sheds with in this micro-batch; None where nothing is shed."""
+    def shedder(
+        self, shard: int, weight: float, granted: Budget | None = None, events: int = 0, batch: int | None = None
+    ) -> Shedder | None:
+        """What a shard of some weight sheds with in a micro-batch of so many events; None where nothing is shed."""
         spending, plan, shards = self.spending, self.query.plan, max(self.shards, 1)
         if spending is None or plan.registers is None:
             return None
@@ -133,13 +136,24 @@ class Job:
         if not spending.learns:
             return Shedder(plan, load)
         shares = Shares.load(spending.control) if spending.control else None
-        return Shedder(plan, load, Observer(shares, shards))
+        if spending.control is None or events < WITHIN:
+            return Shedder(plan, load, Observer(shares, shards))
+        return Shedder(plan, load, ShardLearning(learner_file(spending.control), batch, shares, shards))
 
     def matcher(
-        self, shard: int = 0, weight: float = 1.0, state: bytes | None = None, granted: Budget | None = None
+        self,
+        shard: int = 0,
+        weight: float = 1.0,
+        state: bytes | None = None,
+        granted: Budget | None = None,
+        events: int = 0,
+        batch: int | None = None,
     ) -> Execution:
-        """The matcher of a shard, ready for its next events; ``granted`` is the budget of the job where it is less."""
-        plan, shedding = self.query.plan, self.shedder(shard, weight, granted)
+        """The matcher of a shard, ready for its next ``events`` of a micro-batch; see ``Shard``.
+
+        ``granted`` is the budget of the job where it is less.
+        """
+        plan, shedding = self.query.plan, self.shedder(shard, weight, granted, events, batch)
         if state is not None:
             return Execution.from_state(plan, state, shedding=shedding)
         made = Execution(plan, output=self.output, bind=self.bind, shedding=shedding)

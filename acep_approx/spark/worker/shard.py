@@ -224,7 +224,8 @@ class Shard:
             self.weight = self.job.weight(self.number, ready.num_rows, self.batch)
             spending = self.job.spending
             granted = self.job.granted(came + ready.num_rows, ready.num_rows) if spending is not None else None
-            self._matcher, self.state = self.job.matcher(self.number, self.weight, self.state, granted), None
+            state, self.state = self.state, None
+            self._matcher = self.job.matcher(self.number, self.weight, state, granted, ready.num_rows, self.batch)
         matcher = self._matcher
         before = Counters.of(matcher)
         tables = [self.job.results.empty_table()]

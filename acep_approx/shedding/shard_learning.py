@@ -1,0 +1,163 @@
+"""A shard that goes on learning within a micro-batch, from where the learner of the whole job stood before it.
+
+So a change of the stream need not wait for the end of a large micro-batch. What the shard learns by itself ends with
+the micro-batch: its training samples, piece by piece, go to the one learner (``refresher``), which saw all shards. Ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep_approx.learning.learner_state import learner_of
+from acep_approx.learning.sampling import SampleReader
+from acep_approx.learning.training_sample import TrainingSample, samples_to_bytes
+from acep_approx.shedding.observer import Observer
+from acep_approx.shedding.online import OnlineLearning
+
+if TYPE_CHECKING:
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.runs.shedding import Shedding
+    from acep_approx.events.stream import EventBatch
+    from acep_approx.learning.learner import Learner
+    from acep_approx.learning.outcomes import Outcomes
+    from acep_approx.learning.sample_size import Shares
+    from acep_approx.shedding.beside import Beside
+
+LEARNER = "learner.bin"
+"""File of the control folder: the learner of the whole job after the latest micro-batch."""
+WITHIN = 1_024
+"""Events of a shard in a micro-batch from which on it learns within it; reading the learner takes some 20 ms."""
+SURE = 24
+"""Match points of the whole job from which on it says something how many of them a shard has."""
+
+
+def learner_file(control: str | os.PathLike[str]) -> bytes | None:
+    """What the driver wrote of its learner; None where there is nothing yet."""
+    try:
+        return (Path(control) / LEARNER).read_bytes()
+    except OSError:
+        return None
+
+
+class ShardLearning(Observer):
+    """Learns within a batch of one shard, and takes its training samples.
+
+    Parameters
+    ----------
+    saved : bytes or None
+        What ``Refresher.to_bytes`` gave after the batch before. None: nothing was learned yet. Where they cannot be
+        read, or were written after the batch at hand, which is done again, the shard is an ``Observer`` and no more.
+    batch : int or None
+        Number of the batch, where it is known.
+    shares, shards
+        As for ``Observer``.
+    """
+
+    def __init__(self, saved: bytes | None, batch: int | None, shares: Shares | None = None, shards: int = 1) -> None:
+        super().__init__(shares, shards)
+        self._saved, self._batch = saved, batch
+        self._online: RecordedLearning | None = None
+        self._job = (0, 0)  # events and match points of the whole job before the batch
+
+    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> None:
+        """Go on from what was learned, where it can be read."""
+        super().bind(arena, beside, new_learner)
+        if self._sampler is None:
+            return
+        learner = new_learner()
+        if self._saved is not None:
+            try:
+                header = learner_of(self._saved, learner)
+            except ValueError:
+                return
+            if self._batch is not None and header["batch"] >= self._batch:
+                return
+            self._job = header["events"], header["points"]
+        self._online = RecordedLearning(arena, learner, beside, counts_runs=arena.allowance.runs >= 0)
+
+    @property
+    def most_events(self) -> int:  # type: ignore[override]
+        """As many as the learner lets pass before it looks."""
+        return super().most_events if self._online is None else self._online.learner.events_to_look
+
+    @property
+    def has_rescored(self) -> bool:  # type: ignore[override]
+        """Whether it has learned enough for runs to be worth something else."""
+        return self._online is not None and self._online.has_rescored
+
+    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:
+        """Hold what was learned to the match points of this shard: it may have fewer than the others."""
+        if self._online is None:
+            return super().begin_batch(events, rate, found, before)
+        promise = self._online.learner.promise
+        all_events, all_points = self._job
+        if all_points >= SURE and before:
+            promise.rate *= min((found / before) / (all_points / all_events), 1.0)
+        self._online.begin(found, all_points)
+
+    def count(self, events: RunEvents) -> None:
+        """These events come, that runs are tested with."""
+        if self._online is None:
+            super().count(events)
+        else:
+            self._online.count(events)
+
+    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
+        """A piece of the stream is done; see ``OnlineLearning.end_piece``."""
+        if self._online is None:
+            super().end_piece(batch, rate, spare, found, is_relevant=is_relevant)
+        else:
+            self._online.end_piece(batch, rate, spare, found, is_relevant=is_relevant)
+
+    def training_sample(self, points: int) -> bytes:
+        """The samples of the batch, piece by piece; empty where there is none."""
+        return super().training_sample(points) if self._online is None else self._online.samples()
+
+
+class RecordedLearning(OnlineLearning):
+    """Online learning of a part of a job that keeps its training samples, to give them away.
+
+    Parameters
+    ----------
+    arena, learner, beside, counts_runs
+        As for ``OnlineLearning``.
+    """
+
+    def __init__(self, arena: Shedding, learner: Learner, beside: Beside, *, counts_runs: bool = False) -> None:
+        super().__init__(arena, learner, beside, counts_runs=counts_runs)
+        self._samples: list[TrainingSample] = []
+        self._elsewhere = 0  # match points of other shards, and of this one before: what the learner knows of them
+        self._now = (0, 0)  # tick and match points at the end of the last piece
+        self._begun = len(learner.refreshes)
+
+    @property
+    def has_rescored(self) -> bool:
+        """Whether runs are worth something else by now than when it was made."""
+        return len(self.learner.refreshes) > self._begun
+
+    def begin(self, found: int, known: int) -> None:
+        """So many match points were found here up to now, and ``known`` ones by the whole job."""
+        self._elsewhere, self._found = known - found, known
+
+    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
+        """A piece of the stream is done: as for ``OnlineLearning``, with the match points of this shard."""
+        self._now = int(batch.ticks[-1]), found + self._elsewhere
+        super().end_piece(batch, rate, spare, found + self._elsewhere, is_relevant=is_relevant)
+
+    def samples(self) -> bytes:
+        """What was seen, piece by piece; empty where nothing was. Complexity: O(tests that were written down)."""
+        if self._waiting:
+            self._take(*self._now)
+        return samples_to_bytes(self._samples) if self._samples else b""
+
+    def _take(self, tick: int, found: int) -> tuple[TrainingSample, Outcomes]:
+        """What was seen since the last call, which is kept with no more texts than it points to."""
+        sample, outcomes = super()._take(tick, found)
+        few = SampleReader(self.arena.tables)
+        tests = few.adopt(sample.tests, sample.texts)
+        self._samples.append(replace(sample, tests=tests, texts=few.texts, outcomes=outcomes))
+        return sample, outcomes
