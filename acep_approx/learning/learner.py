@@ -186,6 +186,13 @@ class Learner:
         """
         return self.promise.hold(self._passed_by + waiting, found, tick, runs)
 
+    def takes_over(self, found: int) -> None:
+        """Where a promise was broken: runs that were kept by it until now are not from here on.
+
+        ``found``: match points so far. A learner for others is asked for what it has learned only now and then.
+        """
+        self.promise.begin_to_judge(self._passed_by, found, self.updater.statistics.tick)
+
     def process(self, sample: TrainingSample, outcomes: Outcomes, held_until: int | None = None) -> None:
         """Learn from a sample of a part of the stream, and from outcomes of the cohort.
 

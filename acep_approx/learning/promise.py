@@ -96,6 +96,11 @@ class Promise:
             return kept
         return None
 
+    def begin_to_judge(self, events: int, found: int, tick: int) -> None:
+        """Judge what was learned instead from here on: it has ranked no runs before."""
+        if self.is_broken:
+            self.events, self.found, self.tick = events, found, tick
+
     def _judge(self, rate: float) -> None:
         """What was learned instead has found so much: it promises as much from here on, if that is not even less."""
         if rate < self.failed:

@@ -125,6 +125,8 @@ class Refresher:
             if number and learner.is_due():
                 self._has_learned |= learner.learn()
             self._process(learner, parts, ahead, len(shards))
+        if self._begins_anew:  # shards are told only now
+            learner.takes_over(self.points)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
             learner.forget_texts()

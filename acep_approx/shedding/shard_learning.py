@@ -1,7 +1,8 @@
 """A shard that goes on learning within a micro-batch, from where the learner of the whole job stood before it.
 
 So a change of the stream need not wait for the end of a large micro-batch. What the shard learns by itself ends with
-the micro-batch: its training samples, piece by piece, go to the one learner (``refresher``), which saw all shards. Ours.
+the micro-batch: its training samples, piece by piece, go to the one learner (``refresher``), which sees all shards.
+Ours.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ LEARNER = "learner.bin"
 """File of the control folder: the learner of the whole job after the latest micro-batch."""
 WITHIN = 1_024
 """Events of a shard in a micro-batch from which on it learns within it; reading the learner takes some 20 ms."""
-SURE = 24
-"""Match points of the whole job from which on it says something how many of them a shard has."""
+LEAST_PART = 0.25
+"""A shard is held to this part at least of the match points per event that the whole job promises."""
 
 
 def learner_file(control: str | os.PathLike[str]) -> bytes | None:
@@ -92,12 +93,13 @@ class ShardLearning(Observer):
     def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:
         """Hold what was learned to the match points of this shard: it may have fewer than the others."""
         if self._online is None:
-            return super().begin_batch(events, rate, found, before)
-        promise = self._online.learner.promise
-        all_events, all_points = self._job
-        if all_points >= SURE and before:
-            promise.rate *= min((found / before) / (all_points / all_events), 1.0)
-        self._online.begin(found, all_points)
+            super().begin_batch(events, rate, found, before)
+            return
+        of_all, all_found = self._job
+        if self.shards > 1:
+            part = found * of_all / (before * all_found) if before and all_found else 0.0
+            self._online.learner.promise.rate *= min(max(part, LEAST_PART), 1.0)
+        self._online.begin(found, all_found)
 
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""

@@ -313,6 +313,7 @@ class Shedder:
         saved = {
             **self.arena.snapshot(),
             "seen": self._seen,
+            "events": self._events,
             "waiting": self._waiting,
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
@@ -339,6 +340,7 @@ class Shedder:
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
+        self._events = saved.get("events", 0)  # states of before do not know it
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
         if self.observer is not None and saved.get("prices", self._prices) != self._prices:
