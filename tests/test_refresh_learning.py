@@ -20,7 +20,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.splitting import shard_budget
 from acep_approx.learning import exact_sample
 from acep_approx.learning.sample_size import Shares
-from acep_approx.learning.training_sample import SampledTests, TrainingSample
+from acep_approx.learning.training_sample import SampledTests, samples_from_bytes
 from acep_approx.shedding import allowance, refresher
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import MOST_TESTS, Observer
@@ -135,8 +135,7 @@ def learns(job: Job, learner: Refresher, table: pa.Table, first: int = 0) -> int
 def all_rows(raw: Sequence[bytes]) -> list[tuple[Any, ...]]:
     """Tests as plain values, texts as texts, in an order of their own."""
     found = []
-    for part in raw:
-        one = TrainingSample.from_bytes(part)
+    for one in [sample for part in raw for sample in samples_from_bytes(part)]:
         rows = one.tests
         keys = [one.texts[code] for code in rows.key]
         plain = [getattr(rows, column.name) for column in fields(SampledTests)]
@@ -160,7 +159,7 @@ def test_shards_together_see_what_one_matcher_sees(
     assert len(one) > 1000
     assert one == several
     totals = [
-        [sum(getattr(TrainingSample.from_bytes(raw).events, of) for raw in some) for of in ("total", "counts")]
+        [sum(getattr(one.events, of) for raw in some for one in samples_from_bytes(raw)) for of in ("total", "counts")]
         for some in seen
     ]
     assert totals[0][0] == totals[1][0] > 0
@@ -173,7 +172,7 @@ def test_few_tests_are_written_down_however_much_comes(query: Query, work: float
     learner, job = a_refresher(query, load), Job(query, load, tmp_path / "none")
     for number, size in enumerate((20_000, 20_000, 20_000)):
         raw = job.run(stream(size, number, first=size * number), learner.shares)
-        assert 100 < sum(len(TrainingSample.from_bytes(part).tests) for part in raw) < 1.3 * MOST_TESTS
+        assert 100 < sum(len(one.tests) for part in raw for one in samples_from_bytes(part)) < 1.3 * MOST_TESTS
         assert sum(map(len, raw)) < 60 * MOST_TESTS
         learner.process(number, raw)
 
@@ -356,7 +355,8 @@ def test_a_cohort_is_the_same_however_often_a_shard_is_put_away(query: Query, wo
             Counter(
                 (int(tick), int(start), trace.slots[slot], int(place))
                 for raw in told
-                for trace in TrainingSample.from_bytes(raw).outcomes.traces
+                for sample in samples_from_bytes(raw)
+                for trace in sample.outcomes.traces
                 for tick, start, slot, place in zip(trace.tick, trace.start, trace.slot, trace.place, strict=True)
                 if 1600 <= start < 4800  # at first there is little to spend
             )

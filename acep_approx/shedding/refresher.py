@@ -121,22 +121,25 @@ class Refresher:
         if learner is None or not shards:
             return
         ahead = max(int(sum(part.events.total for parts in shards for part in parts)), 1)
+        events, points, since = self.events, self.points, learner.updater.statistics.tick
         for number, parts in enumerate(_slots(shards)):
             if number and learner.is_due():
                 self._has_learned |= learner.learn()
-            self._process(learner, parts, ahead, len(shards))
+            sample = _joined(learner, parts)
+            size, found = (round(_course(shards, since, sample.events.tick, of)) for of in ("size", "points"))
+            waiting = events + size - self.events
+            held_until = learner.check_promise(waiting, points + found, sample.events.tick, len(shards))
+            self._process(learner, sample, held_until, ahead)
         if self._begins_anew:  # shards are told only now
             learner.takes_over(self.points)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
             learner.forget_texts()
 
-    def _process(self, learner: Learner, parts: Sequence[TrainingSample], ahead: int, shards: int) -> None:
+    def _process(self, learner: Learner, sample: TrainingSample, held_until: int | None, ahead: int) -> None:
         """Learn from the samples of a part of a batch; ``ahead`` are the events of the next batch, about."""
-        sample = _joined(learner, parts)
         self.events += sample.size
         self.points += sample.points
-        held_until = learner.check_promise(sample.size, self.points, sample.events.tick, shards)
         if held_until is not None:
             self._begins_anew, self._has_learned = True, False
         learner.process(sample, sample.outcomes, held_until)
@@ -208,6 +211,19 @@ def _slots(shards: Sequence[Sequence[TrainingSample]]) -> list[list[TrainingSamp
     size = np.array([sample.size for sample in samples])
     slot = ((np.cumsum(size) - size / 2) / size.sum() * most).astype(np.int64)
     return [[samples[at] for at in np.flatnonzero(slot == each).tolist()] for each in np.unique(slot).tolist()]
+
+
+def _course(shards: Sequence[Sequence[TrainingSample]], since: int, tick: int, of: str) -> float:
+    """How many events (``size``) or match points (``points``) of a batch came up to a tick, over all shards.
+
+    Samples of one shard are longer than those of another: of one that has not ended yet a part is taken.
+    """
+    total = 0.0
+    for samples in shards:
+        ticks = [sample.events.tick for sample in samples]
+        seen = np.cumsum([0] + [getattr(sample, of) for sample in samples])
+        total += float(np.interp(tick, [min(since, ticks[0]), *ticks], seen))
+    return total
 
 
 def _joined(learner: Learner, parts: Sequence[TrainingSample]) -> TrainingSample:
