@@ -193,10 +193,20 @@ class Learner:
         """
         self.promise.begin_to_judge(self._passed_by, found, self.updater.statistics.tick)
 
-    def process(self, sample: TrainingSample, outcomes: Outcomes, held_until: int | None = None) -> None:
+    def process(
+        self, sample: TrainingSample, outcomes: Outcomes, held_until: int | None = None, *, notices: bool = True
+    ) -> None:
         """Learn from a sample of a part of the stream, and from outcomes of the cohort.
 
-        ``held_until``: of a promise that has just been broken; runs are to be kept at random from here on.
+        Parameters
+        ----------
+        sample : TrainingSample
+        outcomes : Outcomes
+        held_until : int, optional
+            Of a promise that has just been broken; runs are to be kept at random from here on.
+        notices : bool, default True
+            Whether drift begins anything anew: tests also drift where several shards begin to rank runs in ways of
+            their own.
         """
         self._passed_by += sample.size
         if held_until is not None:
@@ -208,7 +218,9 @@ class Learner:
             self._kept.append(sample)
             self._whole = None
         self._forget()
-        self._notice(self.updater.watch())
+        alarms = self.updater.watch()
+        if notices:
+            self._notice(alarms)
         self._take_in(outcomes)
 
     def _begin_anew(self, since: int, now: int) -> None:

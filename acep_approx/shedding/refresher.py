@@ -141,8 +141,8 @@ class Refresher:
         self.events += sample.size
         self.points += sample.points
         if held_until is not None:
-            self._begins_anew, self._has_learned = True, False
-        learner.process(sample, sample.outcomes, held_until)
+            self._begins_anew = True
+        learner.process(sample, sample.outcomes, held_until, notices=not self._begins_anew)
         learner.sample_size.adapt(sample, ahead, self.most_tests)
 
     def is_due(self) -> bool:
