@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from zlib import crc32
@@ -42,17 +42,31 @@ def job_of(events: pa.Table, control: Path, **spending: object) -> Job:
     return Job(QUERY, events.schema, Roles("ts", None, "type", None), ("id",), "id", "points", SHARDS, load)
 
 
-def micro_batches(job: Job, events: pa.Table, states: dict[int, bytes]) -> Iterator[list[SimpleNamespace]]:
-    """Match a stream as Spark would: gives the metrics of each micro-batch, which the driver takes before the next."""
-    shard_of = np.array([crc32(key.encode()) % SHARDS for key in events["k"].to_pylist()])
-    for at in range(0, len(events), BATCH):
-        piece = np.arange(at, min(at + BATCH, len(events)))
+def micro_batches(
+    job: Job,
+    events: pa.Table,
+    states: dict[int, bytes],
+    *,
+    key: str = "k",
+    size: int = BATCH,
+    finds: Callable[[pa.Table], None] = lambda _: None,
+) -> Iterator[list[SimpleNamespace]]:
+    """Match a stream as Spark would: gives the metrics of each micro-batch, which the driver takes before the next.
+
+    Events wait in the state for the watermark, as on Spark; then a shard knows how many it has to match. ``finds``
+    takes what is found.
+    """
+    shard_of = np.array([crc32(str(one).encode()) % job.shards for one in events[key].to_pylist()])
+    for at in range(0, len(events), size):
+        piece = np.arange(at, min(at + size, len(events)))
         last = int(events["ts"][int(piece[-1])].as_py())
         metrics = []
-        for number in range(SHARDS):
-            shard = Shard(job, number, states.get(number))
-            shard.process(events.take(piece[shard_of[piece] == number]), None)
+        for number in range(job.shards):
+            waits = Shard(job, number, states.get(number))
+            waits.process(events.take(piece[shard_of[piece] == number]), None)
+            shard = Shard(job, number, waits.to_bytes())
             processed = shard.process(events.slice(0, 0), last)
+            finds(processed.results)
             states[number] = shard.to_bytes()
             rows = outputs.packed(number, processed)
             metrics += [SimpleNamespace(**row) for row in rows if row["kind"] == outputs.METRICS]

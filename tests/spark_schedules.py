@@ -24,6 +24,7 @@ from acep_approx.learning import learner
 from acep_approx.shedding import refresher
 from acep_approx.spark.plan.outputs import LATE, MATCHES
 from acep_approx.spark.streaming import driver
+from acep_approx.spark.worker import job
 from acep_approx.spark.worker.job import Job, Spending
 from tests.spark_faults import Faults
 from tests.spark_simulation import MOST_ROWS, Simulation, Stream
@@ -117,7 +118,9 @@ def soon() -> Iterator[None]:
         for module, name, value in (
             (learner, "FIRST", ((0, 0),)),
             (learner, "LEAST_ROWS", 3),
+            (learner, "FIRST_PIECE", 2),
             (refresher, "EVERY", 1),
+            (job, "WITHIN", 2),
             (driver, "KEPT_VERSIONS", 2),
         ):
             stack.enter_context(patch.object(module, name, value))

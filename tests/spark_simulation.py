@@ -33,6 +33,8 @@ MOST_ROWS = 12
 """Of a micro-batch that is cut otherwise after a restart."""
 TOLD = ("weights.json", "shares.json")
 """What the driver tells the workers."""
+READ = (*TOLD, LEARNER)
+"""What workers read: also where the learner stood."""
 
 
 @dataclass
@@ -103,7 +105,7 @@ class Simulation:
     def _lie_in_pieces(self) -> None:
         """What may happen to files while nobody runs; workers are new processes mostly."""
         self.workers = [held if self._happens("a worker that outlived a driver", 0.3) else {} for held in self.workers]
-        for name in (*TOLD, LEARNER, "began.json"):
+        for name in (*READ, "began.json"):
             file = self.control / name
             if self.rate and file.exists() and self._happens(f"{name} damaged", self.rate / 2):
                 cut(file, self.dice)
@@ -227,7 +229,7 @@ class Simulation:
             place = Path(name)
             if self._happens(f"stale {place.name}", self.rate / 2 if name in before else 0):
                 stack.enter_context(found_as(place, before[name]))
-            elif self._happens(f"late {place.name}", self.rate / 2 if place.name in TOLD else 0):
+            elif self._happens(f"late {place.name}", self.rate / 2 if place.name in READ else 0):
                 stack.enter_context(found_as(place, self.dice.choice([None, content[: len(content) // 2]])))
         newest = self._newest_version()
         if newest is not None and self._happens("a version that is late or torn", self.rate):
@@ -236,7 +238,7 @@ class Simulation:
 
     def _told(self) -> dict[str, bytes]:
         """What workers could read by now."""
-        files = [self.control / name for name in TOLD]
+        files = [self.control / name for name in READ]
         if self._home is not None:
             files.append(self._home / "LATEST")
         return {str(file): file.read_bytes() for file in files if file.exists()}

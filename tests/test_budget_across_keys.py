@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,14 @@ from acep_approx.budget.budget import Budget
 from acep_approx.events.roles import Roles
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import GROUPED_AT_ONCE, Shedder
-from acep_approx.spark.plan import outputs
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.worker.job import Job, Spending
-from acep_approx.spark.worker.shard import Shard
 from experiments.online_streams import swapped
+from tests.spark_driving import micro_batches
 
 Ints = npt.NDArray[np.int64]
 HALF, BUDGET, MICRO_BATCH = 60_000, "10%", 2_000
+LONG, LARGE = 100_000, 50_000
 STREAM = swapped(2, HALF)
 QUERY = compile_query(STREAM.query, engine="runs")
 
@@ -73,46 +72,81 @@ def test_a_budget_finds_as_much_in_a_large_piece_as_in_small_ones(whole: tuple[p
     assert large > small - 0.05
 
 
-def in_shards(events: pa.Table, shards: int, size: int, full: float, old: Path, place: Path) -> Ints:
-    """Ticks of the match points that a job on Spark finds, which learns; without Spark."""
+def in_shards(
+    events: pa.Table, shards: int, size: int, full: float, old: Path, place: Path
+) -> tuple[Ints, list[SimpleNamespace]]:
+    """Ticks of the match points that a job on Spark finds, which learns, and its metrics; without Spark."""
     control, history = place / "control", place / "history"
     control.mkdir(parents=True)
     shutil.copytree(old, history)
     load = Spending(Budget.parse(BUDGET), str(history), str(control), full_work=full, learns=True)
     job = Job(QUERY, events.schema, Roles("ts", None, "type", None), ("number",), "number", "points", shards, load)
-    driver, states = Driver(job, control), dict[int, bytes]()
-    of = np.array([crc32(str(key).encode()) % shards for key in events["id"].to_pylist()])
-    found = []
-    for batch, first in enumerate(range(0, len(events), size)):
-        rows = np.arange(first, min(first + size, len(events)))
-        metrics = []
-        for number in range(shards):
-            shard = Shard(job, number, states.get(number))
-            shard.process(events.take(rows[of[rows] == number]), None)
-            processed = shard.process(events.slice(0, 0), int(events["ts"][int(rows[-1])].as_py()) + 1)
-            states[number] = shard.to_bytes()
-            found.append(ends(processed.results))
-            packed = outputs.packed(number, processed)
-            metrics += [SimpleNamespace(**row) for row in packed if row["kind"] == outputs.METRICS]
+    driver, found, rows = Driver(job, control), list[Ints](), list[SimpleNamespace]()
+    steps = micro_batches(job, events, {}, key="id", size=size, finds=lambda results: found.append(ends(results)))
+    for batch, metrics in enumerate(steps):
         driver.process(metrics, batch)
-    return np.unique(np.concatenate(found))
+        rows += metrics
+    return np.unique(np.concatenate(found)), rows
 
 
+@pytest.mark.parametrize("shards", [1, 4])
 def test_many_shards_that_learn_find_what_one_process_finds(
-    whole: tuple[pa.Table, Ints, float], old: Path, tmp_path: Path
+    shards: int, whole: tuple[pa.Table, Ints, float], old: Path, tmp_path: Path
 ):
     """Before the stream changes, and after it, in micro-batches of 2,000 events."""
     events, exact, full = whole
     known = HistoryGraph.load(old, QUERY)
-    one = QUERY.match_within(events, BUDGET, history=known, learn=True, bind="number", full_work=full)
-    here = ends(one.points())
-    frozen = frozen_recall(whole, known)
-    for shards in (1, 4):
-        there = in_shards(events, shards, MICRO_BATCH, full, old, tmp_path / str(shards))
-        before, after = (recall(exact, there, first, first + HALF) for first in (0, HALF))
-        assert before > recall(exact, here, 0, HALF) - 0.15  # at first each shard must come to a price of its own
-        assert after > recall(exact, here, HALF, 2 * HALF) - 0.05
-        assert after > frozen + 0.4
+    here, there = in_one(events, known, full), in_shards(events, shards, MICRO_BATCH, full, old, tmp_path)[0]
+    before, after = (recall(exact, there, first, first + HALF) for first in (0, HALF))
+    assert before > recall(exact, here, 0, HALF) - 0.15  # at first each shard must come to a price of its own
+    assert after > recall(exact, here, HALF, 2 * HALF) - 0.05
+    assert after > frozen_recall(whole, known) + 0.4
+
+
+def in_one(events: pa.Table, known: HistoryGraph, full: float) -> Ints:
+    """Ticks of the match points that a run in one process finds, which learns."""
+    return ends(QUERY.match_within(events, BUDGET, history=known, learn=True, bind="number", full_work=full).points())
+
+
+def test_one_shard_learns_within_a_large_micro_batch_as_one_process_does(tmp_path: Path):
+    """After a change, in micro-batches of 50,000 events: means over three streams; learning in time, and in budget."""
+    here, there = [], []
+    for seed in range(1, 4):
+        events, before, exact, full = changed(seed)
+        HistoryGraph(QUERY).fit(before).save(tmp_path / f"old {seed}")
+        known = HistoryGraph.load(tmp_path / f"old {seed}", QUERY)
+        here.append(recall(exact, in_one(events, known, full), LONG, 2 * LONG))
+        found, rows = in_shards(events, 1, LARGE, full, tmp_path / f"old {seed}", tmp_path / str(seed))
+        there.append(recall(exact, found, LONG, 2 * LONG))
+        assert all(row.steps <= row.bound for row in rows)
+    assert np.mean(there) > np.mean(here) - 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [MICRO_BATCH, LARGE])
+def test_four_shards_learn_in_large_micro_batches_too(size: int, tmp_path: Path):
+    """Of few keys that matter, which lie in one or two shards: these learn alone until the micro-batch ends.
+
+    They are asked for less, also because the budget of a shard changes from one micro-batch to the next only.
+    """
+    here, there = [], []
+    for seed in range(1, 4):
+        events, before, exact, full = changed(seed)
+        HistoryGraph(QUERY).fit(before).save(tmp_path / f"old {seed}")
+        known = HistoryGraph.load(tmp_path / f"old {seed}", QUERY)
+        here.append(recall(exact, in_one(events, known, full), LONG, 2 * LONG))
+        found, _ = in_shards(events, 4, size, full, tmp_path / f"old {seed}", tmp_path / str(seed))
+        there.append(recall(exact, found, LONG, 2 * LONG))
+    assert np.mean(there) > np.mean(here) - (0.05 if size == MICRO_BATCH else 0.3)
+
+
+def changed(seed: int) -> tuple[pa.Table, pa.Table, Ints, float]:
+    """A stream that changes after 100,000 events, what comes before that, the ticks of its match points, full work."""
+    stream = swapped(seed, LONG)
+    events = pa.concat_tables([stream.before, stream.after]).combine_chunks()
+    events = events.append_column("number", pa.array(np.arange(len(events))))
+    matches = QUERY.match(events, bind="number")
+    return events, stream.before, ends(matches.points()), matches.work.steps / len(events)
 
 
 def frozen_recall(whole: tuple[pa.Table, Ints, float], known: HistoryGraph) -> float:

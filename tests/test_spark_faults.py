@@ -52,7 +52,8 @@ LEARNED = (
     | {f"killed before open .{name}-#" for name in ("shares.json", "learner.bin", "LATEST")}
     | {f"killed before open {name}" for name in ("maps.npz", "learned.npz", "manifest.json")}
     | {f"{name} damaged" for name in ("shares.json", "learner.bin", "began.json")}
-    | {"stale shares.json", "late shares.json", "stale LATEST", "a version that is late or torn"}
+    | {f"{what} {name}" for what in ("stale", "late") for name in ("shares.json", "learner.bin")}
+    | {"stale LATEST", "a version that is late or torn"}
     | {"a worker that outlived a driver", "killed before os.mkdir .draft"}
 )
 EXPECTED = {

@@ -57,7 +57,7 @@ class Observer:
         self._beside: Beside
         self._latest: RunEvents
 
-    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> None:
+    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> None:  # noqa: ARG002
         """Sample the tests of this arena, where there is anything to be learned.
 
         Parameters
@@ -72,7 +72,7 @@ class Observer:
         if arena.worth is not None and arena.tables.window > 0:
             self._sampler = Sampler(arena, SampleReader(arena.tables))
 
-    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:
+    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:  # noqa: ARG002
         """Choose how large the sample is to be, now that it is known how many events come.
 
         Parameters
@@ -99,7 +99,15 @@ class Observer:
         if self._sampler is not None:
             self._sampler.count(events)
 
-    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
+    def end_piece(
+        self,
+        batch: EventBatch,
+        rate: float,
+        spare: float,  # noqa: ARG002
+        found: int,  # noqa: ARG002
+        *,
+        is_relevant: bool,
+    ) -> None:
         """Match the cohort's part of a piece, and read what was written down before texts are forgotten.
 
         Parameters

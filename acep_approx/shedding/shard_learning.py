@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 LEARNER = "learner.bin"
 """File of the control folder: the learner of the whole job after the latest micro-batch."""
-WITHIN = 1_024
-"""Events of a shard in a micro-batch from which on it learns within it; reading the learner takes some 20 ms."""
+WITHIN = 4_096
+"""Events of a shard in a micro-batch from which on it learns within it. Of fewer it learns little that the next version
+would not tell it, and reading the learner takes some 30 ms."""
 LEAST_PART = 0.25
 """A shard is held to this part at least of the match points per event that the whole job promises."""
 
