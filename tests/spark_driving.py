@@ -53,8 +53,8 @@ def micro_batches(
 ) -> Iterator[list[SimpleNamespace]]:
     """Match a stream as Spark would: gives the metrics of each micro-batch, which the driver takes before the next.
 
-    Events wait in the state for the watermark, as on Spark; then a shard knows how many it has to match. ``finds``
-    takes what is found.
+    Events wait for the watermark, as on Spark: when they are matched a shard knows how many there are. ``finds`` takes
+    what is found.
     """
     shard_of = np.array([crc32(str(one).encode()) % job.shards for one in events[key].to_pylist()])
     for at in range(0, len(events), size):
@@ -62,9 +62,8 @@ def micro_batches(
         last = int(events["ts"][int(piece[-1])].as_py())
         metrics = []
         for number in range(job.shards):
-            waits = Shard(job, number, states.get(number))
-            waits.process(events.take(piece[shard_of[piece] == number]), None)
-            shard = Shard(job, number, waits.to_bytes())
+            shard = Shard(job, number, states.get(number))
+            shard.waiting = pa.concat_tables([shard.waiting, events.take(piece[shard_of[piece] == number])])
             processed = shard.process(events.slice(0, 0), last)
             finds(processed.results)
             states[number] = shard.to_bytes()

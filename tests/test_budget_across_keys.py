@@ -99,7 +99,7 @@ def test_many_shards_that_learn_find_what_one_process_finds(
     here, there = in_one(events, known, full), in_shards(events, shards, MICRO_BATCH, full, old, tmp_path)[0]
     before, after = (recall(exact, there, first, first + HALF) for first in (0, HALF))
     assert before > recall(exact, here, 0, HALF) - 0.15  # at first each shard must come to a price of its own
-    assert after > recall(exact, here, HALF, 2 * HALF) - 0.05
+    assert after > recall(exact, here, HALF, 2 * HALF) - 0.1  # one stream, so chance has a part in it; means below
     assert after > frozen_recall(whole, known) + 0.4
 
 
