@@ -15,6 +15,7 @@ import pytest
 from acep_approx.cli.on_spark.live import line, live, table
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.errors import UsageError
+from acep_approx.learning.judging import Verdict
 from acep_approx.spark.plan.outputs import NUMBERS, PACKED, SCHEMA
 from acep_approx.spark.streaming.metrics import COUNTS, Listener, Progress, Totals, observed
 from acep_approx.spark.streaming.prometheus import Exporter
@@ -123,6 +124,16 @@ def test_a_line_in_words():
     assert line(exact, Totals()) == "batch 1: 40 events in 3.9 s, 1 match"
 
 
+def test_what_learning_has_come_to_in_words():
+    told = Verdict("history", gained=2, lost=12, versions=4, refused=3, broken=1)
+    assert line(progress(learned=told), Totals()).endswith(
+        "history version 2, ranked by the history (2 audited match points gained and 12 lost by what was learned; "
+        "3 of 4 versions refused)"
+    )
+    assert line(progress(learned=Verdict(versions=1)), Totals()).endswith("partial matches are kept at random")
+    assert line(progress(learned=Verdict()), Totals()).endswith("history version 2")
+
+
 def test_lines_where_there_is_no_terminal(capsys):
     with live() as show:
         show(progress())
@@ -160,6 +171,11 @@ def test_the_panel_shows_this_batch_beside_all():
     assert rows["budget used"] == ["50%", "50%"]
     assert rows["estimated recall"][1].startswith("about 0.80 (0.")
     assert "malformed" not in rows
+    with console.capture() as capture:
+        console.print(table(progress(learned=Verdict("learned", 30, 4, 5, 2)), totals))
+    assert "what was learned" in capture.get()
+    assert "5, 2" in capture.get()
+    assert "broken" not in capture.get()
 
 
 # --- Prometheus ---------------------------------------------------------------------------------------------------
@@ -204,6 +220,16 @@ def test_what_prometheus_gets(exporter):
     assert found[f"acep_partial_matches{{{label}}}"] == 7
     assert found[f"acep_policy_update_total{{{label}}}"] == 1
     assert found[f"acep_batch_seconds_count{{{label}}}"] == 2
+
+
+def test_prometheus_gets_what_learning_has_come_to(exporter):
+    exporter(progress())
+    assert not [name for name in scraped(exporter) if name.startswith("acep_history_gained")]
+    exporter(progress(learned=Verdict("learned", 30, 4, 5, 2, 1)))
+    found = scraped(exporter)
+    numbers = {name: found[f'acep_history_{name}{{pattern="plain"}}']
+               for name in ("versions", "refused", "broken_promises", "gained", "lost")}  # fmt: skip
+    assert numbers == {"versions": 5, "refused": 2, "broken_promises": 1, "gained": 30, "lost": 4}
 
 
 def test_queries_are_told_apart(exporter):

@@ -76,6 +76,33 @@ class Tally:
         return float((self.gained - self.lost) / np.sqrt(max(self.gained + self.lost, 1)))
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What learning has come to so far.
+
+    Attributes
+    ----------
+    ranked_by : {"history", "learned", "random"}
+        By what runs are ranked from here on: by the history that was there at the beginning, by what was learned, or by
+        nothing yet, or no longer.
+    gained, lost : int
+        Match points of the cohort that what was learned would have found and the history not, and the other way round,
+        as far as the two have been compared.
+    versions, refused : int
+        Versions that were made, and those in which what was learned was not found to be better, so that the history
+        goes on ranking runs.
+    broken : int
+        How often far less came than was promised, so that runs were kept at random.
+    """
+
+    ranked_by: str = "random"
+    gained: int = 0
+    lost: int = 0
+    versions: int = 0
+    refused: int = 0
+    broken: int = 0
+
+
 def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
     """Which match points of a trace would be found if only the runs of the best scores took their run-steps.
 

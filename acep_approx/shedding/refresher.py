@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acep_approx.learning.judging import Verdict
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.outcomes import Outcomes
@@ -91,6 +92,7 @@ class Refresher:
         self.events = self.points = 0
         self.shares: Shares | None = None
         self._made = MadeAt()
+        self._counts: dict[str, Any] = {"versions": 0, "refused": 0, "broken": 0}
         self._begins_anew = False  # what was known no longer holds, and no version says so yet
         self._has_learned = False  # what runs are worth has changed, and no version says so yet
         shedder = Shedder(query.plan, replace(load, learns=True))
@@ -101,6 +103,17 @@ class Refresher:
     def alarms(self) -> Sequence[Alarm]:
         """Of drift, so far."""
         return self.learner.alarms if self.learner is not None else ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What learning has come to so far."""
+        learner = self.learner
+        if learner is None or learner.is_random:
+            known = Verdict()
+        else:
+            by = "learned" if learner.known is None else "history"
+            known = Verdict(by, learner.tally.gained, learner.tally.lost)
+        return replace(known, **self._counts)
 
     def process(self, batch: int, samples: Sequence[bytes]) -> None:
         """Learn from the training samples of a batch.
@@ -142,6 +155,7 @@ class Refresher:
         self.points += sample.points
         if held_until is not None:
             self._begins_anew = True
+            self._counts["broken"] += 1
         learner.process(sample, sample.outcomes, held_until, notices=not self._begins_anew)
         learner.sample_size.adapt(sample, ahead, self.most_tests)
 
@@ -166,6 +180,8 @@ class Refresher:
         if not (self._begins_anew or self._has_learned) or self.learner.is_due():
             self.learner.learn()
         self._begins_anew = self._has_learned = False
+        self._counts["versions"] += 1
+        self._counts["refused"] += self.learner.known is not None
         self._made = MadeAt(self.batch, self.learner.updater.statistics.tick)
         known = self.load.history
         made = copy(known) if known is not None else HistoryGraph(self.query)
@@ -180,6 +196,7 @@ class Refresher:
         header = {
             "batch": self.batch, "events": self.events, "points": self.points, "made": vars(self._made),
             "begins anew": self._begins_anew, "has learned": self._has_learned,
+            "counts": self._counts,
         }  # fmt: skip
         shares = [self.shares.share, self.shares.passed] if self.shares is not None else None
         return learner_to_bytes(self.learner, {**header, "shares": shares})
@@ -197,6 +214,7 @@ class Refresher:
         self._made, shares = MadeAt(**header["made"]), header["shares"]
         self._begins_anew = header.get("begins anew", False)  # learners of before never did
         self._has_learned = header.get("has learned", False)
+        self._counts |= header.get("counts", {})
         self.shares = Shares(shares[0], tuple(shares[1])) if shares is not None else None
 
 

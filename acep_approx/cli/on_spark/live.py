@@ -11,6 +11,7 @@ from acep_approx.cli.terminal import amount, say, words
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from acep_approx.learning.judging import Verdict
     from acep_approx.spark.streaming.metrics import Progress, Totals
 
 _ALWAYS = ("events", "matches")
@@ -23,6 +24,8 @@ _SUMS = {
     "without_key": "without key",
     "steps": "run-steps",
 }
+
+RANKED_BY = {"history": "the history", "learned": "what was learned", "random": "nothing: at random"}
 
 
 @contextmanager
@@ -80,6 +83,8 @@ def line(progress: Progress, totals: Totals) -> str:
         parts.append(f"recall {recall}")
     if progress.version:
         parts.append(f"history version {progress.version}")
+    if progress.learned is not None and progress.learned.versions:
+        parts.append(learned(progress.learned))
     return ", ".join(parts)
 
 
@@ -120,11 +125,26 @@ def _states(progress: Progress, totals: Totals) -> Iterator[tuple[str, str, str]
         yield "estimated recall", "", recall
     if progress.version:
         yield "history version", str(progress.version), ""
+    if (found := progress.learned) is not None:
+        yield "partial matches are ranked by", RANKED_BY[found.ranked_by], ""
+        yield "versions made, refused", "", f"{found.versions:,}, {found.refused:,}"
+        yield "audited match points gained, lost", "", f"{found.gained:,}, {found.lost:,}"
+        if found.broken:
+            yield "promises of the history broken", "", f"{found.broken:,}"
     if progress.lag is not None:
         yield "behind the latest event, seconds", f"{progress.lag:,.1f}", ""
     yield "events that wait", f"{progress.waiting:,}", ""
     yield "live runs", f"{progress.live:,}", ""
     yield "state", f"{progress.state_bytes / 2**20:,.1f} MiB", ""
+
+
+def learned(found: Verdict) -> str:
+    """By what partial matches are ranked now, and what that rests on."""
+    if found.ranked_by == "random":
+        return "too little is known: partial matches are kept at random"
+    compared = f"{found.gained:,} audited match points gained and {found.lost:,} lost by what was learned"
+    refused = f"{found.refused:,} of {found.versions:,} versions refused"
+    return f"ranked by {RANKED_BY[found.ranked_by]} ({compared}; {refused})"
 
 
 def _recall(totals: Totals) -> str | None:

@@ -26,6 +26,7 @@ from history.versions import point_to_newest, prune
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+    from acep_approx.learning.judging import Verdict
     from acep_approx.spark.worker.job import Job
 
 log = logging.getLogger("acep_approx.spark")
@@ -80,6 +81,11 @@ class Driver:
                 self.refresher.restore(saved.read_bytes())
             except ValueError:
                 log.warning("%s cannot be read: what runs are worth is learned anew", saved)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What learning has come to by now; None where nothing is learned."""
+        return self.refresher.verdict if self.refresher is not None else None
 
     def process(self, metrics: Sequence[Row], batch: int) -> None:
         """Learn from the metrics of a micro-batch."""

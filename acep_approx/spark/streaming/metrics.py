@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.engines.runs.worth import REASONS
+from acep_approx.learning.judging import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -117,6 +118,8 @@ class Progress:
         Seconds from the watermark to the latest event of the micro-batch; None if it had none.
     state_rows, state_bytes : int
         What the state stores hold, all operators together.
+    learned : Verdict or None
+        What the driver's learner has come to by now: of jobs that learn, as ``start`` hands it on.
     """
 
     query: str
@@ -145,6 +148,7 @@ class Progress:
     lag: float | None
     state_rows: int
     state_bytes: int
+    learned: Verdict | None = None
 
     @classmethod
     def of(cls, report: StreamingQueryProgress | Mapping[str, Any], name: str = NAME) -> Self | None:
@@ -167,7 +171,7 @@ class Progress:
         numbers = told.get("observedMetrics", {}).get(name)
         if numbers is None:
             return None
-        counts = {column: int(numbers.get(column) or 0) for column in (*COUNTS, "version")}
+        counts: dict[str, Any] = {column: int(numbers.get(column) or 0) for column in (*COUNTS, "version")}
         operators = told.get("stateOperators", ())
         return cls(
             query=told.get("name") or str(told["id"]),

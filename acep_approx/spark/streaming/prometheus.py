@@ -94,6 +94,17 @@ class Exporter:
             "state_rows": gauge("acep_state_rows", "Rows in the state stores."),
             "state_bytes": gauge("acep_state_bytes", "Memory used by the state stores."),
         }
+        self._learned = {
+            "versions": gauge("acep_history_versions", "Versions of the history that this job has made."),
+            "refused": gauge(
+                "acep_history_refused", "Those in which what was learned was not found to be better, and does not rank."
+            ),
+            "broken": gauge("acep_history_broken_promises", "How often far less came than the history promised."),
+            "gained": gauge(
+                "acep_history_gained", "Match points of the cohort that what was learned would have found and it not."
+            ),
+            "lost": gauge("acep_history_lost", "Match points of the cohort that it would have found, the other not."),
+        }
         self._recall = gauge(
             "acep_estimated_recall",
             "Estimated share of match points found by the policy alone: from audited cells in which nothing is shed, "
@@ -129,6 +140,9 @@ class Exporter:
             value = getattr(progress, name)
             if value is not None:
                 gauge.labels(pattern).set(value)
+        if progress.learned is not None:
+            for name, gauge in self._learned.items():
+                gauge.labels(pattern).set(getattr(progress.learned, name))
         self._tell_recall(pattern, totals)
 
     def _tell_recall(self, pattern: str, totals: Totals) -> None:

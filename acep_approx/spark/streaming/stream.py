@@ -91,7 +91,7 @@ def start(
     if on_progress is None:
         writer.query = stream.start()
         return writer.query
-    sink = OwnProgress(on_progress)
+    sink = OwnProgress(on_progress, writer.driver)
     events.sparkSession.streams.addListener(Listener(sink))
     writer.query = running = stream.start()
     sink.query.set_result(running.name or running.id)
@@ -100,15 +100,16 @@ def start(
 
 @dataclass
 class OwnProgress:
-    """Hands on the numbers of one query: a listener is told of all that run in its session."""
+    """Hands on the numbers of one query, and what its driver learned: a listener is told of all in its session."""
 
     sink: Callable[[Progress], object]
+    driver: Driver
     query: Future[str] = field(default_factory=Future)
 
     def __call__(self, progress: Progress) -> None:
         """Hand them on, if they are of this query."""
         if progress.query == self.query.result():
-            self.sink(progress)
+            self.sink(replace(progress, learned=self.driver.verdict))
 
 
 @dataclass
