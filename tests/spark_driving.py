@@ -18,7 +18,8 @@ from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.worker.job import Job, Spending
 from acep_approx.spark.worker.shard import Shard
 
-QUERY = compile_query("PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x + 3 WITHIN 60")
+TEXT = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x + 3 WITHIN 60"
+QUERY = compile_query(TEXT)
 SHARDS = 3
 BATCH = 2_500
 
