@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_vertices_edges_bundles_and_maps_go_on_from_version_to_version(home: Path) -> None:
     known = [HistoryGraph.load(home, QUERY, version=number) for number in sorted(versions(home))]
-    for before, now in zip(known, known[1:], strict=False):
+    for before, now in pairwise(known):
         counts = now.graph_.counts
         assert counts.visits.sum() > 0
         assert counts.moves.sum() > 0
