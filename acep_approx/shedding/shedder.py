@@ -103,6 +103,7 @@ class Shedder:
         self._columns: tuple[pa.Schema, Roles]
         self._rate = 0.0  # run-steps per event of the stream
         self._seen = (0, 0)  # relevant events and run-steps at the end of the last piece
+        self._on_passes = 0.0  # run-steps that choosing among runs had taken by then
         self._events = 0
         self.seconds = 0.0  # that its pieces took, since it was made
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
@@ -258,7 +259,8 @@ class Shedder:
         relevant, steps = self._seen
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
-        self.clock.observe(len(batch), progress.steps - steps, seconds)
+        passes, self._on_passes = self._on_passes, self.arena.on_passes
+        self.clock.observe(len(batch), progress.steps - steps + round(self._on_passes - passes), seconds)
         self.seconds += seconds
         if self.load.budget.unit == "events/s":
             self._keep_up()
@@ -340,6 +342,7 @@ class Shedder:
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
+        self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
