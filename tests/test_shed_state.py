@@ -22,6 +22,7 @@ from acep_approx.errors import DataError
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
+from tests import spark_driving
 from tests.cases import examples
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 150"
@@ -172,6 +173,18 @@ def test_saving_a_run_does_not_change_it() -> None:
                 assert len(matcher.state_bytes()) == len(matcher.state_bytes())
         found.append((pa.concat_tables(parts), engine_of(matcher).work()))
     assert found[0] == found[1]
+
+
+def test_the_clock_is_told_of_choosing_among_runs_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes time, and is paid for in run-steps: as part of the time of each other run-step it was paid for twice."""
+    told: list[int] = []
+    monkeypatch.setattr(StepClock, "observe", lambda _, events, steps, seconds: told.append(steps))
+    known = HistoryGraph(spark_driving.QUERY).fit(spark_driving.stream(4))
+    found = spark_driving.QUERY.match_within(spark_driving.stream(4, seed=2), "20%", history=known, audit=0)
+    found.to_arrow()
+    on_passes = found.shedder.arena.on_passes
+    assert on_passes > 500
+    assert sum(told) == pytest.approx(found.progress.steps + on_passes, abs=len(told))
 
 
 @pytest.mark.parametrize("budget", ["2 ms/batch", "100k events/s"])
