@@ -37,6 +37,8 @@ ERRORS, QUANTILE = 40, 0.95
 """So many errors of forecasts are kept; the margin is this quantile of them, and the largest where they are few."""
 LEAST_MARGIN = 0.05
 """Of the forecast."""
+UNIT = 1e5
+"""Rows that count as one in the sums, so that base and slope are of one size."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,10 @@ class Overhead:
         """
         if not budget.needs_clock or not matched:
             return budget
-        is_each = budget.unit == "ms/batch"
-        whole = budget.amount / 1e3 if is_each else matched / budget.amount
+        whole = whole_seconds(budget, matched)
         beside = self.seconds(rows) + self.margin if self.is_known else ASSUMED_SHARE * whole
         left = max(whole - beside, LEAST_SHARE * whole)
-        return replace(budget, amount=left * 1e3 if is_each else matched / left)
+        return replace(budget, amount=left * 1e3 if budget.unit == "ms/batch" else matched / left)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``overhead.json``; who reads sees the one before or this one."""
@@ -156,8 +157,15 @@ class Overhead:
         return sizes == (3, 2, True) and are_times and all(map(math.isfinite, (*self.answers, *self.errors)))
 
 
-UNIT = 1e5
-"""Rows that count as one in the sums, so that base and slope are of one size."""
+def whole_seconds(budget: Budget, matched: int) -> float:
+    """How long a micro-batch in which so many events are matched may take as a whole, by a budget of time.
+
+    Examples
+    --------
+    >>> whole_seconds(Budget.parse("2 s/batch"), 500), whole_seconds(Budget.parse("1k events/s"), 500)
+    (2.0, 0.5)
+    """
+    return budget.amount / 1e3 if budget.unit == "ms/batch" else matched / budget.amount
 
 
 def _solved(products: np.ndarray, answers: np.ndarray) -> tuple[float, float]:

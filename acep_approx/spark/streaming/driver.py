@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acep_approx.budget.overhead import Overhead
+from acep_approx.budget.overhead import Overhead, whole_seconds
 from acep_approx.budget.splitting import Need, Split, split
 from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.shard_learning import LEARNER
@@ -120,7 +120,7 @@ class Driver:
         """Say once that nothing is left for the matchers."""
         assert self.job.spending is not None
         budget, beside = self.job.spending.budget, overhead.seconds(rows)
-        whole = budget.amount / 1e3 if budget.unit == "ms/batch" else matched / budget.amount
+        whole = whole_seconds(budget, matched)
         if not self._warned and len(overhead.errors) >= FORECASTS and 0 < whole < beside:
             self._warned = True
             log.warning(
