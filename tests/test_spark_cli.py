@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from tempfile import gettempdir
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
@@ -30,8 +31,9 @@ from acep_approx.cli.on_spark import demo, stream
 from acep_approx.cli.on_spark.batch import is_folder
 from acep_approx.cli.on_spark.words import Numbers, budget_lines
 from acep_approx.errors import UsageError
+from acep_approx.learning.judging import Verdict
 from acep_approx.spark.worker.job import Spending
-from tests.spark_reports import progress
+from tests.spark_reports import REPORT, progress
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -150,6 +152,20 @@ def test_numbers_are_told_once():
     assert told == [0, 1, 3]
     numbers = Numbers.of_stream(sink.totals)
     assert (numbers.counts["events"], numbers.counts["waiting"]) == (30, 3)
+
+
+def test_what_was_learned_is_not_forgotten_at_the_end():
+    sink = stream.Tally([])
+    sink(progress(batch=1, learned=Verdict("history", 2, 9, versions=3, refused=3)))
+    late = {**REPORT, "batchId": 2, "name": "plain"}
+    sink.rest(SimpleNamespace(recentProgress=[late]))
+    numbers = Numbers.of_stream(sink.totals)
+    assert sink.totals.batches == 2
+    lines = list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"), 45.0))
+    assert lines[-1] == (
+        "learning: ranked by the history (2 audited match points gained and 9 lost by what was learned; "
+        "3 of 3 versions refused)"
+    )
 
 
 def test_a_budget_in_words():

@@ -78,6 +78,9 @@ def test_a_restarted_driver_goes_on_where_the_last_one_was(tmp_path, control):
     broken = run(job_of(events, control, learns=True, history=str(tmp_path / "two")), control, events, restart_at=5)
     assert broken == whole
     assert versions(tmp_path / "one") == versions(tmp_path / "two")
+    known = Driver(job_of(events, control, learns=True, history=str(tmp_path / "two")), control).verdict
+    assert known is not None
+    assert known.versions == pointed(tmp_path / "two")
 
 
 def test_a_micro_batch_that_is_done_twice_is_learned_from_once(tmp_path, control):

@@ -130,8 +130,18 @@ def test_what_learning_has_come_to_in_words():
         "history version 2, ranked by the history (2 audited match points gained and 12 lost by what was learned; "
         "3 of 4 versions refused)"
     )
-    assert line(progress(learned=Verdict(versions=1)), Totals()).endswith("partial matches are kept at random")
+    random = "{}: partial matches are kept at random"
+    little, less = random.format("too little is known"), random.format("far less came than was promised")
+    assert line(progress(learned=Verdict(versions=1)), Totals()).endswith(little)
+    assert line(progress(learned=Verdict(versions=1, broken=1)), Totals()).endswith(less)
     assert line(progress(learned=Verdict()), Totals()).endswith("history version 2")
+
+
+def test_where_nothing_was_compared_nothing_is_said_of_it():
+    told = line(progress(learned=Verdict("history", versions=3, refused=3)), Totals())
+    assert told.endswith("(3 of 3 versions refused, no audited match point tells them apart)")
+    told = line(progress(learned=Verdict("learned", versions=3)), Totals())
+    assert told.endswith("ranked by what was learned (0 of 3 versions refused)")
 
 
 def test_lines_where_there_is_no_terminal(capsys):
@@ -228,8 +238,14 @@ def test_prometheus_gets_what_learning_has_come_to(exporter):
     exporter(progress(learned=Verdict("learned", 30, 4, 5, 2, 1)))
     found = scraped(exporter)
     numbers = {name: found[f'acep_history_{name}{{pattern="plain"}}']
-               for name in ("versions", "refused", "broken_promises", "gained", "lost")}  # fmt: skip
-    assert numbers == {"versions": 5, "refused": 2, "broken_promises": 1, "gained": 30, "lost": 4}
+               for name in ("versions_total", "refused_total", "broken_promises_total", "gained", "lost")}  # fmt: skip
+    assert list(numbers.values()) == [5, 2, 1, 30, 4]
+
+
+def test_counts_of_versions_go_on_from_what_the_job_knows(exporter):
+    for versions in (5, 5, 7, 1):  # restored from a checkpoint; then a job of this name that begins anew
+        exporter(progress(learned=Verdict("learned", versions=versions)))
+    assert scraped(exporter)['acep_history_versions_total{pattern="plain"}'] == 8
 
 
 def test_queries_are_told_apart(exporter):
@@ -244,7 +260,7 @@ def test_the_dashboard_asks_for_what_there_is(exporter):
     import re
 
     for batch in (1, 2):  # an estimate needs more than one cell
-        exporter(progress(batch=batch, kept=40, audited=50))
+        exporter(progress(batch=batch, kept=40, audited=50, learned=Verdict()))
     there = {re.split(r"[{ ]", name)[0] for name in scraped(exporter)}
     dashboard = json.loads((Path(__file__).parent.parent / "docs" / "grafana.json").read_text())
     asked = {

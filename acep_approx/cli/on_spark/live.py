@@ -128,9 +128,10 @@ def _states(progress: Progress, totals: Totals) -> Iterator[tuple[str, str, str]
     if (found := progress.learned) is not None:
         yield "partial matches are ranked by", RANKED_BY[found.ranked_by], ""
         yield "versions made, refused", "", f"{found.versions:,}, {found.refused:,}"
-        yield "audited match points gained, lost", "", f"{found.gained:,}, {found.lost:,}"
+        if found.gained + found.lost:
+            yield "audited match points gained, lost", "", f"{found.gained:,}, {found.lost:,}"
         if found.broken:
-            yield "promises of the history broken", "", f"{found.broken:,}"
+            yield "promises broken", "", f"{found.broken:,}"
     if progress.lag is not None:
         yield "behind the latest event, seconds", f"{progress.lag:,.1f}", ""
     yield "events that wait", f"{progress.waiting:,}", ""
@@ -139,12 +140,16 @@ def _states(progress: Progress, totals: Totals) -> Iterator[tuple[str, str, str]
 
 
 def learned(found: Verdict) -> str:
-    """By what partial matches are ranked now, and what that rests on."""
+    """By what partial matches are ranked now, and what that rests on, as far as anything was compared."""
     if found.ranked_by == "random":
-        return "too little is known: partial matches are kept at random"
-    compared = f"{found.gained:,} audited match points gained and {found.lost:,} lost by what was learned"
+        why = "far less came than was promised" if found.broken else "too little is known"
+        return f"{why}: partial matches are kept at random"
     refused = f"{found.refused:,} of {found.versions:,} versions refused"
-    return f"ranked by {RANKED_BY[found.ranked_by]} ({compared}; {refused})"
+    if found.gained + found.lost:
+        refused = f"{found.gained:,} audited match points gained and {found.lost:,} lost by what was learned; {refused}"
+    elif found.refused:
+        refused += ", no audited match point tells them apart"
+    return f"ranked by {RANKED_BY[found.ranked_by]} ({refused})"
 
 
 def _recall(totals: Totals) -> str | None:

@@ -7,7 +7,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -205,7 +205,8 @@ class Tally:
         for report in query.recentProgress:
             progress = Progress.of(report)
             if progress is not None:
-                self(progress)
+                known = self.totals.last  # what was learned since the last call nobody tells any more
+                self(replace(progress, learned=known.learned if known is not None else None))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from acep_approx.cli.on_spark.live import learned
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.summary import events_read
 from acep_approx.cli.terminal import amount, say
@@ -13,6 +14,7 @@ from acep_approx.cli.terminal import amount, say
 if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.budget.audit import RecallEstimate
+    from acep_approx.learning.judging import Verdict
     from acep_approx.spark.streaming.metrics import Totals
     from acep_approx.spark.worker.job import Spending
 
@@ -33,12 +35,15 @@ class Numbers:
         None: nothing was audited.
     version : int
         Of the history; 0: none.
+    learned : Verdict or None
+        What learning has come to; None: nothing was learned, or nobody has told.
     """
 
     counts: Mapping[str, int]
     shed: Mapping[str, int]
     recall: RecallEstimate | None
     version: int
+    learned: Verdict | None = None
 
     @classmethod
     def of_batch(cls, observed: Mapping[str, Any]) -> Self:
@@ -58,7 +63,8 @@ class Numbers:
         """From what was added up over micro-batches."""
         last = totals.last
         waiting = {"waiting": last.waiting if last else 0}
-        return cls({**totals.counts, **waiting}, totals.shed, totals.recall(), last.version if last else 0)
+        version, verdict = (last.version, last.learned) if last else (0, None)
+        return cls({**totals.counts, **waiting}, totals.shed, totals.recall(), version, verdict)
 
 
 def say_read(numbers: Numbers, query: Query, seconds: float) -> None:
@@ -86,7 +92,7 @@ def say_budget(numbers: Numbers, spending: Spending, query: Query) -> None:
 
 
 def budget_lines(numbers: Numbers, spending: Spending, full_work: float | None) -> Iterator[str]:
-    """The exact run, work against the bound, runs shed by reason, estimated recall.
+    """The exact run, work against the bound, runs shed by reason, estimated recall, what learning has come to.
 
     ``full_work``: run-steps per event of the exact run, where they are known.
     """
@@ -103,3 +109,5 @@ def budget_lines(numbers: Numbers, spending: Spending, full_work: float | None) 
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in numbers.shed.items() if number)
     yield f"shed: {amount(sum(numbers.shed.values()), 'run')}" + (f": {reasons}" if reasons else "")
     yield f"estimated recall: {recall_words(numbers.recall)}"
+    if numbers.learned is not None and numbers.learned.versions:
+        yield f"learning: {learned(numbers.learned)}"

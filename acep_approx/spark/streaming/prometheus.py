@@ -10,6 +10,8 @@ from acep_approx.spark.streaming.metrics import Progress, Totals
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from acep_approx.learning.judging import Verdict
+
 DURATIONS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120)
 """Bounds of the histogram of batch durations, seconds."""
 
@@ -94,12 +96,14 @@ class Exporter:
             "state_rows": gauge("acep_state_rows", "Rows in the state stores."),
             "state_bytes": gauge("acep_state_bytes", "Memory used by the state stores."),
         }
-        self._learned = {
-            "versions": gauge("acep_history_versions", "Versions of the history that this job has made."),
-            "refused": gauge(
+        self._made = {
+            "versions": counter("acep_history_versions", "Versions of the history that this job has made."),
+            "refused": counter(
                 "acep_history_refused", "Those in which what was learned was not found to be better, and does not rank."
             ),
-            "broken": gauge("acep_history_broken_promises", "How often far less came than the history promised."),
+            "broken": counter("acep_history_broken_promises", "How often far less came than was promised."),
+        }
+        self._judged = {
             "gained": gauge(
                 "acep_history_gained", "Match points of the cohort that what was learned would have found and it not."
             ),
@@ -141,9 +145,16 @@ class Exporter:
             if value is not None:
                 gauge.labels(pattern).set(value)
         if progress.learned is not None:
-            for name, gauge in self._learned.items():
-                gauge.labels(pattern).set(getattr(progress.learned, name))
+            self._tell_learned(pattern, progress.learned, before.learned if before is not None else None)
         self._tell_recall(pattern, totals)
+
+    def _tell_learned(self, pattern: str, now: Verdict, before: Verdict | None) -> None:
+        """Counts of the job, not of this process: after a restart they go on from those of the checkpoint."""
+        for name, counter in self._made.items():
+            number, known = getattr(now, name), getattr(before, name, 0)
+            counter.labels(pattern).inc(number - known if number >= known else number)  # less: a job that began anew
+        for name, gauge in self._judged.items():
+            gauge.labels(pattern).set(getattr(now, name))
 
     def _tell_recall(self, pattern: str, totals: Totals) -> None:
         """The interval as soon as there is one; the number only where enough was audited."""
