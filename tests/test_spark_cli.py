@@ -464,6 +464,11 @@ def test_the_demo_in_small(spark, monkeypatch):
     assert exact == query.match(now).points().num_rows
     assert max(random, frozen, refreshed) < exact
     assert refreshed > 0
+    said = r"found ([\d,]+) match points where chance found ([\d,]+); .* found (\d+) .* missed (\d+) "
+    told = re.search(said, shown.stdout)
+    assert told is not None
+    known, chance, gained, lost = (int(number.replace(",", "")) for number in told.groups())
+    assert (known, chance, known + gained - lost) == (frozen, random, refreshed)
     assert Path("demo.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert set(Path(gettempdir()).glob("acep-demo-*")) <= before
     assert {path.name for path in Path().iterdir()} == {"demo.html", "events.jsonl"}

@@ -58,7 +58,7 @@ def live(*, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
         return
     from rich.live import Live
 
-    with Live(console=console, auto_refresh=False) as panel:
+    with Live("waiting for the first micro-batch ...", console=console, auto_refresh=False) as panel:
 
         def redraw(progress: Progress) -> None:
             totals.add(progress)
