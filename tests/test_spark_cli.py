@@ -464,7 +464,7 @@ def test_the_demo_in_small(spark, monkeypatch):
     assert exact == query.match(now).points().num_rows
     assert max(random, frozen, refreshed) < exact
     assert refreshed > 0
-    said = r"found ([\d,]+) match points where chance found ([\d,]+); .* found (\d+) .* missed (\d+) "
+    said = r"found ([\d,]+) match points where .* at random found ([\d,]+); .* found (\d+) .* missed (\d+) "
     told = re.search(said, shown.stdout)
     assert told is not None
     known, chance, gained, lost = (int(number.replace(",", "")) for number in told.groups())

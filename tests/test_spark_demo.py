@@ -7,7 +7,8 @@ import time
 import pytest
 
 from acep_approx.cli.on_spark import waiting
-from acep_approx.cli.on_spark.demo import brought
+from acep_approx.cli.on_spark.demo import FEW, NOW_BEGINS, brought, compile_kernels
+from acep_approx.events.demo import flights
 from acep_approx.learning.judging import Tally, Verdict
 from tests.patience import PATIENCE
 
@@ -53,7 +54,10 @@ def test_who_wants_nothing_said_hears_nothing(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-PAST = "Learning from three months found 631 match points where chance found 32; learning on while the stream ran found"
+PAST = (
+    "Learning from three months found 631 match points where keeping partial matches at random found 32; learning on "
+    "while the stream ran found"
+)
 FOUND = "{} {} match points that the history alone missed, and missed {} that it found: {}."
 
 
@@ -67,6 +71,14 @@ FOUND = "{} {} match points that the history alone missed, and missed {} that it
 )
 def test_what_learning_brought_is_what_was_measured(judged, said):
     assert brought(32, 631, judged, None) == FOUND.format(PAST, judged.gained, judged.lost, said)
+
+
+def test_kernels_are_compiled_with_a_few_flights_and_nothing_is_said(capfd):
+    events = flights()
+    assert events["ts"][FEW].as_py() < NOW_BEGINS
+    compile_kernels(events.slice(0, FEW))  # errors of a thread are not raised anywhere
+    said = [line for line in capfd.readouterr().err.splitlines() if not line.startswith("acep: compiling kernels")]
+    assert said == []
 
 
 def test_what_the_job_itself_found_is_said_where_it_refused_all_that_it_learned():

@@ -92,7 +92,7 @@ def demo(
     """Show the main job on real data: matches with a missing event among US flights, and a picture of where they lie.
 
     Takes a few seconds. With --spark: a history is learned from three months of flights, and the other nine are matched
-    as a stream, inside a budget, while the history learns on; takes a few minutes. Nothing is downloaded.
+    as a stream, inside a budget, while the history learns on; takes about two minutes. Nothing is downloaded.
     """
     spark.check()
     if not output.parent.is_dir():

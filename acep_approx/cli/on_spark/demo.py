@@ -116,7 +116,7 @@ def demo_on_spark(master: str | None, *, quiet: bool) -> str:
         typer.echo(STORY.format(query=shown, events=len(now), days=_days(now), budget=BUDGET))
     with TemporaryDirectory(prefix="acep-demo-") as home, clear_errors():
         with waiting("starting Spark", enabled=not quiet):
-            Thread(target=_compile, args=(past.slice(0, FEW),), daemon=True).start()
+            Thread(target=compile_kernels, args=(past.slice(0, FEW),), daemon=True).start()
             spark = session(master)
         found = compare(spark, past, now, Path(home), quiet=quiet)
     if not quiet:
@@ -124,12 +124,12 @@ def demo_on_spark(master: str | None, *, quiet: bool) -> str:
     return _picture(found)
 
 
-def _compile(events: pa.Table) -> None:
+def compile_kernels(events: pa.Table) -> None:
     """Have the kernels that take longest compiled, if this is the first time: Spark's start leaves a core idle."""
     from acep_approx.api import compile_query
 
     query = compile_query(QUERY, engine="runs")
-    query.match_within(events, BUDGET, learn=True).points()
+    query.match_within(events, "10 steps/event", learn=True).points()
     query.match(events).points()
 
 
@@ -286,7 +286,8 @@ def brought(random: int, frozen: int, judged: Judged, verdict: Verdict | None) -
     verdict : Verdict or None
         What the job itself came to, without knowing what there was to be found.
     """
-    past = f"Learning from three months found {frozen:,} match points where chance found {random:,}"
+    chance = f"keeping partial matches at random found {random:,}"
+    past = f"Learning from three months found {frozen:,} match points where {chance}"
     found = f"{judged.gained:,} match points that the history alone missed, and missed {judged.lost:,} that it found"
     if judged.says_better():
         end = f"{judged.gained - judged.lost:,} more in all"
