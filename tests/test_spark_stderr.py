@@ -15,6 +15,8 @@ import sys, time
 import pyarrow as pa, pyarrow.parquet as pq
 from acep_approx import compile_query
 from acep_approx.spark import Replay, session, start
+from acep_approx.spark.setup.failures import explained
+from pyspark.errors import StreamingQueryException
 
 folder = sys.argv[1]
 events = pa.table({"ts": list(range(100_000)), "type": ["A", "B"] * 50_000, "k": list("xyzuv") * 20_000})
@@ -29,6 +31,12 @@ while len(running.recentProgress) < 2:
     time.sleep(0.1)
 running.stop()
 print(running.exception(), flush=True)
+other = compile_query("PATTERN SEQ(B a, A b) WHERE [k] WITHIN 10").spark(time="ts", watermark="1 millisecond", shards=2)
+failing = start(other, stream, to=folder + "/found", checkpoint=folder + "/checkpoint")
+try:
+    failing.awaitTermination(100)
+except StreamingQueryException as error:
+    print(explained(error).code, flush=True)
 print("said by Python", file=sys.stderr)
 spark.sparkContext._jvm.java.lang.System.err.println("said by the JVM")
 time.sleep(1)
@@ -37,10 +45,10 @@ OF_JAVA = ("WARNING: Using incubator modules", "acep: compiling kernels")
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_stream_that_is_stopped_prints_nothing_of_its_own(tmp_path):
+def test_a_stream_that_is_stopped_prints_nothing_of_its_own_and_one_that_fails_says_why(tmp_path):
     command = [sys.executable, "-c", STOPPED, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.stdout.strip(), done.returncode) == ("None", 0), done.stderr
+    assert (done.stdout.split(), done.returncode) == (["None", "ACEP-S012"], 0), done.stderr
     said = [line for line in done.stderr.splitlines() if not line.startswith(OF_JAVA)]
     assert said == ["said by Python", "said by the JVM"]
 

@@ -64,6 +64,28 @@ def test_vertices_edges_bundles_and_maps_go_on_from_version_to_version(home: Pat
         assert not np.array_equal(counts.visits, before.graph_.counts.visits)
 
 
+def test_the_next_job_ranks_by_any_version_and_goes_on_from_its_graph(home: Path, tmp_path: Path) -> None:
+    events = pq.read_table(home.parent / "later.parquet")
+    for number in sorted(versions(home)):
+        mine, control = tmp_path / f"history{number}", tmp_path / f"control{number}"
+        control.mkdir()
+        known = HistoryGraph.load(home, QUERY, version=number)
+        known.save(mine)
+        job = job_of(events, control, learns=True, history=str(mine))
+        driver = Driver(job, control)
+        for batch, metrics in enumerate(micro_batches(job, events, {})):
+            driver.process(metrics, batch)
+        assert driver.refresher is not None
+        learner = driver.refresher.learner
+        assert learner is not None
+        assert learner.history is not None
+        bundles, before = learner.live.now().counts.bundles, known.graph_.counts.bundles
+        assert bundles.first.min() == before.first.min()
+        assert len(bundles) >= len(before)
+        assert driver.verdict is not None
+        assert driver.verdict.ranked_by == "history"
+
+
 def acep(*arguments: object) -> str:
     """What the shell says on stderr."""
     done = CliRunner().invoke(app, [str(one) for one in arguments])
