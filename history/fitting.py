@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from history.arrays import Floats, Ints
+from history.cutting import best_cuts, bins_for, rates
 from history.trace import KEY, Trace
 from history.trees import Trees, fit_trees
 from history.vectors import CONTEXT, PAIRED, Feature, FeatureKind, Place, Scheme
@@ -41,8 +42,6 @@ MOST_TEXTS = 10_000
 """Texts of one feature that are told apart at most, the most frequent first."""
 LEVEL = 0.01
 """Chance that one place keeps a feature that says nothing."""
-PRIOR = 10.0
-"""Births at the mean rate that are added to each text's own before texts are ordered by their rate."""
 
 
 def fit_scheme(
@@ -240,34 +239,45 @@ def _bucketed(
 ) -> Feature:
     """A feature with its buckets."""
     if blank.kind == "text":
-        return replace(blank, groups=_text_groups(column.astype(np.int64), texts, reached, buckets))
-    return replace(blank, edges=_edges(column.astype(np.float64), buckets))
+        return replace(blank, groups=_text_groups(column.astype(np.int64), texts, reached, buckets - 1))
+    return replace(blank, edges=_edges(column.astype(np.float64), reached, buckets - 1))
 
 
-def _edges(column: npt.NDArray[np.float64], buckets: int) -> tuple[float, ...]:
-    """Quantiles; where a few values are so frequent that quantiles fall together, there are fewer."""
-    known = np.sort(column[~np.isnan(column)])
-    if not len(known):
-        return ()
+def _edges(column: Floats, reached: Floats, groups: int) -> tuple[float, ...]:
+    """Between which numbers to cut; no more than there are values."""
+    is_known = ~np.isnan(column)
+    known, success = column[is_known], reached[is_known]
     values = np.unique(known)
-    if len(values) < buckets:
+    if len(values) <= groups:
         return tuple(values[1:].tolist())
-    at = np.arange(1, buckets - 1) * len(known) // (buckets - 1)
-    edges = np.unique(known[at])
-    return tuple(edges[edges > known[0]].tolist())
+    bins = bins_for(len(known), groups)
+    edges = np.unique(np.sort(known)[np.arange(1, bins) * len(known) // bins])
+    edges = edges[edges > values[0]]
+    if len(edges) < groups:
+        return tuple(edges.tolist())
+    found = np.searchsorted(edges, known, side="right")
+    cuts = best_cuts(_totals(found, np.ones(len(found))), _totals(found, success), groups)
+    return tuple(edges[cuts - 1].tolist())
 
 
-def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats, buckets: int) -> dict[str, int]:
-    """Texts in order of their success rate, cut into groups of about equally many births."""
+def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats, groups: int) -> dict[str, int]:
+    """Texts in order of their success rate, cut into groups."""
     known = codes >= 0
-    births = np.bincount(codes[known], minlength=len(texts))
-    success = np.bincount(codes[known], reached[known], minlength=len(texts))
+    births = _totals(codes[known], np.ones(int(known.sum())), len(texts))
+    success = _totals(codes[known], reached[known], len(texts))
     chosen = np.argsort(-births, kind="stable")[:MOST_TEXTS]
     chosen = chosen[births[chosen] > 0]
-    rate = (success[chosen] + PRIOR * reached.mean()) / (births[chosen] + PRIOR)
+    rate = rates(births[chosen], success[chosen], float(reached.mean()))
     names = np.asarray(texts, dtype=np.str_)[chosen]
     order = np.lexsort((names, rate))
     weight = births[chosen][order]
+    bins = bins_for(int(weight.sum()), groups)
     middle = np.cumsum(weight) - weight / 2
-    group = np.unique((middle * (buckets - 1) // max(weight.sum(), 1)).astype(np.int64), return_inverse=True)[1]
-    return dict(sorted(zip(names[order].tolist(), group.tolist(), strict=True)))
+    found = np.unique((middle * bins // max(weight.sum(), 1.0)).astype(np.int64), return_inverse=True)[1]
+    cuts = best_cuts(_totals(found, weight), _totals(found, success[chosen][order]), groups)
+    return dict(sorted(zip(names[order].tolist(), np.searchsorted(cuts, found, side="right").tolist(), strict=True)))
+
+
+def _totals(place: Ints, weight: Floats, size: int = 0) -> Floats:
+    """The total weight at each place."""
+    return np.asarray(np.bincount(place, weight, size), np.float64)
