@@ -178,7 +178,7 @@ def test_few_tests_are_cut_into_few_groups():
     reader, rows, _ = sampled(query, stream(6000, 7), 0.5)
     many = [[], []]
     for few in (False, True):
-        some = rows[: len(rows) // 10] if few else rows
+        some = rows[: len(rows) // 20] if few else rows
         for number, place in enumerate(select_features(reader, some, bare_scheme(reader, 60)).places):
             many[few] += [feature.buckets for feature in place.features]
             tests = int((some.source == number).sum())
