@@ -12,7 +12,6 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -20,9 +19,8 @@ from river.drift import ADWIN
 
 from history.arrays import Bools, Floats, Ints
 
-MOST_ERRORS = 32
-"""Errors of one place and tick that are looked at. Runs that are tested by one event pass or fail together, and
-thousands of them would look like a change."""
+EVERY = 4
+"""Errors of a place after which it is looked for a change again."""
 
 What = Literal["tests", "cohort", "promise"]
 
@@ -77,8 +75,9 @@ class Detectors:
         what : {"tests", "cohort"}
             Whose they are.
         tick, place : int64 array, shape (errors,)
-            When and where, in any order: they are taken in that of tick and place. Errors of the same tick and place
-            have no order; they are shuffled, always in the same way, and 32 are taken.
+            When and where, in any order: they are taken in that of tick and place. Of errors of the same tick and
+            place only the mean is taken: runs that are tested by one event pass or fail together, so that they are no
+            more evidence than one run, and would look like a change.
         error : float64 array, shape (errors,)
             See ``excess``.
 
@@ -87,15 +86,14 @@ class Detectors:
         list of Alarm
             In order.
 
-        Complexity: O(errors log errors), and 1 microsecond for each that is taken.
+        Complexity: O(errors log errors), and 1 microsecond for each tick and place.
         """
         alarms = []
-        for when, where, errors in _lots(tick, place, error):
-            detector = self._at.setdefault((what, where), ADWIN(delta=self.delta))  # type: ignore[no-untyped-call]
-            for one in errors:
-                detector.update(one)  # type: ignore[no-untyped-call]
-                if detector.drift_detected:
-                    alarms.append(Alarm(when, where, what))
+        for when, where, mean in _means(tick, place, error):
+            detector = self._at.setdefault((what, where), ADWIN(delta=self.delta, clock=EVERY))  # type: ignore[no-untyped-call]
+            detector.update(mean)  # type: ignore[no-untyped-call]
+            if detector.drift_detected:
+                alarms.append(Alarm(when, where, what))
         return alarms
 
     def to_json(self) -> list[list[Any]]:
@@ -107,7 +105,7 @@ class Detectors:
         """Take over what ``to_json`` gave."""
         self._at = {}
         for what, place, clock, held in saved:
-            one = ADWIN(delta=self.delta)  # type: ignore[no-untyped-call]
+            one = ADWIN(delta=self.delta, clock=EVERY)  # type: ignore[no-untyped-call]
             one.clock = clock
             one._helper.__setstate__(b64decode(held))
             self._at[what, place] = one
@@ -124,18 +122,10 @@ def excess(chance: Floats, came: Bools) -> Floats:
     return np.asarray((came - chance) ** 2 - chance * (1 - chance), np.float64)
 
 
-def _lots(tick: Ints, place: Ints, error: Floats) -> Iterator[tuple[int, int, list[float]]]:
-    """Errors by tick and place. Sorted before they are shuffled: their order must not depend on who saw them."""
-    if not len(tick):
-        return
+def _means(tick: Ints, place: Ints, error: Floats) -> Iterator[tuple[int, int, float]]:
+    """The mean error of each tick and place. Sorted before it is summed up: it must not depend on who saw them."""
     order = np.lexsort((error, place, tick))
     tick, place, error = tick[order], place[order], error[order]
-    starts = np.flatnonzero(np.r_[True, (np.diff(tick) != 0) | (np.diff(place) != 0)])
-    for low, high in zip(starts, [*starts[1:], len(tick)], strict=True):
-        yield int(tick[low]), int(place[low]), error[low + _chosen(int(high - low))].tolist()
-
-
-@lru_cache(maxsize=64)
-def _chosen(errors: int) -> Ints:
-    """Which of so many errors are looked at, in which order; most lots are small."""
-    return np.random.default_rng(errors).permutation(errors)[:MOST_ERRORS]
+    first = np.flatnonzero(np.r_[True, (np.diff(tick) != 0) | (np.diff(place) != 0)][: len(tick)])
+    mean = np.add.reduceat(error, first) / np.diff(first, append=len(tick)) if len(first) else error
+    yield from zip(tick[first].tolist(), place[first].tolist(), mean.tolist(), strict=True)
