@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,22 @@ import pytest
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
+from acep_approx.budget.step_clock import StepClock
+from acep_approx.kernels.runs import scores
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.pricing import PricePoint, Prices
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200"
 EVENTS = 20_000
+
+
+@dataclass
+class Steady(StepClock):
+    """A clock that knows what events and run-steps take, and does not look."""
+
+    def observe(self, events: int, steps: int, seconds: float) -> None:
+        """Nothing is new."""
 
 
 def stream(events: int = EVENTS, keys: int = 5, letters: str = "ABC", seed: int = 1) -> pa.Table:
@@ -62,6 +73,33 @@ def test_where_nothing_is_shed_the_price_stays(query: Query, known: HistoryGraph
     matcher.push(stream(letters="BC"))
     assert shedder.arena.counts.sum() == 0
     assert shedder.arena.factor == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_batch_that_nothing_is_granted_for_leaves_a_price(query: Query, known: HistoryGraph) -> None:
+    """Such as the first micro-batch of a job that starts late: its events alone take longer than the budget."""
+    events = stream(30_000, seed=5)
+    shedder = Shedder(query.plan, Load(Budget.parse("20 ms/batch"), known, policy="random", audit=0.0))
+    shedder.clock = Steady(event_seconds=1.001e-6, step_seconds=2e-6)
+    matcher = Matcher(query.plan, output="points", shedding=shedder)
+    matcher.push(events.slice(0, 20_000))
+    assert shedder.arena.allowance.rate == 0
+    for first in range(20_000, len(events), 1000):
+        matcher.push(events.slice(first, 1000))
+        assert np.isfinite(shedder.arena.price)
+
+
+@pytest.mark.parametrize("factor", [1e200, np.inf, np.nan])
+def test_a_price_that_no_run_is_worth_comes_down_soon(query: Query, known: HistoryGraph, factor: float) -> None:
+    """Whatever has driven it there, or an older state that it stands in."""
+    found = []
+    for first in (1.0, factor):
+        shedder = Shedder(query.plan, Load(Budget.parse("10 steps/event"), known, policy="random", audit=0.0))
+        matcher = Matcher(query.plan, output="points", shedding=shedder)
+        matcher.push(stream().slice(0, 1000))
+        shedder.arena.floats[scores.FACTOR] = first
+        matcher.push(stream().slice(1000))
+        found.append(shedder.metrics.found)
+    assert found[1] > 0.5 * found[0] > 1000
 
 
 @pytest.mark.parametrize(("share", "least"), [("2%", 0.01), ("10%", 0.1)])

@@ -151,6 +151,7 @@ class Shedding:
         self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         self.words[kernel.WORTH] = len(self.earlier)
         self.floats[kernel.SPREAD] = worth.spread
+        self.floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0)
         self.floats[kernel.DOMINATED_SHARE] = 0.0 if tables.drops else worth.dominated
         self.floats[kernel.FACTOR] = 1.0
         self.allow(self.allowance)

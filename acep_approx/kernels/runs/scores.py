@@ -50,6 +50,7 @@ from acep_approx.kernels.runs.vm import NULL
     CONTEXT_NOW,
     DOMINATED_SHARE,
     ELASTICITY,
+    MOST_PRICE,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -94,20 +95,20 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_REGISTERS,
     TREES,
     EDGE,
-) = range(62)
-"""The first eighteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
-tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent
-by the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes;
-``RESERVE``: below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of
-its pool dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_RUNS``: -1 for none;
-``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether
-groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and
-``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups are told apart;
-``WORTH``: how often runs were scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the
-first event;
-``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of
-2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words
-written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the event at hand."""
+) = range(63)
+"""The first nineteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
+the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
+below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
+dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_PRICE``: no run is worth more;
+``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin;
+``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that
+is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups
+are told apart; ``WORTH``: how often runs were scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``:
+tick of the first event; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
+which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
+there; ``SAMPLED``: words written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say
+of the event at hand."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -153,6 +154,10 @@ ON_PASSES, SAVED_FOR_PASSES = 0.1, 0.01
 """Share of the budget that is for passes, and what may be saved up of it."""
 ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
+LEAST_RESERVE = 1e-6
+"""Run-steps that are held back at least, also where none are granted."""
+LEAST_SHARE = 2.0**-64
+"""The price falls no lower than this share of what the best run is worth."""
 IDLE, IDLE_WINDOWS = 0.5, 4
 """Share of the budget that is not used, and windows since the first event, from which on the price falls faster."""
 (
@@ -351,8 +356,13 @@ def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> Non
         return
     else:  # what is lent to the audit counts when it is more than half of what is held back
         room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
+    reserve = max(reserve, LEAST_RESERVE)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
-    worth[FACTOR] *= 1.0 + ADAPT * min(max(ratio - 1.0, -1.0), 1.0) * pull_of(program, shedding, event, ratio)
+    if worth[PRICE] > 0.0:  # beyond what any run is worth, or far below, it would take long to come back
+        pull = ADAPT * pull_of(program, shedding, event, ratio)
+        factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
+        most = worth[MOST_PRICE] / worth[PRICE]
+        worth[FACTOR] = max(factor, LEAST_SHARE * most) if factor < most else most
     worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
 
 
