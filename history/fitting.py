@@ -88,6 +88,7 @@ def fit_scheme(
     fitted = []
     for number, (state, errors) in enumerate(places):
         births = np.flatnonzero((trace.place == number) & (first >= 0))
+        births = births[np.argsort(trace.tick[births], kind="stable")]  # traces may come key by key
         columns = {name: (kind, trace.column(name)[births]) for name, kind in kinds}
         if context is not None:
             columns[CONTEXT] = (CONTEXT, context[1][births])

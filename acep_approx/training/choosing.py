@@ -44,8 +44,9 @@ FEW_POINTS = 30
 few to learn a reading that tells much apart, or to judge it."""
 MARGIN = 0.005
 """Recall by which a reading must be better, and no less than one match point."""
-CHANCE = 2.0
-"""Standard errors by which it must be better: of many readings some find more by chance."""
+CHANCE = 1.0
+"""Standard errors by which it must be better: of many readings some find more by chance. (Two of them
+refused readings that found far more.)"""
 MIDDLE = 0.1
 """A budget at whose price, as another reading has it, replays begin."""
 MOST_SHARE = 0.25
