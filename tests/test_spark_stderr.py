@@ -59,9 +59,10 @@ def test_what_is_no_chatter_comes_through():
     assert list(worth_reading(lines)) == [b"a\n", b"\n", b"b"]
 
 
-def test_a_task_that_was_given_up_ends_without_a_trace():
+@pytest.mark.parametrize("given_up", [BrokenPipeError, ConnectionResetError])
+def test_a_task_that_was_given_up_ends_without_a_trace(given_up: type[OSError]):
     def broken(_: object) -> int:
-        raise BrokenPipeError
+        raise given_up
 
     assert unless_nobody_listens(broken)(None) == 1
     assert unless_nobody_listens(lambda _: 0)(None) == 0

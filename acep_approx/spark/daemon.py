@@ -39,7 +39,7 @@ def unless_nobody_listens(serve: Callable[..., int]) -> Callable[..., int]:
     def quietly(*args: object) -> int:
         try:
             return serve(*args)
-        except BrokenPipeError:
+        except ConnectionError:
             return 1
 
     return quietly
