@@ -90,7 +90,7 @@ class Detectors:
         """
         alarms = []
         for when, where, mean in _means(tick, place, error):
-            detector = self._at.setdefault((what, where), ADWIN(delta=self.delta, clock=EVERY))  # type: ignore[no-untyped-call]
+            detector = self._detector(what, where)
             detector.update(mean)  # type: ignore[no-untyped-call]
             if detector.drift_detected:
                 alarms.append(Alarm(when, where, what))
@@ -98,17 +98,19 @@ class Detectors:
 
     def to_json(self) -> list[list[Any]]:
         """All of them; those are left out whose state river does not give away as bytes, and begin anew."""
-        held = [(key, one.clock, one._helper.__getstate__()) for key, one in self._at.items()]
-        return [[*key, clock, b64encode(state).decode()] for key, clock, state in held if isinstance(state, bytes)]
+        held = [(key, one._helper.__getstate__()) for key, one in self._at.items()]
+        return [[*key, b64encode(state).decode()] for key, state in held if isinstance(state, bytes)]
 
     def restore(self, saved: list[list[Any]]) -> None:
         """Take over what ``to_json`` gave."""
         self._at = {}
-        for what, place, clock, held in saved:
-            one = ADWIN(delta=self.delta, clock=EVERY)  # type: ignore[no-untyped-call]
-            one.clock = clock
-            one._helper.__setstate__(b64decode(held))
-            self._at[what, place] = one
+        for what, place, *_, held in saved:  # older ones have a clock in between
+            self._detector(what, place)._helper.__setstate__(b64decode(held))
+
+    def _detector(self, what: What, place: int) -> ADWIN:
+        if (what, place) not in self._at:
+            self._at[what, place] = ADWIN(delta=self.delta, clock=EVERY)  # type: ignore[no-untyped-call]
+        return self._at[what, place]
 
 
 def excess(chance: Floats, came: Bools) -> Floats:

@@ -156,8 +156,8 @@ ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
 LEAST_RESERVE = 1e-6
 """Run-steps that are held back at least, also where none are granted."""
-HEADROOM, LEAST_SHARE = 16.0, 2.0**-64
-"""The price rises no higher than so many times what the best run is worth, and falls no lower than this share of it."""
+HEADROOM = 16.0
+"""The price rises no higher than so many times what the best run is worth."""
 IDLE, IDLE_WINDOWS = 0.5, 4
 """Share of the budget that is not used, and windows since the first event, from which on the price falls faster."""
 (
@@ -358,11 +358,11 @@ def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> Non
         room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
     reserve = max(reserve, LEAST_RESERVE)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
-    if worth[PRICE] > 0.0:  # beyond what any run is worth, or far below, it would take long to come back
+    if worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
         pull = ADAPT * pull_of(program, shedding, event, ratio)
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
         most = HEADROOM * worth[MOST_PRICE] / worth[PRICE]
-        worth[FACTOR] = max(factor, LEAST_SHARE * most) if factor < most else most
+        worth[FACTOR] = factor if factor < most else most  # also where it is no number
     worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
 
 
