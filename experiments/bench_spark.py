@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments.bench_spark_overload import overload
-from experiments.bench_spark_plans import place
-from experiments.bench_spark_refresh import refresh
+from experiments.bench_spark_plans import Place, place
+from experiments.bench_spark_refresh import refresh_cost, refresh_drift
 from experiments.bench_spark_throughput import throughput
 from experiments.bench_spark_training import training
+from experiments.online_streams import DRIFTS, missing, swapped
 from experiments.sase_report import Report
 
 PARTS = ("throughput", "training", "overload", "refresh")
@@ -39,7 +40,9 @@ class Sizes:
     minutes : float
         Of overload.
     half : int
-        Events of a stream before it changes, and after.
+        Events of a generated stream before it changes, and after.
+    streams : tuple of str
+        Those that change, of ``online_streams``.
     recording : int
         Events of the stream that overload plays again and again.
     """
@@ -51,11 +54,12 @@ class Sizes:
     rounds: int
     minutes: float
     half: int
+    streams: tuple[str, ...]
     recording: int
 
 
-FULL = Sizes(1_000_000, 10, 20, 5, 2, 5.0, 100_000, 24_000)
-QUICK = Sizes(10_000, 3, 3, 1, 1, 0.5, 24_000, 24_000)
+FULL = Sizes(1_000_000, 10, 20, 5, 2, 5.0, 100_000, tuple(DRIFTS), 24_000)
+QUICK = Sizes(10_000, 3, 3, 1, 1, 0.5, 24_000, ("swapped",), 24_000)
 
 
 def main() -> None:
@@ -85,8 +89,19 @@ def run(parts: tuple[str, ...] | list[str], sizes: Sizes, report: Report, seed: 
         if "overload" in parts:
             overload(report, where, sizes.minutes, sizes.recording, sizes.rounds, seed)
         if "refresh" in parts:
-            refresh(report, where, sizes.half, (sizes.batches, sizes.changing), sizes.repeats, seed)
+            _refresh(report, where, sizes, seed)
     report.console.print(f"data: {report.folder}")
+
+
+def _refresh(report: Report, where: Place, sizes: Sizes, seed: int) -> None:
+    generated = swapped(seed, sizes.half)
+    refresh_cost(report, where, generated, sizes.batches, sizes.repeats)
+    for name in sizes.streams:
+        if why := missing(name):
+            report.console.print(why)
+        else:
+            stream = generated if name == generated.name else DRIFTS[name](seed)
+            refresh_drift(report, where, stream, sizes.changing)
 
 
 if __name__ == "__main__":

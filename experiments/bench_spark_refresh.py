@@ -1,8 +1,9 @@
 """What refreshing a history costs while a stream runs, and what it brings when the stream changes.
 
-The stream is ``online_streams.swapped``: productive keys, rates and selectivities change at once. A history of what was
-before the change is frozen, or refreshed by what the shards see; one of what came after the change is the yardstick. A
-stream is refreshed micro-batch by micro-batch, so how soon it recovers depends on how long these are.
+The streams are those of ``online_streams``: in the generated one productive keys, rates and selectivities change at
+once; the real ones are run where they lie beside the project. A history of what was before the change is frozen, or
+refreshed by what the shards see; one of what came after the change is the yardstick. A stream is refreshed micro-batch
+by micro-batch, so it is given ten windows to recover, or four micro-batches, whichever is later.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import pyarrow.parquet as pq
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.spark import start
 from experiments.bench_spark_plans import CORES, Done, Place, done, replay, steady
-from experiments.online_learning import LATER, RECOVERED, SOON, WINDOWS
-from experiments.online_streams import WINDOW, Drift, swapped
+from experiments.online_learning import WINDOWS
+from experiments.online_streams import Drift
 from experiments.sase_report import Column, Report
 from experiments.sase_report import Row as Line
 
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
+ID = "eid"
 BUDGET = "10%"
-COST = 1.05
+COST, RECOVERED = 1.05, 0.8
+BATCHES = 4
+"""Micro-batches in which a stream is to recover, where ten windows are shorter."""
+SOON, LATER = "at first", "later"
 SECTIONS = 10
 """Parts of what comes after the change."""
 OFF, ON, FRESH = "frozen", "refreshed", "fresh"
@@ -58,18 +63,18 @@ class Scene:
     steps: float
 
     @classmethod
-    def made(cls, where: Place, half: int, seed: int) -> Scene:
+    def made(cls, where: Place, stream: Drift) -> Scene:
         """Match all of it exactly."""
-        stream = swapped(seed, half)
         query = compile_query(stream.query, engine="runs")
-        found = query.match(pa.concat_tables([stream.before, stream.after]))
-        ends = found.points().column("end").to_numpy()
-        return cls(where, stream, query, ends, found.work.steps / (2 * half))
+        events = pa.concat_tables([stream.before, stream.after])
+        found = query.match(events, unit=stream.unit)
+        ends = _ticks(found.points().column("end"))
+        return cls(where, stream, query, ends, found.work.steps / len(events))
 
     def learned(self, events: pa.Table) -> Path:
         """A history of some events."""
         folder = self.where.new("history")
-        HistoryGraph(self.query).fit(events).save(folder)
+        HistoryGraph(self.query).fit(events, unit=self.stream.unit).save(folder)
         return folder
 
     def replayed(self, name: str, events: pa.Table, most: int, repeat: int = 1) -> DataFrame:
@@ -82,38 +87,38 @@ class Scene:
         mine, to, checkpoint = (self.where.new(name) for name in ("history", "found", "checkpoint"))
         shutil.copytree(history, mine)
         matcher = self.query.spark(
-            time="ts", output="points", shards=CORES, watermark="1 millisecond",
-            budget=BUDGET, history=mine, learn=learns, full_work=self.steps,
+            time="ts", unit=self.stream.unit, id=ID if ID in self.stream.after.schema.names else None, output="points",
+            shards=CORES, watermark="1 millisecond", budget=BUDGET, history=mine, learn=learns, full_work=self.steps,
         )  # fmt: skip
         query = start(matcher, events, to=to, checkpoint=checkpoint, until_done=True)
         query.awaitTermination()
-        ends = [pq.read_table(file, columns=["end"]).column("end").to_numpy() for file in to.rglob("*.parquet")]
+        ends = [_ticks(pq.read_table(file, columns=["end"]).column("end")) for file in to.rglob("*.parquet")]
         batches = done(query)
         versions = max((one.progress.version for one in batches if one.progress is not None), default=0)
         return Ran(batches, np.unique(np.concatenate([np.zeros(0, np.int64), *ends])), versions)
 
 
-def refresh(report: Report, where: Place, half: int, batches: tuple[int, int], repeats: int, seed: int) -> None:
-    """Duration of micro-batches with and without refresh; recall after a change.
+def _ticks(times: pa.ChunkedArray) -> Ints:
+    """As numbers, also where Spark wrote them as timestamps."""
+    if pa.types.is_timestamp(times.type):
+        times = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
+    return times.to_numpy()
+
+
+def refresh_cost(report: Report, where: Place, stream: Drift, batches: int, repeats: int) -> None:
+    """Duration of micro-batches with and without refresh, each as large as what comes after the change.
 
     Parameters
     ----------
     report : Report
     where : Place
-    half : int
-        Events before the change, and after it.
-    batches : (int, int)
-        Micro-batches where the cost is measured, each as large as half a stream; and of half the stream that changes.
+    stream : Drift
+    batches : int
+        Micro-batches of a run.
     repeats : int
-        How often the cost is measured.
-    seed : int
+        Runs of either.
     """
-    scene = Scene.made(where, half, seed)
-    _cost(report, scene, batches[0], repeats)
-    _drift(report, scene, batches[1])
-
-
-def _cost(report: Report, scene: Scene, batches: int, repeats: int) -> None:
+    scene = Scene.made(where, stream)
     known = scene.learned(scene.stream.fresh)
     half = len(scene.stream.after)
     events = scene.replayed("steady", scene.stream.after, half, batches)
@@ -149,7 +154,18 @@ def _cost(report: Report, scene: Scene, batches: int, repeats: int) -> None:
     report.table("refresh_cost", "what refreshing adds to a micro-batch", [line], columns, note)
 
 
-def _drift(report: Report, scene: Scene, batches: int) -> None:
+def refresh_drift(report: Report, where: Place, stream: Drift, batches: int) -> None:
+    """Recall after a change.
+
+    Parameters
+    ----------
+    report : Report
+    where : Place
+    stream : Drift
+    batches : int
+        Micro-batches of what comes after the change.
+    """
+    scene = Scene.made(where, stream)
     before, after = scene.stream.before, scene.stream.after
     each = len(after) // batches
     whole = scene.replayed("whole", pa.concat_tables([before, after]), each)
@@ -159,22 +175,25 @@ def _drift(report: Report, scene: Scene, batches: int) -> None:
         ON: scene.run(whole, old, learns=True),
         FRESH: scene.run(scene.replayed("after", after, each), scene.learned(scene.stream.fresh), learns=False),
     }
-    change, last = int(after.column("ts")[0].as_py()), int(after.column("ts")[-1].as_py())
-    edges = np.linspace(change, last + 1, SECTIONS + 1).astype(np.int64)
-    soon = change + WINDOWS * WINDOW
+    ticks = after.column("ts").to_numpy()
+    edges = ticks[np.linspace(0, len(ticks) - 1, SECTIONS + 1).astype(np.int64)]
+    window = scene.query.plan.window_ticks(scene.stream.unit)
+    soon, last = max(ticks[0] + WINDOWS * window, ticks[BATCHES * each]), ticks[-1] + 1
     sections = [(f"tenth {n + 1}", *edges[n : n + 2]) for n in range(SECTIONS)]
-    sections += [(SOON, change, soon), (LATER, soon, last)]
+    sections += [(SOON, ticks[0], soon), (LATER, soon, last)]
     lines = [_recall(scene.exact, name, first, end, runs) for name, first, end in sections]
     of_all = lines[-1]
     recovered = of_all[ON] / max(of_all[FRESH], 1e-9)
     columns = [Column("part", "after the change"), Column("points", "points", ",d")]
     columns += [Column(name, name, ".3f") for name in runs]
     note = (
-        f"recall of match points, budget {BUDGET}, micro-batches of {each:,} events; refreshed / fresh {LATER}: "
+        f"recall of match points, budget {BUDGET}, micro-batches of {each:,} events; {SOON}: {WINDOWS} "
+        f"windows or {BATCHES} micro-batches, whichever is later; refreshed / fresh {LATER}: "
         f"{recovered:.2f}, wanted {RECOVERED}; frozen / fresh: {of_all[OFF] / max(of_all[FRESH], 1e-9):.2f}; "
         f"versions: {runs[ON].versions}"
     )
-    report.table("refresh_drift", f"{scene.stream.name}: after an abrupt change", lines, columns, note)
+    name = scene.stream.name
+    report.table(f"refresh_drift_{name}", f"{name}: after an abrupt change", lines, columns, note)
 
 
 def _recall(exact: Ints, name: str, first: int, end: int, runs: dict[str, Ran]) -> Line:

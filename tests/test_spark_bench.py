@@ -79,11 +79,12 @@ def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report
     monkeypatch.setattr(bench_spark_overload, "EACH", 2)
     monkeypatch.setattr(bench_spark_overload, "START", 1)
     sizes = bench_spark.Sizes(
-        events=2_000, batches=1, changing=1, repeats=1, rounds=1, minutes=0.02, half=8_000, recording=8_000
-    )
+        events=2_000, batches=1, changing=1, repeats=1, rounds=1, minutes=0.02, half=8_000, streams=("swapped",),
+        recording=8_000,
+    )  # fmt: skip
     bench_spark.run(list(bench_spark.PARTS), sizes, report, seed=1)
     printed = capsys.readouterr().out
     for title in ("where the time of the cores goes", "3 times the capacity", "what refreshing adds", "abrupt change"):
         assert title in printed
     names = {path.stem for path in report.folder.iterdir()}
-    assert {"throughput", "shares", "overload", "refresh_cost", "refresh_drift"} <= names
+    assert {"throughput", "shares", "overload", "refresh_cost", "refresh_drift_swapped"} <= names
