@@ -19,6 +19,9 @@ from river.drift import ADWIN
 
 from history.arrays import Bools, Floats, Ints
 
+DELTA = 1e-4
+"""Chance of a false alarm, if errors are independent. They are not quite: what is learned changes which runs are kept,
+and so what is tested. ADWIN's usual 0.002 gave alarms on streams without a change."""
 EVERY = 4
 """Errors of a place after which it is looked for a change again."""
 
@@ -50,7 +53,7 @@ class Detectors:
 
     Parameters
     ----------
-    delta : float, default 0.002
+    delta : float, default 0.0001
         ADWIN's level: chance of a false alarm, if errors are independent.
 
     Examples
@@ -63,7 +66,7 @@ class Detectors:
     [(True, 1, 'tests')]
     """
 
-    def __init__(self, delta: float = 0.002) -> None:
+    def __init__(self, delta: float = DELTA) -> None:
         self.delta = delta
         self._at: dict[tuple[What, int], ADWIN] = {}
 

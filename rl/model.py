@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from history.arrays import Floats
+from history.arrays import Floats, Ints
+from history.vectors import Place
 from rl.chart import Chart
 from rl.pairs import Pairs
 from rl.statistics import Statistics
@@ -76,8 +77,9 @@ def fit_model(chart: Chart, statistics: Statistics) -> Model:
     Model
         Every mean is that of weighted rows; each level is shrunk to the one above it as if 4 rows more had had its
         mean. Levels: step and group, step, 1 (tested); group, place, everything (rate: the harmonic mean, because a
-        key of twice the rate shows twice the rows); step and groups of parent and child, step and group of the child,
-        uniform. Selectivity (step and group, step, 1/2) is shrunk by half a passed test.
+        key of twice the rate shows twice the rows); step and groups of parent and child, step and buckets of each
+        feature of the child and of the same one of the parent, step and bucket of the child, uniform. Selectivity
+        (step and group, step, 1/2) is shrunk by half a passed test.
 
     Complexity: O(pairs + families + steps * groups).
     """
@@ -192,12 +194,38 @@ def _rates(chart: Chart, seen: Floats, ticks: Floats, rows: Floats) -> Floats:
 def _children(statistics: Statistics) -> tuple[Floats, ...]:
     """Distributions; a weight counts as many rows as the passed tests of its step do on average."""
     pairs, found, low = statistics.pairs, [], 0
-    weight = weight_of_pass(statistics)
+    places, weight = pairs.chart.scheme.places, weight_of_pass(statistics)
     for step, size in enumerate(pairs.families.tolist()):
-        source, target = pairs.chart.source[step], pairs.chart.target[step]
-        born = statistics.children[low : low + size].reshape(pairs.groups[source], pairs.groups[target]) / weight[step]
-        pooled = born.sum(axis=0)
-        mean = (pooled + PSEUDO / len(pooled)) / (pooled.sum() + PSEUDO)
-        found.append((born + PSEUDO * mean) / (born.sum(axis=1, keepdims=True) + PSEUDO))
+        source, target = places[pairs.chart.source[step]], places[pairs.chart.target[step]]
+        born = statistics.children[low : low + size].reshape(source.groups, target.groups) / weight[step]
+        found.append(_shrunk(born, _by_features(born, source, target)))
         low += size
     return tuple(found)
+
+
+def _by_features(born: Floats, source: Place, target: Place) -> Floats:
+    """Chances of the groups of children, as if the buckets of their features were independent.
+
+    A child remembers what its parent does. So the bucket of a feature that both places have is foretold from that of
+    the parent, the others from those of all children: far fewer rows tell that than tell the same of pairs of groups.
+    """
+    parents = dict(_buckets(source))
+    chance = np.ones_like(born)
+    for name, child in _buckets(target):
+        parent = parents.get(name, np.zeros(source.groups, np.int64))
+        counts = np.eye(parent.max() + 1)[:, parent] @ born @ np.eye(child.max() + 1)[child]
+        of_all = _shrunk(counts.sum(axis=0), np.full(counts.shape[1], 1 / counts.shape[1]))
+        chance *= _shrunk(counts, of_all)[np.ix_(parent, child)]
+    return chance
+
+
+def _buckets(place: Place) -> list[tuple[str, Ints]]:
+    """The features of a place, with the bucket of each of its groups."""
+    sizes = [feature.buckets for feature in place.features]
+    buckets = np.unravel_index(np.arange(place.groups), sizes) if sizes else ()
+    return [(feature.name, bucket) for feature, bucket in zip(place.features, buckets, strict=True)]
+
+
+def _shrunk(counts: Floats, above: Floats) -> Floats:
+    """Rows of shares, each as if ``PSEUDO`` rows more had had those of the level above."""
+    return np.asarray((counts + PSEUDO * above) / (counts.sum(axis=-1, keepdims=True) + PSEUDO), np.float64)

@@ -19,7 +19,7 @@ from history.arrays import Floats, Ints
 from history.values import Values
 from rl.calibration import Calibration
 from rl.chart import Chart
-from rl.drift import Alarm, Detectors, What, excess
+from rl.drift import DELTA, Alarm, Detectors, What, excess
 from rl.model import Model, fit_model
 from rl.records import Events, Lineages, Tests
 from rl.residual import corrected
@@ -50,7 +50,7 @@ class Updater:
         Places and steps.
     half_life : float, optional
         Ticks after which what was seen counts half; 8 windows if not given.
-    delta : float, default 0.002
+    delta : float, default 0.0001
         Level of the drift detectors.
 
     Attributes
@@ -84,7 +84,7 @@ class Updater:
     2.3 match points, 2.3 are true
     """
 
-    def __init__(self, chart: Chart, half_life: float | None = None, delta: float = 0.002) -> None:
+    def __init__(self, chart: Chart, half_life: float | None = None, delta: float = DELTA) -> None:
         self.chart, self.delta = chart, delta
         self.statistics = Statistics(chart, HALF_LIFE * chart.scheme.window if half_life is None else half_life)
         self.calibration, self.alarms, self.observed = Calibration(), list[Alarm](), 0

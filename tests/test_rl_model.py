@@ -309,9 +309,30 @@ def test_children_are_shrunk_to_those_of_other_groups():
     made = Statistics(CHART, np.inf)
     made.add(Events(0, np.ones(3), 3.0), Rows(np.zeros(rows, np.int64), vertex, weight, weight, weight, weight, child))
     own, other = fit_model(CHART, made).children[0]
-    pooled = np.array([10 + 4 / 3, 4 / 3, 4 / 3]) / 14
+    of_all = np.array([10 + 4 / 3, 4 / 3, 4 / 3]) / 14
+    pooled = (np.array([10, 0, 0]) + 4 * of_all) / 14  # by feature: the parent has none that the child has as well
     np.testing.assert_allclose(own, (np.array([10, 0, 0]) + 4 * pooled) / 14)
     np.testing.assert_allclose(other, pooled)
+
+
+def test_children_are_in_the_buckets_of_what_their_parents_remember():
+    """Runs of 3 of 4 groups made children that remember the same: those of the fourth will, though none was seen."""
+    both = (THREE, TWO)
+    scheme = Scheme((Place("start", 0), Place("a", 0, both), Place("b", 0, both)), 800)
+    ones = np.ones(1, np.int64)
+    chart = Chart(scheme, ones, ones + 1, ones - 1, ones < 0, np.zeros(3, bool), np.ones(3, bool), ("B",))
+    group = np.repeat([0, 1, 2], 40)  # y and x: both below 0, or one of them
+    many, vertex = np.ones(len(group)), scheme.first[1] + group * scheme.cells
+    rows = Rows(0 * group, vertex, many, many, many, many, scheme.first_group[2] + group)
+    made = Statistics(chart, np.inf)
+    made.add(Events(0, np.ones(1), 1.0), rows)
+    (children,) = fit_model(chart, made).children
+    np.testing.assert_allclose(children.sum(axis=1), 1)
+    of_y = (np.diag([80, 40, 0]) + 4 * (np.array([80, 40, 0]) + 4 / 3) / 124) / [[84], [44], [4]]
+    of_x = (np.diag([80, 40]) + 4 * (np.array([80, 40]) + 4 / 2) / 124) / [[84], [44]]
+    seen = np.diag([40.0, 40, 40, 0, 0, 0])
+    np.testing.assert_allclose(children, (seen + 4 * np.kron(of_y, of_x)) / (seen.sum(axis=1, keepdims=True) + 4))
+    assert children[3, 3] > 0.8
 
 
 def looked_at(dice, tests, share, of_passed):

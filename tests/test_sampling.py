@@ -182,7 +182,7 @@ def test_few_tests_are_cut_into_few_groups():
         for number, place in enumerate(select_features(reader, some, bare_scheme(reader, 60)).places):
             many[few] += [feature.buckets for feature in place.features]
             tests = int((some.source == number).sum())
-            assert all(feature.buckets <= max(3, (tests / 40) ** 0.5) for feature in place.features)
+            assert all(feature.buckets <= max(3, (tests / 30) ** 0.5) for feature in place.features)
     assert max(many[True]) < max(many[False])
 
 

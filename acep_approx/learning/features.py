@@ -17,17 +17,18 @@ from acep_approx.kernels.runs.sample import LEFT_OUT
 from acep_approx.learning.key_letters import LETTERS, KeyLetters
 from acep_approx.learning.sampling import SPARE_PACE, SampleReader
 from acep_approx.learning.training_sample import SampledTests
+from acep_approx.learning.unshed import drawn, unshed_births
 from acep_approx.training.covers import depths
 from acep_approx.training.remembered import AHEAD, PACE_NAME
 from history.fitting import BUCKETS, LEAST_BUCKETS, MOST_FEATURES, fit_features
 from history.trace import KEY
-from history.vectors import CONTEXT, Place, Scheme
+from history.vectors import CONTEXT, Feature, Place, Scheme
 
 PSEUDO = 10.0
 """Tests at the mean of the place that are added to those of each of its groups."""
 MOST_ROWS = 20_000
 """Tests of one place that are looked at, the latest."""
-GROUP_ROWS = 40
+GROUP_ROWS = 30
 """Tests of a group of a place on average, at least: of fewer, chance says more than the feature does."""
 
 
@@ -42,7 +43,7 @@ def select_features(
     tests : SampledTests
         Tests, in order of time.
     before : Scheme
-        As it was found before: a place keeps its features unless at least as many are found now.
+        As it was found before, and runs were shed by: a place keeps a feature where there is room for it.
     by_key : float64 array, shape (buckets, letters), optional
         How often letters come among the events of a bucket of keys, as a multiple of how often they do among all.
 
@@ -50,16 +51,17 @@ def select_features(
     -------
     Scheme
         Each place with up to 2 features, from at least 200 tests; see ``history.fitting.fit_features``. The fewer tests
-        there are, the fewer buckets a feature has, so that two features leave 40 tests to a group, on average.
+        there are, the fewer buckets a feature has, so that two features leave 30 tests to a group, on average.
 
     Notes
     -----
-    What is called success of a test is its share of the best: whether it passed, times what the child was worth; where
-    that leaves room for a feature, times how many events its key has as well. What a group is worth is the mean of
-    success, times how often what its runs wait for comes to their keys. Where a key has lost a letter there is no test
-    to say so: whether the key tells is also asked of the runs that were born. Rounds of a repetition say nothing. Left
-    out are the pace where there is one partition, in which it is the same for all runs, how far a register is ahead of
-    an event, and its context: of the event at hand they would say what comes of the test.
+    What is called success of a test is its share of a good one: whether it passed, times what the child was worth;
+    where that leaves room for a feature, times how many events its key has as well. Tests are drawn as if no run had
+    been shed, see ``unshed``. What a group is worth is the mean of success, times how often what its runs wait for
+    comes to their keys. Where a key has lost a letter there is no test to say so: whether the key tells is also asked
+    of the runs that were born. Rounds of a repetition say nothing. Left out are the pace where there is one partition,
+    in which it is the same for all runs, how far a register is ahead of an event, and its context: of the event at hand
+    they would say what comes of the test.
     Complexity: O(tests · columns · log rows).
     """
     remembered = reader.remembered
@@ -71,34 +73,37 @@ def select_features(
     fitted = {number: Place(state, errors) for number, (state, errors) in enumerate(remembered.places)}
     worth: dict[int, Floats] = {}
     letters = KeyLetters(reader, steps, tests, by_key) if by_key is not None and has_keys else None
-    rate = _rates(tests)
+    rate, births = _rates(tests), unshed_births(reader, tests, before)
     for number in np.argsort(-depths(reader.tables.automaton), kind="stable").tolist():
         is_known = np.isin(steps.target[tests.step], [*worth]) | steps.ends[steps.target[tests.step]]
         mine = np.flatnonzero((tests.source == number) & (tests.outcome != LEFT_OUT) & is_known)[-MOST_ROWS:]
+        mine = drawn(reader, tests, mine, before.places[number], births[number])
         state, errors = remembered.places[number]
         worth[number] = np.ones(fitted[number].groups)
         if not len(mine) or number == 0:
             continue
         some = tests[mine]
         success = _success(reader, some, steps.target, steps.ends, fitted, worth)
-        success /= max(float(success.max()), 1e-300)
+        success = _share_of_good(success)
         columns = {name: (kind, reader.column(some.key, some.values, name)) for name, kind in names}
         if letters is not None:
             letters.wait(number, some, success)
             columns[LETTERS] = ("int", letters.loses(number, some.key))
         buckets = int(np.clip(np.sqrt(len(mine) / GROUP_ROWS), LEAST_BUCKETS, BUCKETS))  # of two features each
         found = fit_features(columns, reader.texts, success, buckets=buckets)
+        if {KEY, LETTERS} <= {feature.name for feature in found}:  # both would be buckets of keys
+            del columns[LETTERS]
+            found = fit_features(columns, reader.texts, success, buckets=buckets)
         if len(found) < MOST_FEATURES:  # what a run waits for comes the sooner, the more events its key has
-            names_found = {feature.name for feature in found}
             by_rate = fit_features(columns, reader.texts, success * rate[mine], buckets=buckets)
-            found = (*found, *(feature for feature in by_rate if feature.name not in names_found))[:MOST_FEATURES]
+            found = _filled(found, by_rate)
         known = before.places[number].features
         if letters is not None:
             runs = tests[np.flatnonzero((tests.passed > 0) & (reader.target(tests) == number))[-MOST_ROWS:]]
             others = tuple(feature for feature in known if feature.name != KEY)
-            place = Place(state, errors, others if len(found) < len(others) else found)
+            place = Place(state, errors, _filled(found, others))
             found = letters.told(number, runs, place, partial(_mean_success, reader, some, success))
-        fitted[number] = Place(state, errors, known if len(found) < len(known) else found)
+        fitted[number] = Place(state, errors, _filled(found, known))
         worth[number] = _mean_success(reader, some, success, fitted[number])
         if letters is not None:
             worth[number] *= letters.means(number, runs, fitted[number])
@@ -108,6 +113,12 @@ def select_features(
 def bare_scheme(reader: SampleReader, window: int) -> Scheme:
     """Vertices without features."""
     return Scheme(tuple(Place(state, errors) for state, errors in reader.remembered.places), window)
+
+
+def _filled(found: tuple[Feature, ...], others: tuple[Feature, ...]) -> tuple[Feature, ...]:
+    """Features, and others of other names where there is room for them."""
+    names = {feature.name for feature in found}
+    return (*found, *(feature for feature in others if feature.name not in names))[:MOST_FEATURES]
 
 
 def _success(
@@ -129,6 +140,13 @@ def _success(
         else:
             found[here] = worth[number][reader.group(tests.key, tests.children, fitted[number], here)]
     return found
+
+
+def _share_of_good(success: Floats) -> Floats:
+    """Success as a share of its mean over what succeeds, 1 at most: shares of the best would all be near 0."""
+    if not success.any():
+        return success
+    return np.asarray(np.minimum(success * (success.sum() / (success**2).sum()), 1.0), np.float64)
 
 
 def _rates(tests: SampledTests) -> Floats:

@@ -86,7 +86,7 @@ class KeyLetters:
             Gives the mean success of the tests of each group of a place.
         """
         found = {feature.name: feature for feature in place.features}
-        if LETTERS not in found and len(runs):
+        if not {KEY, LETTERS} & found.keys() and len(runs):
             success = self._comes(number, runs) * worth(place)[self._group(runs, place)]
             success = np.minimum(success / max(float(np.quantile(success, 0.99)), 1e-300), 1.0)
             columns: dict[str, Column] = {f.name: ("int", self._bucket(runs, f)) for f in place.features}

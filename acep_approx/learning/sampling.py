@@ -200,7 +200,7 @@ class SampleReader:
         """The tests as a learner of these vertices takes them."""
         vertex = scheme.encode(
             tests.source,
-            self._groups(tests.key, tests.values, tests.source, scheme),
+            self.groups(tests.key, tests.values, tests.source, scheme),
             tests.start + scheme.window - tests.tick,
             tests.tick - tests.last,
         )
@@ -209,7 +209,7 @@ class SampleReader:
         stays = np.array([pool.stays for pool in self.tables.pools])
         goes_on = np.flatnonzero((tests.passed > 0) & stays[target])
         at = target[goes_on]
-        group = self._groups(tests.key[goes_on], tests.children[:, goes_on], at, scheme)
+        group = self.groups(tests.key[goes_on], tests.children[:, goes_on], at, scheme)
         child[goes_on] = scheme.first_group[at] + group
         is_indexed = np.zeros(len(self._steps), np.bool_)
         is_indexed[tests.step[tests.outcome == LEFT_OUT]] = True
@@ -244,13 +244,13 @@ class SampleReader:
         """
         place = self.target(tests)
         start = np.where(tests.source == 0, tests.tick, tests.start)
-        group = self._groups(tests.key, tests.children, place, scheme)
+        group = self.groups(tests.key, tests.children, place, scheme)
         vertex = scheme.encode(place, group, start + scheme.window - tests.tick, 0)
         is_covered = tests.cover >= tests.tick - scheme.window
         of_cover = scheme.encode(place, group, np.where(is_covered, tests.cover + scheme.window - tests.tick, 0), 0)
         return vertex, np.where(is_covered, of_cover, -1)
 
-    def _groups(self, key: Ints, values: Floats, at: Ints, scheme: Scheme) -> Ints:
+    def groups(self, key: Ints, values: Floats, at: Ints, scheme: Scheme) -> Ints:
         """The group of runs, or children, within the place that each is ``at``."""
         group = np.zeros(len(at), np.int64)
         for number, place in enumerate(scheme.places):
