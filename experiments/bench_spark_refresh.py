@@ -178,7 +178,7 @@ def refresh_drift(report: Report, where: Place, stream: Drift, batches: int) -> 
     ticks = after.column("ts").to_numpy()
     edges = ticks[np.linspace(0, len(ticks) - 1, SECTIONS + 1).astype(np.int64)]
     window = scene.query.plan.window_ticks(scene.stream.unit)
-    soon, last = max(ticks[0] + WINDOWS * window, ticks[BATCHES * each]), ticks[-1] + 1
+    soon, last = max(ticks[0] + WINDOWS * window, ticks[min(BATCHES * each, len(ticks) - 1)]), ticks[-1] + 1
     sections = [(f"tenth {n + 1}", *edges[n : n + 2]) for n in range(SECTIONS)]
     sections += [(SOON, ticks[0], soon), (LATER, soon, last)]
     lines = [_recall(scene.exact, name, first, end, runs) for name, first, end in sections]

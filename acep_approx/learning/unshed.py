@@ -3,7 +3,7 @@
 Of runs that are shed there are hardly any tests. A feature that ranks runs makes those that are tested alike in it, so
 that it seems to tell nothing; another one takes its place, and what it told apart comes back. Shedding looks at nothing
 but the group of a run, and children are known before they are shed. So the runs of each group that would have been born
-can be added up, from the start of the pattern on, and tests are drawn in their proportion.
+can be added up, from the start of the pattern on, and tests are drawn by that.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def unshed_births(reader: SampleReader, tests: SampledTests, scheme: Scheme) -> 
 
 
 def drawn(reader: SampleReader, tests: SampledTests, mine: Ints, place: Place, births: Floats) -> Ints:
-    """Some tests of a place, so that its groups are among them as they are among the runs that would have been born.
+    """Some tests of a place, so that fewer of its groups seem rare only because they are shed.
+
+    A group is drawn by the root of how many runs stand for one test: by all of it little would be left of the tests of
+    the runs that are kept, which say the rest.
 
     Parameters
     ----------
@@ -78,11 +81,10 @@ def drawn(reader: SampleReader, tests: SampledTests, mine: Ints, place: Place, b
     """
     some = tests[mine]
     group = reader.group(some.key, some.values, place, np.arange(len(mine)))
-    each = births / np.maximum(np.bincount(group, minlength=len(births)), 1)
-    weight = each[group]
+    weight = np.sqrt(births / np.maximum(np.bincount(group, minlength=len(births)), 1))[group]
     if not weight.any():
         return mine
-    weight = np.minimum(weight, MOST_TIMES * births.sum() / len(mine))
+    weight = np.minimum(weight, MOST_TIMES * weight.mean())
     size = int(weight.sum() ** 2 / (weight**2).sum())
     total = np.cumsum(weight)
     return np.asarray(mine[np.searchsorted(total, (np.arange(size) + 0.5) * total[-1] / size)], np.int64)
