@@ -16,7 +16,7 @@ from acep_approx.learning.unshed import drawn, unshed_births
 from experiments.online_runs import answer, run
 from experiments.online_streams import swapped
 from history.vectors import Feature, Scheme
-from tests.test_sampling import SUMS, sampled, stream
+from tests.sampled_tests import SUMS, sampled, stream
 
 WINDOW = 60
 QUARTERS = Feature("x of a", "int", edges=(3.0, 5.0, 8.0))
