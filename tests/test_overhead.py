@@ -100,7 +100,10 @@ def test_what_was_measured_is_gone_on_with(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"base": -1.0}, {"per_row": float("nan")}, {"margin": None}, {"products": [1.0]}, {"answers": [float("inf"), 0]}],
+    [
+        {"base": -1.0}, {"per_row": float("nan")}, {"margin": None}, {"products": [1.0]},
+        {"answers": [float("inf"), 0]}, {"of_shards": [-1.0]}, {"of_shards": 3},
+    ],
 )
 def test_a_file_that_cannot_be_one_tells_nothing(tmp_path: Path, wrong):
     known = Overhead().observe(0, 1000, 0.5)
@@ -119,10 +122,10 @@ def driver_of(control: Path, budget: str) -> Driver:
     return Driver(replace(job_of(stream(1), control), spending=spending), control)
 
 
-def row(shard: int, spent: float, granted: float = 0.0) -> SimpleNamespace:
+def row(shard: int, spent: float, granted: float = 0.0, events: int = 1000) -> SimpleNamespace:
     """Metrics of a shard."""
     return SimpleNamespace(
-        shard=shard, events=1000, weight=1.0, steps=10, bound=10, price=0.0, spent=spent, granted=granted, payload=b""
+        shard=shard, events=events, weight=1.0, steps=10, bound=10, price=0.0, spent=spent, granted=granted, payload=b""
     )
 
 
@@ -134,6 +137,18 @@ def test_time_of_a_core_adds_up_and_what_was_not_granted_does_not_count(tmp_path
     known = Overhead.load(tmp_path)
     assert known.batch == 1  # the first one loads kernels
     assert known.answers[0] == pytest.approx(1.0)
+
+
+def test_a_shard_with_few_of_the_events_knows_how_many_there_are_in_all(tmp_path: Path):
+    """By what part of them it got before: were its own rows those of a shard of the mean, it would be granted more."""
+    driver, granted = driver_of(tmp_path, "2 s/batch"), []
+    for batch in range(20):
+        of_shards = [100_000, 200_000, 600_000]
+        metrics = [row(shard, 0.4, 0.4, events) for shard, events in enumerate(of_shards)]
+        driver.process(metrics, batch)
+        driver.measured(batch, 900_000, 1.0 + batch % 2 * 0.01)
+        granted = [driver.job.granted(shard, 2 * own, own).amount for shard, own in enumerate(of_shards)]
+    assert max(granted) < 1.01 * min(granted)
 
 
 def test_it_is_said_once_that_spark_alone_takes_longer_than_the_budget(tmp_path: Path, caplog):

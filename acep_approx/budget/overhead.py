@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -33,9 +34,10 @@ FORGET = 0.9
 MOST_LEAP = 2.0
 """A micro-batch counts for so many times the forecast at most: one that is slow once must not starve those after it.
 One that is as many times faster has all before it forgotten."""
-ERRORS, QUANTILE = 40, 0.975
+ERRORS, QUANTILE = 120, 0.965
 """So many errors of forecasts are kept; the margin is this quantile of them, and the largest where they are few. It is
-above nineteen of twenty, because the time of the next micro-batch spreads a little more than those it is known from."""
+above nineteen of twenty, because the time of the next micro-batch spreads a little more than those it is known from.
+With many, a single slow micro-batch does not decide."""
 LEAST_MARGIN = 0.05
 """Of the forecast."""
 UNIT = 1e5
@@ -60,6 +62,8 @@ class Overhead:
         Likewise seconds, and seconds times rows.
     errors : tuple of float
         Seconds by which the last micro-batches were above the forecast; newest last.
+    of_shards : tuple of float
+        Events matched in each shard, forgotten step by step; empty where nothing is known.
     """
 
     base: float = BASE
@@ -69,12 +73,13 @@ class Overhead:
     products: tuple[float, ...] = (0.0, 0.0, 0.0)
     answers: tuple[float, ...] = (0.0, 0.0)
     errors: tuple[float, ...] = ()
+    of_shards: tuple[float, ...] = ()
 
     def seconds(self, rows: int) -> float:
         """Forecast for so many rows, without the margin."""
         return self.base + rows * self.per_row
 
-    def observe(self, batch: int, rows: int, seconds: float) -> Self:
+    def observe(self, batch: int, rows: int, seconds: float, of_shards: Sequence[int] = ()) -> Self:
         """After a micro-batch: the forecast for the next one.
 
         Parameters
@@ -85,12 +90,14 @@ class Overhead:
             That came in, and that were matched, added up.
         seconds : float
             That were not the matchers'.
+        of_shards : sequence of int, optional
+            Events that were matched in each shard.
         """
         if batch <= self.batch:
             return self
         known, errors = self.seconds(rows), self.errors
         if self.is_known and seconds < known / MOST_LEAP:  # what was measured was the start of a job, or a bad time
-            return type(self)().observe(batch, rows, seconds)
+            return replace(type(self)(), of_shards=self.of_shards).observe(batch, rows, seconds, of_shards)
         if self.products[0] > 1:  # a forecast from a single micro-batch, of other rows, tells nothing of the spread
             errors = (*errors, seconds - known)[-ERRORS:]
         if self.is_known:
@@ -100,8 +107,25 @@ class Overhead:
         answers = np.array(self.answers) * FORGET + [seconds, seconds * size]
         base, slope = _solved(products, answers)
         made = replace(self, base=base, per_row=slope / UNIT, batch=batch, errors=errors)
+        if of_shards:
+            known = self.of_shards if len(self.of_shards) == len(of_shards) else (0.0,) * len(of_shards)
+            made = replace(made, of_shards=tuple(FORGET * b + n for b, n in zip(known, of_shards, strict=True)))
         made = replace(made, products=tuple(products.tolist()), answers=tuple(answers.tolist()))
         return replace(made, margin=max(_quantile(errors), LEAST_MARGIN * made.seconds(rows)))
+
+    def times_of(self, shard: int, shards: int) -> float:
+        """How many times as many events as this shard all shards together get: it knows only its own.
+
+        A shard counts as if it had got one event more, so that one which hardly gets any does not say that there are
+        without end.
+
+        Examples
+        --------
+        >>> Overhead().times_of(0, 4), Overhead(of_shards=(299.0, 99.0)).times_of(1, 2)
+        (4.0, 4.0)
+        """
+        known = self.of_shards if len(self.of_shards) == shards else (0.0,) * shards
+        return (sum(known) + shards) / (known[shard] + 1)
 
     @property
     def is_known(self) -> bool:
@@ -146,6 +170,7 @@ class Overhead:
         try:
             found = read_json(Path(folder) / FILE)
             lists = {name: tuple(map(float, found[name])) for name in ("products", "answers", "errors")}
+            lists["of_shards"] = tuple(map(float, found.get("of_shards", ())))  # an older version does not know them
             numbers = {name: float(found[name]) for name in ("base", "per_row", "margin")}
             made = cls(**numbers, batch=int(found["batch"]), **lists)  # type: ignore[arg-type]
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
@@ -154,8 +179,9 @@ class Overhead:
 
     def _can_be(self) -> bool:
         sizes = len(self.products), len(self.answers), len(self.errors) <= ERRORS
-        are_times = all(0 <= time < math.inf for time in (self.base, self.per_row, self.margin, *self.products))
-        return sizes == (3, 2, True) and are_times and all(map(math.isfinite, (*self.answers, *self.errors)))
+        positive = self.base, self.per_row, self.margin, *self.products, *self.of_shards
+        are_amounts = all(0 <= one < math.inf for one in positive)
+        return sizes == (3, 2, True) and are_amounts and all(map(math.isfinite, (*self.answers, *self.errors)))
 
 
 def whole_seconds(budget: Budget, matched: int) -> float:
@@ -184,5 +210,4 @@ def _quantile(errors: tuple[float, ...]) -> float:
     """Of forecasts so far: with as many above it as one may expect of the next; never below 0."""
     if not errors:
         return 0.0
-    place = min(math.ceil((len(errors) + 1) * QUANTILE), len(errors))
-    return max(sorted(errors)[place - 1], 0.0)
+    return max(float(np.quantile(errors, QUANTILE, method="weibull")), 0.0)

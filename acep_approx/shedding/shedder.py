@@ -107,6 +107,7 @@ class Shedder:
         self._events = 0
         self.seconds = 0.0  # that its pieces took, since it was made
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
+        self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -212,16 +213,30 @@ class Shedder:
         self._order.check("begin_batch")
         budget, arena = self.load.budget, self.arena
         if budget.unit == "ms/batch":
-            steps = self.clock.steps_in(budget.amount / 1e3, events) * (1 - self.explores)
             arena.grant(self._rate * self._waiting)
             self._waiting = 0
-            arena.grant(-max(arena.left, 0.0) / 0.9)  # what the last batch did not use is gone
-            self._rate = steps / events
-            arena.allow(replace(arena.allowance, rate=self._rate, most=WITHOUT_END, reserve=RESERVE_SHARE * steps))
+            arena.take_back()  # what the last batch did not use is gone
+            self._ahead = budget.amount / 1e3, events
+            arena.grant(RESERVE_SHARE * self._steps_ahead())  # without any the price would rise as if it ran short
+            self._keep_time()
         elif budget.unit == "events/s":
             self._keep_up()
         if self.observer is not None:
             self.observer.begin_batch(events, self._rate, self.metrics.found, self._events)
+
+    def _keep_time(self) -> None:
+        """Grant as many run-steps as the clock says that there is time for, to the events that are left of a batch.
+
+        What was granted before and is not used yet is part of them. So a batch ends in time though the clock was wrong.
+        """
+        arena, steps, events = self.arena, self._steps_ahead(), self._ahead[1] + self._waiting
+        if events > 0:
+            self._rate = max(steps - arena.unused, 0.0) / events
+            arena.allow(replace(arena.allowance, rate=self._rate, most=WITHOUT_END, reserve=RESERVE_SHARE * steps))
+
+    def _steps_ahead(self) -> float:
+        """Run-steps that there is time for in the rest of a batch, by the clock."""
+        return self.clock.steps_in(*self._ahead) * (1 - self.explores)
 
     def _keep_up(self) -> None:
         a_second = self.load.budget.amount
@@ -264,6 +279,9 @@ class Shedder:
         self.seconds += seconds
         if self.load.budget.unit == "events/s":
             self._keep_up()
+        elif self.load.budget.unit == "ms/batch":
+            self._ahead = self._ahead[0] - seconds, self._ahead[1] - len(batch)
+            self._keep_time()
         if self.online is not None:
             is_relevant = progress.relevant > relevant
             self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)

@@ -226,11 +226,24 @@ class Shedding:
     def grant(self, steps: float) -> None:
         """Allow so many more run-steps at once."""
         floats = self.floats
-        on_tests = 1 - kernel.ON_PASSES - floats[kernel.AUDIT_SHARE]
-        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + on_tests * steps, self.allowance.most)
+        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + self._on_tests * steps, self.allowance.most)
         floats[kernel.AUDIT_TOKENS] += floats[kernel.AUDIT_SHARE] * steps
         floats[kernel.PASS_TOKENS] += kernel.ON_PASSES * steps
         floats[kernel.GRANTED] += steps
+
+    def take_back(self) -> None:
+        """What is left of earlier grants may no longer be spent."""
+        self.grant(-self.unused)
+
+    @property
+    def _on_tests(self) -> float:
+        """Share of what is granted that is for tests."""
+        return float(1 - kernel.ON_PASSES - self.floats[kernel.AUDIT_SHARE])
+
+    @property
+    def unused(self) -> float:
+        """Run-steps of earlier grants that were not spent, as far as they were for tests."""
+        return self.left / self._on_tests
 
     @property
     def has_tables(self) -> bool:

@@ -38,17 +38,26 @@ FORECASTS = 5
 
 @dataclass(frozen=True)
 class Taken:
-    """What the matchers of a micro-batch took: its number, the events matched, and seconds of the busiest core."""
+    """What the matchers of a micro-batch took: its number, events matched by shard, and seconds of the busiest core."""
 
     batch: int
-    events: int
+    of_shards: tuple[int, ...]
     seconds: float
 
+    @property
+    def events(self) -> int:
+        """That were matched in all."""
+        return sum(self.of_shards)
+
     @classmethod
-    def of(cls, metrics: Sequence[Row], batch: int, cores: int) -> Taken:
+    def of(cls, metrics: Sequence[Row], batch: int, job: Job) -> Taken:
         """Add up shards: more time than was granted does not count, as the next budget must leave room for it."""
+        assert job.spending is not None
+        of_shards = [0] * job.shards
+        for row in metrics:
+            of_shards[row.shard] += row.events
         spent = [min(row.spent, row.granted) if row.granted else row.spent for row in metrics] or [0.0]
-        return cls(batch, sum(row.events for row in metrics), max(*spent, sum(spent) / max(cores, 1)))
+        return cls(batch, tuple(of_shards), max(*spent, sum(spent) / max(job.spending.cores, 1)))
 
 
 @dataclass
@@ -92,7 +101,7 @@ class Driver:
         if self.job.spending is None or self.job.query.plan.registers is None:
             return
         if self.job.spending.budget.needs_clock:
-            self._last = Taken.of(metrics, batch, self.job.spending.cores)
+            self._last = Taken.of(metrics, batch, self.job)
         self._split(metrics, batch)
         if self.refresher is not None and batch > self.refresher.batch:
             self._refresh(self.refresher, [bytes(row.payload) for row in metrics], batch)
@@ -112,7 +121,8 @@ class Driver:
         started, self._started = self._started, True
         if taken is None or taken.batch != batch or not started:  # the first one loads kernels and opens files
             return
-        made = Overhead.load(self.control).observe(batch, rows + taken.events, max(seconds - taken.seconds, 0.0))
+        beside = max(seconds - taken.seconds, 0.0)
+        made = Overhead.load(self.control).observe(batch, rows + taken.events, beside, taken.of_shards)
         made.save(self.control)
         self._warn(made, rows + taken.events, taken.events)
 

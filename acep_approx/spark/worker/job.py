@@ -115,13 +115,15 @@ class Job:
             return 1.0
         return Split.load(self.spending.control, self.shards).weight(shard, events, batch)
 
-    def granted(self, rows: int, matched: int) -> Budget:
+    def granted(self, shard: int, rows: int, matched: int) -> Budget:
         """The budget less what a micro-batch takes beside its matchers, for so many rows of one shard."""
         assert self.spending is not None
-        budget, control, shards = self.spending.budget, self.spending.control, max(self.shards, 1)
+        budget, control = self.spending.budget, self.spending.control
         if control is None or not budget.needs_clock:
             return budget
-        return Overhead.load(control).granted(budget, rows * shards, matched * shards)
+        known = Overhead.load(control)
+        times = known.times_of(shard, max(self.shards, 1))
+        return known.granted(budget, round(rows * times), round(matched * times))
 
     def shedder(
         self, shard: int, weight: float, granted: Budget | None = None, events: int = 0, batch: int | None = None

@@ -223,7 +223,8 @@ class Shard:
         if self._matcher is None:  # only now is it known how much there is to do
             self.weight = self.job.weight(self.number, ready.num_rows, self.batch)
             spending = self.job.spending
-            granted = self.job.granted(came + ready.num_rows, ready.num_rows) if spending is not None else None
+            rows = came + ready.num_rows, ready.num_rows
+            granted = self.job.granted(self.number, *rows) if spending is not None else None
             state, self.state = self.state, None
             self._matcher = self.job.matcher(self.number, self.weight, state, granted, ready.num_rows, self.batch)
         matcher = self._matcher

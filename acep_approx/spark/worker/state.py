@@ -22,7 +22,7 @@ FORMAT = 3
 
 def join(header: dict[str, Any], matcher: bytes, waiting: pa.Table) -> bytes:
     """The state of a shard: what it says about itself, the matcher's own state, and the events that wait."""
-    parts = {"matcher": np.frombuffer(matcher, np.uint8), "waiting": np.frombuffer(to_ipc(waiting), np.uint8)}
+    parts = {"matcher": np.frombuffer(matcher, np.uint8), "waiting": np.frombuffer(to_ipc(waiting, "lz4"), np.uint8)}
     return blob.joined({"shard": FORMAT, **header}, parts)
 
 
