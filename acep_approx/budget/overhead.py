@@ -108,8 +108,8 @@ class Overhead:
         base, slope = _solved(products, answers)
         made = replace(self, base=base, per_row=slope / UNIT, batch=batch, errors=errors)
         if of_shards:
-            known = self.of_shards if len(self.of_shards) == len(of_shards) else (0.0,) * len(of_shards)
-            made = replace(made, of_shards=tuple(FORGET * b + n for b, n in zip(known, of_shards, strict=True)))
+            before = self.of_shards if len(self.of_shards) == len(of_shards) else (0.0,) * len(of_shards)
+            made = replace(made, of_shards=tuple(FORGET * old + new for old, new in zip(before, of_shards, strict=True)))
         made = replace(made, products=tuple(products.tolist()), answers=tuple(answers.tolist()))
         return replace(made, margin=max(_quantile(errors), LEAST_MARGIN * made.seconds(rows)))
 
