@@ -103,7 +103,8 @@ def select_features(
             others = tuple(feature for feature in known if feature.name != KEY)
             place = Place(state, errors, _filled(found, others))
             found = letters.told(number, runs, place, partial(_mean_success, reader, some, success))
-        fitted[number] = Place(state, errors, _filled(found, known))
+        later = {f.name for to in np.unique(steps.target[steps.source == number]) for f in fitted[int(to)].features}
+        fitted[number] = Place(state, errors, _filled(_led_on(found, known, later), known))
         worth[number] = _mean_success(reader, some, success, fitted[number])
         if letters is not None:
             worth[number] *= letters.means(number, runs, fitted[number])
@@ -119,6 +120,17 @@ def _filled(found: tuple[Feature, ...], others: tuple[Feature, ...]) -> tuple[Fe
     """Features, and others of other names where there is room for them."""
     names = {feature.name for feature in found}
     return (*found, *(feature for feature in others if feature.name not in names))[:MOST_FEATURES]
+
+
+def _led_on(found: tuple[Feature, ...], known: tuple[Feature, ...], later: set[str]) -> tuple[Feature, ...]:
+    """Features that were found, behind those of before which places ``later`` ask for as well.
+
+    A place whose runs were shed by a feature early on seems to do without it. But what a run is worth is known by the
+    groups that it comes to: were one of the places in between without the feature, those before it would not know
+    what becomes of it, and would keep what it tells apart.
+    """
+    new = {feature.name: feature for feature in found}
+    return _filled(tuple(new.get(f.name, f) for f in known if f.name in later), found)
 
 
 def _success(
