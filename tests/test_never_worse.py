@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -237,6 +238,22 @@ def test_nothing_is_promised_before_runs_can_have_led_anywhere() -> None:
     slow, soon = Promise(rate=0.1, most=20, window=5000), Promise(rate=0.1, most=20)
     assert [slow.hold(tick, 0, tick) for tick in (1000, 4000, 5900, 6200)] == [None, None, None, 5900]
     assert [soon.hold(tick, 0, tick) for tick in (100, 1000, 3900, 4200)] == [None, None, None, 3900]
+
+
+def test_of_a_history_that_promises_little_what_was_learned_takes_over_at_once() -> None:
+    """Its absence would not be noticed, and where no cohort can be paid for nothing would say what is better."""
+    query = compile_query(QUERIES[0], engine="runs")
+    known = HistoryGraph(query).fit(world(1, events=EVENTS, least=10))
+    now = world(1, events=3 * EVENTS, first=EVENTS, least=70)
+    poor, prices = copy(known), known.prices_.replays
+    poor.prices_ = Prices((prices[0], *(replace(price, points=price.points // 50) for price in prices[1:])))
+    assert poor.prices_.recall(0.1) < 0.25 < known.prices_.recall(0.1)
+    frozen, some = (query.match_within(now, "10%", history=poor, learn=learns, audit=0) for learns in (False, True))
+    found = [len(one.points()) for one in (frozen, some)]
+    learner = learner_of(some)
+    assert learner.known is None
+    assert not learner.promise.is_broken
+    assert found[1] > 1.5 * found[0]
 
 
 # --- judging --------------------------------------------------------------------------------------------------------

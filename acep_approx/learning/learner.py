@@ -327,7 +327,7 @@ class Learner:
         if not self._kept:
             return False
         events, tests = self.sample_size.events - self._changed.events, self._tests
-        first = FIRST if self.known is None else FIRST_KNOWN
+        first = FIRST if self.known is None or self.promise.is_poor else FIRST_KNOWN
         matches = int((tests.passed > 0)[self.updater.chart.ends[self.reader.target(tests)]].sum())
         return any(events >= least and matches >= wanted for least, wanted in first)
 
@@ -385,7 +385,7 @@ class Learner:
             self._selected_at = self.sample_size.rows
         self.versions += 1
         self.latest = Ranking(self.scheme, self.updater.values(), np.full(len(self.scheme.places), OVERLAP))
-        if self.known is not None and not self.tally.says_better():
+        if self.known is not None and not (self.tally.says_better() or self._is_tried()):
             return False
         if self.known is None and self.promise.is_broken:  # what the run itself found says more than the cohort
             is_worse = self.promise.is_in_vain
@@ -394,6 +394,10 @@ class Learner:
         self.known = self.history if is_worse else None
         self._rank_by(self.known or self.latest)
         return True
+
+    def _is_tried(self) -> bool:
+        """Whether what was learned ranks runs though nothing says that it is better: the history promises too little."""
+        return self.promise.is_poor and not self.tally.says_worse()
 
     def _rank_by(self, ranking: Ranking) -> None:
         """Rank runs by this from here on; the graph has its vertices."""

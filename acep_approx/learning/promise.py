@@ -15,6 +15,9 @@ KEPT = 0.25
 """Share of what was promised that must come; recall is only known about."""
 WARM = 4_000
 """Events that a run takes to come to its price."""
+POOR = 0.25
+"""Share of the match points that a history must promise to find: of one that promises less, what was learned has less to
+lose than to win."""
 TO_LEARN = 32
 """So many times as long what was learned instead has before it is judged: at first it has seen little."""
 LEAST_STRETCHES = 4
@@ -29,6 +32,8 @@ class Promise:
     ----------
     rate : float
         Match points per event that are found within the budget.
+    recall : float
+        Which share of all match points these are.
     most : float
         Match points that are promised until it is looked whether enough of them came; see ``patience``.
     window : int
@@ -47,6 +52,7 @@ class Promise:
     """
 
     rate: float = 0.0
+    recall: float = 1.0
     most: float = math.inf
     window: int = 0
     is_broken: bool = False
@@ -56,6 +62,11 @@ class Promise:
     found: int = 0
     tick: int | None = None
     begun: int | None = None
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether so little is promised that what was learned may rank runs without being found to be better."""
+        return self.recall < POOR
 
     @property
     def ahead(self) -> float:

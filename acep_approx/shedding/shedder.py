@@ -182,8 +182,9 @@ class Shedder:
         if self._first_load().history is None:
             return Learner(tables, known.graph_)
         share = self.load.share * (1 - self.explores)
-        rate = known.points_ / max(known.events_, 1) * known.prices_.recall(share)
-        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window)
+        recall = known.prices_.recall(share)
+        rate = known.points_ / max(known.events_, 1) * recall
+        promise = Promise(rate, recall, patience(known.graph_.counts.bundles), tables.window)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, worth, promise, share)
 
