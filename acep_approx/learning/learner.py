@@ -396,7 +396,7 @@ class Learner:
         return True
 
     def _is_tried(self) -> bool:
-        """Whether what was learned ranks runs though nothing says that it is better: the history promises too little."""
+        """Whether what was learned ranks runs unless it is worse: the history promises too little."""
         return self.promise.is_poor and not self.tally.says_worse()
 
     def _rank_by(self, ranking: Ranking) -> None:

@@ -16,8 +16,7 @@ KEPT = 0.25
 WARM = 4_000
 """Events that a run takes to come to its price."""
 POOR = 0.25
-"""Share of the match points that a history must promise to find: of one that promises less, what was learned has less to
-lose than to win."""
+"""Share of the match points that a history must promise to find: where it promises less there is little to lose."""
 TO_LEARN = 32
 """So many times as long what was learned instead has before it is judged: at first it has seen little."""
 LEAST_STRETCHES = 4
