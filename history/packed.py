@@ -37,7 +37,7 @@ def pack(graph: Graph) -> bytes:
     """
     counts, file = graph.counts, io.BytesIO()
     vertices, bits = map_rows(counts)
-    np.savez_compressed(
+    np.savez(
         file,
         map_vertices=vertices,
         map_bits=bits,
