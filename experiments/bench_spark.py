@@ -58,7 +58,7 @@ class Sizes:
     recording: int
 
 
-FULL = Sizes(1_000_000, 8, 20, 3, 4, 4.0, 100_000, tuple(DRIFTS), 24_000)
+FULL = Sizes(1_000_000, 8, 20, 4, 4, 4.0, 100_000, tuple(DRIFTS), 24_000)
 QUICK = Sizes(10_000, 3, 3, 1, 1, 0.5, 24_000, ("swapped",), 24_000)
 
 

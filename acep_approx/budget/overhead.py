@@ -109,8 +109,7 @@ class Overhead:
         made = replace(self, base=base, per_row=slope / UNIT, batch=batch, errors=errors)
         if of_shards:
             before = self.of_shards if len(self.of_shards) == len(of_shards) else (0.0,) * len(of_shards)
-            of_shards = [FORGET * old + new for old, new in zip(before, of_shards, strict=True)]
-            made = replace(made, of_shards=tuple(of_shards))
+            made = replace(made, of_shards=tuple(FORGET * a + b for a, b in zip(before, of_shards, strict=True)))
         made = replace(made, products=tuple(products.tolist()), answers=tuple(answers.tolist()))
         return replace(made, margin=max(_quantile(errors), LEAST_MARGIN * made.seconds(rows)))
 
