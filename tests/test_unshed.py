@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from acep_approx import compile_query
@@ -15,6 +16,7 @@ from acep_approx.learning.training_sample import SampledTests
 from acep_approx.learning.unshed import drawn, unshed_births
 from experiments.online_runs import answer, run
 from experiments.online_streams import swapped
+from history.trace import KEY
 from history.vectors import Feature, Scheme
 from tests.sampled_tests import SUMS, sampled, stream
 
@@ -84,6 +86,23 @@ def test_one_new_feature_takes_the_place_of_two_that_tell_nothing() -> None:
     assert [feature.name for feature in found] == ["x of a", "id of a"]
     assert 0 < found[0].edges[0] <= 9
     assert found[1] == useless[1]
+
+
+def test_a_place_keeps_a_feature_that_the_next_one_asks_for() -> None:
+    """Its runs were shed by it before, so it seems to tell nothing there: something else took its place."""
+    made = swapped(1, 20_000)
+    reader, tests, _ = sampled(compile_query(made.query, engine="runs"), made.after, 0.3)
+    keys = set(map(str, made.after.filter(pc.equal(made.after["type"], "D"))["id"].to_pylist()))
+    of_key = reader.column(tests.key, tests.values, KEY)
+    z = tests.values[reader.remembered.columns.index("z of a")]
+    leads_on = np.array([code >= 0 and reader.texts[code] in keys for code in of_key]) & ((z == 4) | (z == 5))
+    coin = tests.start * 0.6180339887 % 1
+    some = tests[(tests.source == 0) | leads_on | (coin < 0.02) | ((tests.source == 3) & (coin < 0.1))]
+    known = (Feature("z of a", "int", edges=(4.0, 5.0, 6.0)), Feature(KEY, "text", groups=dict.fromkeys(keys, 0)))
+    bare = bare_scheme(reader, 1000)
+    places = [replace(place, features=known) if 0 < at < 4 else place for at, place in enumerate(bare.places)]
+    for place in select_features(reader, some, replace(bare, places=tuple(places))).places[1:4]:
+        assert {feature.name for feature in place.features} == {"z of a", KEY}
 
 
 @pytest.mark.slow
