@@ -373,7 +373,8 @@ class Learner:
         """Work out what runs are worth by what was seen; whether they are ranked by that from now on.
 
         Vertices are other ones where others tell more. As long as a history ranks the runs, what was learned does so
-        only if it is found to be better; and a history ranks them again if what was learned is found to be worse.
+        only if it is found to be better, or the history promises little; and a history ranks them again if what was
+        learned is found to be worse.
         """
         if not self._kept:
             return False
@@ -385,7 +386,7 @@ class Learner:
             self._selected_at = self.sample_size.rows
         self.versions += 1
         self.latest = Ranking(self.scheme, self.updater.values(), np.full(len(self.scheme.places), OVERLAP))
-        if self.known is not None and not (self.tally.says_better() or self._is_tried()):
+        if self.known is not None and not (self.promise.is_poor or self.tally.says_better()):
             return False
         if self.known is None and self.promise.is_broken:  # what the run itself found says more than the cohort
             is_worse = self.promise.is_in_vain
@@ -395,16 +396,12 @@ class Learner:
         self._rank_by(self.known or self.latest)
         return True
 
-    def _is_tried(self) -> bool:
-        """Whether what was learned ranks runs unless it is worse: the history promises too little."""
-        return self.promise.is_poor and not self.tally.says_worse()
-
     def _rank_by(self, ranking: Ranking) -> None:
         """Rank runs by this from here on; the graph has its vertices."""
         if self.live.scheme != ranking.scheme:
             self.live.move(ranking.scheme, group_shares(self.reader, self._tests, self.live.scheme, ranking.scheme))
         if self.known is not None:
-            self.tally = Tally()
+            self.tally, self.promise.is_poor = Tally(), False  # it has shown that it finds more
             if self.promise.is_broken:  # it was held to what it no longer can promise
                 self.promise = Promise()
         self.ranking = ranking

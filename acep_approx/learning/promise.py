@@ -31,8 +31,6 @@ class Promise:
     ----------
     rate : float
         Match points per event that are found within the budget.
-    recall : float
-        Which share of all match points these are.
     most : float
         Match points that are promised until it is looked whether enough of them came; see ``patience``.
     window : int
@@ -43,6 +41,8 @@ class Promise:
         Match points per event that were found when it was broken.
     is_in_vain : bool
         Whether even less was found since.
+    is_poor : bool
+        Whether so little is promised (``POOR``) that what was learned may rank runs without being found to be better.
     events, found : int
     tick : int or None
         Where the stream was when it was looked last: events, match points found, tick.
@@ -51,21 +51,16 @@ class Promise:
     """
 
     rate: float = 0.0
-    recall: float = 1.0
     most: float = math.inf
     window: int = 0
     is_broken: bool = False
     failed: float = 0.0
     is_in_vain: bool = False
+    is_poor: bool = False
     events: int = 0
     found: int = 0
     tick: int | None = None
     begun: int | None = None
-
-    @property
-    def is_poor(self) -> bool:
-        """Whether so little is promised that what was learned may rank runs without being found to be better."""
-        return self.recall < POOR
 
     @property
     def ahead(self) -> float:

@@ -18,7 +18,7 @@ from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.judging import Ranking
 from acep_approx.learning.learner import Learner
-from acep_approx.learning.promise import Promise, patience
+from acep_approx.learning.promise import POOR, Promise, patience
 from acep_approx.shedding.allowance import (
     RESERVE_SHARE,
     audited_cells,
@@ -184,7 +184,7 @@ class Shedder:
         share = self.load.share * (1 - self.explores)
         recall = known.prices_.recall(share)
         rate = known.points_ / max(known.events_, 1) * recall
-        promise = Promise(rate, recall, patience(known.graph_.counts.bundles), tables.window)
+        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, worth, promise, share)
 
