@@ -184,8 +184,7 @@ def overload(report: Report, where: Place, minutes: float, half: int, rounds: in
     half : int
         Events of the recording.
     rounds : int
-        How often capacity is looked for, each time nearer: the JVM compiles what is called often, so that the last
-        time it is three times that of the first.
+        How often capacity is looked for, each time nearer: while the JVM is cold it is a third of what it is later.
     seed : int
     """
     report.console.print("overload: matching the recording exactly, and learning a history ...")

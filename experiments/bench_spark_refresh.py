@@ -39,7 +39,7 @@ COST, RECOVERED = 0.05, 0.8
 TRIGGER = 2.0
 """Seconds."""
 LONG = 2
-"""Times what comes after the change in a micro-batch whose duration is measured: it takes some two seconds."""
+"""A micro-batch whose duration is measured has so many times the events that come after the change."""
 BATCHES = 4
 """Micro-batches in which a stream is to recover, where ten windows are shorter."""
 SOON, LATER = "at first", "later"
@@ -111,7 +111,7 @@ def _ticks(times: pa.ChunkedArray) -> Ints:
 
 
 def refresh_cost(report: Report, where: Place, stream: Drift, batches: int, repeats: int) -> None:
-    """Duration of micro-batches with and without refresh, each twice as large as what comes after the change.
+    """Duration of micro-batches with and without refresh, ``LONG`` times as large as what comes after the change.
 
     Parameters
     ----------
