@@ -77,7 +77,7 @@ class SampledTests:
         return cls(*(np.concatenate([getattr(p, c.name) for p in parts], axis=-1) for c in fields(cls)))
 
     def to_bytes(self, header: dict[str, Any]) -> bytes:
-        """As an Arrow stream, lz4 inside; the header is its metadata. Complexity: O(tests)."""
+        """As an Arrow stream, zstd inside; the header is its metadata. Complexity: O(tests)."""
         columns: dict[str, pa.Array] = {}
         for column in fields(self):
             values = getattr(self, column.name)
@@ -86,7 +86,7 @@ class SampledTests:
             else:
                 columns |= {f"{column.name}.{number}": pa.array(each) for number, each in enumerate(values)}
         table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(header)})
-        return to_ipc(table, compression="lz4")
+        return to_ipc(table, compression="zstd")
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> tuple[Self, dict[str, Any]]:
