@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,25 +135,19 @@ class Writer:
     query: StreamingQuery | None = field(default=None, init=False)
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
-        """Write the results of a micro-batch, and learn from its metrics while Spark writes.
-
-        Should one of the two fail the micro-batch is done again: what was written is replaced, and the driver knows its
-        number.
-        """
+        """Write the results of a micro-batch, then learn from its metrics."""
         self._look_at_the_clock(batch - 1)  # nothing of this one was matched yet
         packed.persist()
         try:
             metrics = self.flow.metrics(packed).collect()
-            with ThreadPoolExecutor(1) as beside:
-                learned = beside.submit(self.driver.process, metrics, batch)
-                self._write(self.flow.matches(packed), self.to, batch, sum(row.matches for row in metrics))
-                if self.late is not None:
-                    left_out = sum(row.late + row.malformed for row in metrics)
-                    self._write(self.flow.late(packed), self.late, batch, left_out)
-                learned.result()
+            self._write(self.flow.matches(packed), self.to, batch, sum(row.matches for row in metrics))
+            if self.late is not None:
+                left_out = sum(row.late + row.malformed for row in metrics)
+                self._write(self.flow.late(packed), self.late, batch, left_out)
         finally:
             packed.unpersist()
         self.is_first = False
+        self.driver.process(metrics, batch)
 
     def _look_at_the_clock(self, batch: int) -> None:
         """Tell the driver how long the micro-batch before took as a whole."""
