@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -170,7 +171,9 @@ def test_spark_tells_how_long_micro_batches_take(spark: SparkSession, tmp_path: 
     events, arrived = stream(5), tmp_path / "arrived"
     arrived.mkdir()
     for number in range(5):
-        pq.write_table(events.slice(number * BATCH, BATCH), arrived / f"{number}.parquet")
+        file = arrived / f"{number}.parquet"
+        pq.write_table(events.slice(number * BATCH, BATCH), file)
+        os.utime(file, (10**9 + number,) * 2)  # Spark reads the oldest first
     schema = spark.read.parquet(str(arrived)).schema
     read = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(arrived))
     load = {"budget": "1500 ms/batch", "policy": "random"}
