@@ -7,10 +7,11 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from history.arrays import Bools, Floats, Ints
 
-__all__ = ["Bools", "Floats", "Ints", "Ragged", "extended", "places"]
+__all__ = ["Bools", "Floats", "Ints", "Ragged", "extended", "places", "zeros"]
 
 
 def extended(array: Ints, size: int, fill: int | None = None) -> Ints:
@@ -18,6 +19,17 @@ def extended(array: Ints, size: int, fill: int | None = None) -> Ints:
     larger = np.empty(size, np.int64) if fill is None else np.full(size, fill, np.int64)
     larger[: array.size] = array
     return larger
+
+
+_ZEROS: dict[type, npt.NDArray[Any]] = {}
+
+
+def zeros(size: int, kind: type = np.int64) -> npt.NDArray[Any]:
+    """So many zeros, the same for all who ask and not to be written to: a column of them costs no memory of its own."""
+    if kind not in _ZEROS or _ZEROS[kind].size < size:
+        _ZEROS[kind] = np.zeros(size, kind)
+        _ZEROS[kind].flags.writeable = False
+    return _ZEROS[kind][:size]
 
 
 def places(first: Ints, lengths: Ints) -> Ints:

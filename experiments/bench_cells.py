@@ -27,6 +27,8 @@ from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.cells.listing import listed as listed_matches
+from acep_approx.engines.columns import Placement
 from experiments.plain_cells import PlainCells
 
 EXAMPLE_1 = "(Sa(b|d|w|r)E){2,}(Sa(g|e|u)E){2,}"
@@ -107,6 +109,7 @@ def listing(errors: int, window: int, events: int) -> None:
     classes = [0, *(1 << j for j in range(len(automaton.letters)))]
     cls = random_classes(automaton, "abcdefghij", events, seed=2)
     rows = np.flatnonzero(cls)
+    placement = Placement.of([False] * len(automaton.variables))
     update, count, write = [], [], []
     total = 0
     for _ in range(ROUNDS):
@@ -124,7 +127,7 @@ def listing(errors: int, window: int, events: int) -> None:
             middle = time.process_time()
             total += int(logs.count(hits, group).sum())
             counted = time.process_time()
-            listed = sum(len(part.hit) for part in logs.listed(hits, group, 1 << 16))
+            listed = sum(len(part.hit) for part in listed_matches(logs, hits, group, placement, 1 << 16))
             spent = [
                 spent[0] + middle - start,
                 spent[1] + counted - middle,

@@ -129,7 +129,7 @@ class Prepared:
         self._schema = workload.events.schema
         self._plan = compile_query(workload.query, engine="runs").plan
         self._calls: list[tuple[RunEvents, Ints]] = []
-        matcher = Matcher(self._plan, output="points")
+        matcher = Matcher(self._plan, output="points", merge="none")  # in pieces as they are where nothing is merged
         pipeline = matcher.bind(self._schema)
         assert isinstance(pipeline.engine, Runs)
         pipeline.engine.advance = partial(self._record, pipeline.engine.advance)  # type: ignore[method-assign]

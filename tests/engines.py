@@ -10,6 +10,8 @@ from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.cells.listing import listed as listed_matches
+from acep_approx.engines.columns import Placement
 from tests.naive import Binding
 
 Ints = np.ndarray
@@ -39,6 +41,11 @@ def detected(automaton: Automaton, window: int, streams: Sequence[Stream], class
     return points
 
 
+def one_list(automaton: Automaton) -> Placement:
+    """All events of a match in one column, with what they are bound to beside it."""
+    return Placement(np.full(len(automaton.variables), -1), keeps_labels=True)
+
+
 def enumerated(
     automaton: Automaton, window: int, streams: Sequence[Stream], classes: list[int], *, chunk: int = 4096
 ) -> list[dict[Binding, int]]:
@@ -50,18 +57,21 @@ def enumerated(
     hits = logs.update(events, np.array([int(events.tick.min()) - window]))
     errs = logs.err(hits)
     found: list[dict[Binding, int]] = [{} for _ in streams]
-    total = 0
-    for listed in logs.listed(hits, events, chunk):
-        rows, labels, offsets = listed.id.tolist(), listed.label.tolist(), listed.offset.tolist()
-        for m, hit in enumerate(listed.hit.tolist()):
-            span = slice(offsets[m], offsets[m + 1])
+    listed_of = dict.fromkeys(range(len(errs)), 0)
+    for listed in listed_matches(logs, hits, events, one_list(automaton), chunk):
+        rows, labels, begin = listed.lists[0][1].tolist(), listed.labels.tolist(), listed.begin.tolist()
+        assert listed.lists[0][0].tolist() == begin
+        for match, hit in enumerate(listed.hit.tolist()):
+            span = slice(begin[match], begin[match + 1])
             bound = tuple((r, automaton.variables[v]) for r, v in zip(rows[span], labels[span], strict=True))
             matches = found[events.slot[hits[2 * hit]]]
             assert bound not in matches, f"{bound} was listed twice"
             matches[bound] = int(errs[hit])
-            total += 1
-    counts = logs.count(hits, events)
-    assert counts.sum() == total
-    logs.patience = 0
-    assert logs.count(hits, events).tolist() == counts.tolist(), "counting by states and by walking differ"
+            listed_of[hit] += 1
+    counted_of = dict.fromkeys(listed_of, 0)
+    first = 0
+    for hit, count in enumerate(logs.count(hits, events).tolist()):
+        first = hit if (hits[2 * hit], errs[hit]) != (hits[2 * first], errs[first]) else first
+        counted_of[first] += count
+    assert counted_of == listed_of, "listing and counting differ"
     return found

@@ -24,6 +24,8 @@ from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
+from acep_approx.kernels.runs import few as kernel_few
+from acep_approx.kernels.runs import few_events as kernel_few_events
 from acep_approx.kernels.runs import fronts as kernel_fronts
 from acep_approx.kernels.runs import pools as kernel_pools
 from acep_approx.matching import tick_places
@@ -41,7 +43,8 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
     changed = dict(scope, ix=ix, **dict.fromkeys(("inline", "called", "block_kernel"), lambda kernel: kernel))
     exec(textwrap.dedent(source.replace(old, new)), changed)
     ends = kernel_pools, kernel_fronts, kernel_children, kernel_ends
-    for other in (*ends, kernel_blocks, kernel_begin, kernel_advance, runs.kernel):
+    few = kernel_few, kernel_few_events
+    for other in (*ends, kernel_blocks, kernel_begin, *few, kernel_advance, runs.kernel):
         if hasattr(other, function):
             setattr(other, function, changed[function])
 
@@ -101,6 +104,7 @@ def the_window_is_exclusive() -> None:
 def expired_runs_match() -> None:
     """The window is not looked at when a match is complete, only when runs are swept."""
     rewritten(kernel_blocks, "test_step", "pools.words[ix(block.starts + j)] >= event.low", "1")
+    rewritten(kernel_few, "choose_few", "pools.words[ix(block.starts + j)] >= low", "1")
 
 
 def merging_ignores_a_register() -> None:
@@ -125,7 +129,7 @@ def a_later_start_does_not_count() -> None:
 def merged_runs_have_the_earliest_start() -> None:
     """Instead of the latest: matches leave the window too early."""
     old = "words[ix(base + child)] = max(words[ix(base + child)], start)"
-    rewritten(kernel_children, "children_by_registers", old, old.replace("max", "min"))
+    rewritten(kernel_children, "equal_child", old, old.replace("max", "min"))
 
 
 def alternatives_are_joined_by_overwriting() -> None:
@@ -167,6 +171,7 @@ def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
     old = "is_charged = table[ix(p + CHILDREN)],"
     rewritten(kernel_advance, "try_source", old, "is_charged = table[ix(p + RUNS)],")
+    rewritten(kernel_few, "try_few", "table[ix(p + CHILDREN)] - head", "table[ix(p + RUNS)] - head")
 
 
 def children_are_seen_at_their_time() -> None:

@@ -14,8 +14,10 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.cells.fork import LogsOfKey
+from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.errors import DataError
 from acep_approx.query.parser import parse
+from tests.engines import one_list
 
 QUERIES = (
     "ab+c WITHIN 9 ERRORS 1",
@@ -54,10 +56,11 @@ class Engine:
         found: Found = [(int(slot[i]), int(tick[i]), err, start) for i, err, start in points.tolist()]
         hits = self.logs.update(events, tick.min(initial=0) - self.window - np.zeros(1, np.int64))
         counted = self.logs.count(hits, events).sum()
-        for listed in self.logs.listed(hits, events, 100):
+        for listed in listed_matches(self.logs, hits, events, one_list(self.automaton), 100):
+            ids = listed.lists[0][1]
             for m, hit in enumerate(listed.hit.tolist()):
-                bound = slice(*listed.offset[m : m + 2].tolist())
-                found.append((int(slot[hits[2 * hit]]), *listed.id[bound].tolist(), *listed.label[bound].tolist()))
+                bound = slice(*listed.begin[m : m + 2].tolist())
+                found.append((int(slot[hits[2 * hit]]), *ids[bound].tolist(), *listed.labels[bound].tolist()))
         assert counted == len(found) - len(points)
         return sorted(found)
 

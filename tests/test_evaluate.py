@@ -273,3 +273,9 @@ def test_each_column_is_asked_for_once():
 
     evaluate(parse_expression("a.x + a.x > a.y AND avg(b[].x) < a.x"), column)
     assert len(asked) == len(set(asked)) == 3
+
+
+def test_constants_that_are_equal_keep_their_own_types():
+    """Python takes 1, 1.0 and True for one value."""
+    for value, type_ in ((1, pa.int64()), (1.0, pa.float64()), (True, pa.bool_()), (1, pa.int64())):
+        assert evaluate(Constant(value), lambda _: None).type == type_

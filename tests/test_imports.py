@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.processes import HEAVY, imported
@@ -23,3 +25,17 @@ def test_the_package_imports_nothing_heavy():
 
 def test_what_is_imported_is_seen():
     assert {"numpy", "json"} <= imported("import json, numpy")
+
+
+def test_compiling_a_query_imports_no_numba_and_no_pandas():
+    found = imported("from acep_approx import compile_query; compile_query('PATTERN SEQ(A a, B b) WITHIN 5 ERRORS 1')")
+    assert "lark" in found
+    assert not found & {"numba", "llvmlite", "pandas", "pyspark", "sklearn"}
+
+
+def test_a_run_over_a_file_imports_only_what_it_needs(tmp_path):
+    pq.write_table(pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [1.5, 2.5]}), tmp_path / "events.parquet")
+    query = "PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5"
+    found = imported(COMMAND.format(["run", query, str(tmp_path / "events.parquet")]))
+    assert "numba" in found
+    assert not found & {"pandas", "rich", "sklearn", "pyspark"}

@@ -41,11 +41,11 @@ def test_plain_python_does_not_import_numba() -> None:
 
 
 SMALL = """
-from acep_approx.kernels import jit
+from acep_approx.kernels import compiling
 from acep_approx.kernels.runs import lineage
 import acep_approx, numpy as np
 if {changed}:
-    jit.sources = lambda: "other sources"
+    compiling.sources = lambda: "other sources"
 lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
 stats = lineage.not_overlapping.compiled.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), acep_approx.__file__)
@@ -203,7 +203,7 @@ def test_without_a_home_there_are_temporary_files(places: Places, monkeypatch: p
 
 def test_compiled_code_that_cannot_be_kept(tmp_path: Path) -> None:
     """No place to write to (a read-only container without a home): compiled anew, and said so."""
-    script = "from acep_approx.kernels import cache, jit\njit.directory = lambda: None\n"
+    script = "from acep_approx.kernels import compiling\ncompiling.directory = lambda: None\n"
     runs = [python("-c", script + SMALL.format(changed=False), NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
     assert [run.stdout.split()[:2] for run in runs] == [["0", "1"]] * 2, runs
     assert all("each process must do so" in run.stderr for run in runs)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import DataError
-from acep_approx.events.keys import KeyCodes
+from acep_approx.events.keys import FEW, KeyCodes
 from tests.cases import examples
 from tests.patience import calls
 
@@ -152,6 +152,23 @@ def test_same_as_a_dict_in_any_split_with_state_saved_between(rows, size, data):
         assert len(keys) == len(naive)
 
 
+@pytest.mark.parametrize("size", [1, FEW, FEW + 1, 50])
+def test_few_events_are_numbered_as_many(size):
+    dice = np.random.default_rng(size)
+    texts = pa.array([None if i == 0 else f"k{i}" for i in dice.integers(0, 9, 400)])
+    columns = [
+        texts.dictionary_encode(),
+        pa.array(dice.choice([0.5, 2.0, math.nan], 400), mask=dice.random(400) < 0.1),
+        pa.array(dice.integers(0, 3, 400)).cast(pa.timestamp("us", "UTC")),
+        pa.array(dice.random(400) < 0.5),
+    ]
+    for chosen in [*([column] for column in columns), columns]:
+        whole, parts = KeyCodes(), KeyCodes()
+        slots = [parts.encode([column.slice(at, size) for column in chosen]) for at in range(0, 400, size)]
+        assert np.concatenate(slots).tolist() == whole.encode(chosen).tolist()
+        assert str(parts.to_state().to_pydict()) == str(whole.to_state().to_pydict())
+
+
 def test_a_million_keys():
     column = pa.array([f"key{i}" for i in range(1_000_000)])
     keys = KeyCodes()
@@ -167,3 +184,13 @@ def test_a_new_key_costs_a_few_calls_and_a_known_one_none(number):
     keys = KeyCodes()
     assert calls(lambda: keys.encode([column])) <= 4 * number + 200
     assert calls(lambda: keys.encode([column])) <= 200
+
+
+@pytest.mark.parametrize("rows", [8, 200])
+@pytest.mark.parametrize("others", [0, 1])
+def test_both_zeros_are_one_key(rows: int, others: int) -> None:
+    """Though both come for the first time, in one batch."""
+    keys = KeyCodes()
+    columns = [pa.array([0.0, -0.0] * (rows // 2)), *(pa.array(["p"] * rows) for _ in range(others))]
+    assert keys.encode(columns).tolist() == [0] * rows
+    assert len(keys) == 1

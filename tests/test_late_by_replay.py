@@ -11,10 +11,12 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.cells import listing
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from tests.cases import cases
 from tests.engine_driver import Driver
+from tests.engines import one_list
 from tests.late_key import Found, LateKey
 
 WINDOW = 60
@@ -75,8 +77,9 @@ class OfCells:
         some = Grouped(*(np.array([word]) for word in words))
         if isinstance(self._engine, Cells):
             return self._engine.detect(some.slot, some.tick, some.cls).tolist()
-        found = self._engine.listed(self._engine.update(some, some.tick - WINDOW), some, 1000)
-        return [(one.offset.tolist(), (one.id % NAME).tolist(), one.label.tolist()) for one in found]
+        hits = self._engine.update(some, some.tick - WINDOW)
+        found = listing.listed(self._engine, hits, some, one_list(self._engine.determinised.automaton), 1000)
+        return [(one.begin.tolist(), (one.lists[0][1] % NAME).tolist(), one.labels.tolist()) for one in found]
 
     def fork(self) -> Any:
         """A copy of the key."""

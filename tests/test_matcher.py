@@ -351,3 +351,13 @@ def test_missing_names_what_a_broken_negation_made_necessary() -> None:
     found = {(m["a"], m["c"]): (m.errors, m.missing) for m in query.match(events)}
     assert found[0, 2] == (1, ("b",))
     assert found[3, 4] == (0, ())
+
+
+def test_a_push_without_results_has_the_columns_that_results_have_by_now() -> None:
+    """Types become wider while nothing is found."""
+    matcher = compile_query("PATTERN SEQ(A a, B b) WITHIN 5 RETURN a.x AS x").matcher()
+    nothing = [matcher.push([{"ts": ts, "type": "A", "x": x}]) for ts, x in enumerate([None, 1, 2, 1.5])]
+    found = matcher.push([{"ts": 4, "type": "B", "x": 0}])
+    assert [str(table.schema.field("x").type) for table in nothing] == ["null", "int64", "int64", "double"]
+    assert found.schema.equals(nothing[-1].schema)
+    assert matcher.finish().schema.equals(found.schema)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acep_approx.query.kept import parser
 from acep_approx.query.messages import RESERVED
-from acep_approx.query.parser import _lark, parse, parse_expression
+from acep_approx.query.parser import parse, parse_expression
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.syntax import Atom, Constant, Repeat, Sequence, Unary
 from tests.cases import examples
@@ -33,12 +34,12 @@ def test_parse_of_print_is_the_same_expression(expression):
 def test_is_name_agrees_with_the_grammar(word):
     import re
 
-    pattern = _lark().get_terminal("NAME").pattern.to_regexp()
+    pattern = parser().get_terminal("NAME").pattern.to_regexp()
     assert is_name(word) == bool(re.fullmatch(pattern, word))
 
 
 def test_reserved_words_are_those_of_the_grammar():
-    pattern = _lark().get_terminal("NAME").pattern.value
+    pattern = parser().get_terminal("NAME").pattern.value
     assert set(pattern[pattern.index("(?:") + 3 : pattern.index(r")\b")].split("|")) == RESERVED
 
 

@@ -76,6 +76,14 @@ def test_runs_stay_in_the_index_while_another_pool_grows(key: str) -> None:
     assert [(m["a"], m["b"], m["c"]) for m in query.match(events).to_arrow().to_pylist()] == [(0, 1, 300)]
 
 
+def test_an_index_that_finds_runs_is_kept_while_merging_rests() -> None:
+    """With ``merge="equal"`` alone an index found runs, too, and was let go of where merging was not worth it."""
+    rows = [{"ts": i, "type": "A", "x": i} for i in range(5000)] + [{"ts": 5000, "type": "C", "x": 4990}]
+    query = compile_query("PATTERN SEQ(A a, C c) WHERE c.x = a.x WITHIN 100000")
+    for merge in ("none", "equal", "equal,chain"):
+        assert query.match(pa.Table.from_pylist(rows), merge=merge).to_arrow()["a"].to_pylist() == [4990], merge
+
+
 def events_of(text: str) -> pa.Table:
     """Events like ``60 A 2 1``: tick, type, x and y."""
     rows = (event.split() for event in text.split(","))

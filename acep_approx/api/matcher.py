@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.tables import joined
 
 
 class Matcher(Execution):
@@ -38,6 +38,8 @@ class Matcher(Execution):
             A missing column, a wrong type, or time that runs backwards;
             ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
+            events = iter(events)  # they are read here and now: columns are made once
         source = open_source(events)
         if not len(source.schema):  # no columns, no events: an empty list
             return self.pipeline.nothing() if self.pipeline else pa.table({})
@@ -48,4 +50,4 @@ class Matcher(Execution):
         first = self.progress.events
         for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
             tables += self.run(batch)
-        return joined(tables, pipeline.nothing().schema)
+        return pipeline.joined(tables)

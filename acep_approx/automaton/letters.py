@@ -98,6 +98,8 @@ class LetterReader:
         self.conditions = tuple(needing)
         self._needing = tuple(np.uint64(bits) for bits in needing.values())
         self.types = frozenset(letter.type for letter in letters if letter.type is not None)
+        self._mask_of = {name: self._mask(name) for name in self.types}
+        self._mask_of_others = self._mask(None)
         self.seen: set[str] = set()
         self.needs_type = bool(self.types)
 
@@ -118,17 +120,18 @@ class LetterReader:
         if self.needs_type:
             masks = self._by_type(*truths.types)
         else:
-            masks = np.full(truths.rows, self._mask_of(None), np.uint64)
+            masks = np.full(truths.rows, self._mask_of_others, np.uint64)
         for condition, needing in zip(self.conditions, self._needing, strict=True):
             masks &= np.where(truths.holds(condition), np.uint64(2**64 - 1), ~needing)
         return masks
 
-    def _mask_of(self, type_: str | None) -> np.uint64:
+    def _mask(self, type_: str | None) -> np.uint64:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
     def _by_type(self, names: list[object], codes: Ints) -> Masks:
-        per_name = [self._mask_of(None if name is None else str(name)) for name in names]
-        table: Masks = np.array([*per_name, self._mask_of(None)], dtype=np.uint64)
+        others = self._mask_of_others
+        per_name = [others if name is None else self._mask_of.get(str(name), others) for name in names]
+        table: Masks = np.array([*per_name, others], dtype=np.uint64)
         if not self.types <= self.seen:
             self._notice(names, codes)
         return table[codes]
@@ -149,15 +152,17 @@ def _encoded(types: pa.Array) -> tuple[list[object], Ints]:
     """Distinct values, and per event the place of its own; behind the last where it has none."""
     if not pa.types.is_dictionary(types.type):
         types = pc.dictionary_encode(types)
-    names = types.dictionary.to_pylist()
-    return names, pc.fill_null(types.indices, len(names)).to_numpy(zero_copy_only=False)
+    names, codes = types.dictionary.to_pylist(), types.indices
+    if codes.null_count:
+        codes = pc.fill_null(codes, len(names))
+    return names, codes.to_numpy(zero_copy_only=False)
 
 
 def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> Bools:
     """Three-valued to two-valued: NULL does not hold."""
     if isinstance(holds, pa.Scalar):
         return np.full(rows, bool(holds.as_py()), np.bool_)
-    filled = pc.fill_null(holds, False)
+    filled = pc.fill_null(holds, False) if holds.null_count else holds
     bits = np.frombuffer(filled.buffers()[1], np.uint8)
     unpacked = np.unpackbits(bits, bitorder="little", count=filled.offset + len(filled))
     result: Bools = unpacked[filled.offset :].view(np.bool_)

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from acep_approx import __version__
+from acep_approx.cli import process
 from acep_approx.cli.commands.check import check
 from acep_approx.cli.commands.demo import demo
 from acep_approx.cli.commands.explain import explain
@@ -141,6 +142,7 @@ for _command, _examples in EXAMPLES.items():
 
 def main() -> None:
     """Entry point of the script ``acep``."""
+    process.begin()
     app(prog_name="acep")
 
 

@@ -24,8 +24,8 @@ def words() -> Console:
 
 
 def say(text: str) -> None:
-    """Print a line of words on stderr."""
-    words().print(text)
+    """Print a line of words on stderr, without rich, which takes longer to import than most commands to read a file."""
+    sys.stderr.write(f"{text}\n")
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def warnings_in_words() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, OURS):
-                words().print(f"warning {message}")
+                say(f"warning {message}")
             else:
                 show_others(message, category, *where, **more)
 

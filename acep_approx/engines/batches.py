@@ -32,21 +32,6 @@ class Grouped:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """Matches as columns.
-
-    ``hit`` (index into the hits), ``start`` (tick of the first event) and ``offset`` are per match; match ``m`` binds
-    the events ``offset[m] .. offset[m+1]`` of ``id`` and ``label``, earliest first.
-    """
-
-    hit: Ints
-    start: Ints
-    offset: Ints
-    id: Ints
-    label: Ints
-
-
-@dataclass(frozen=True)
 class RunEvents:
     """Events of a batch as in ``Grouped``, and the values that runs ask for: shape (columns, events).
 

@@ -8,11 +8,13 @@ bounded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from acep_approx.arrays import Ints, extended
-from acep_approx.kernels.order import EVENT_COLUMNS, MATCH_COLUMNS, Columns, Found, Order, sort_matches, write_matches
+from acep_approx.kernels.columns import close_up
+from acep_approx.kernels.order import DIGITS, Found, Limits, Order, drop_matches, sort_matches
 
 MOST = 1 << 18
 """Matches of one event, with as many errors, that are sorted together."""
@@ -22,6 +24,28 @@ def groups(event: Ints, errors: Ints) -> Ints:
     """The group of each hit: hits of one event with as many errors, which stand together, are one."""
     group: Ints = np.cumsum((np.diff(event, prepend=-1) != 0) | (np.diff(errors, prepend=-1) != 0))
     return group
+
+
+def room_for(events: int) -> Found:
+    """Room for what a walk writes: so many matches of one event each, or fewer of more."""
+    found = Found(*(np.empty(events + (name == "begin"), np.int64) for name in Found._fields))
+    found.begin[0] = 0
+    return found
+
+
+def scratch(matches: int) -> Order:
+    """Scratch to put so many matches in order."""
+    return Order(np.empty(matches, np.int64), np.empty(matches, np.int64), np.zeros(DIGITS, np.int64))
+
+
+class Ordered(NamedTuple):
+    """Matches in order: match ``m`` binds the events ``offset[m] : offset[m + 1]``, earliest first."""
+
+    hit: Ints
+    start: Ints
+    offset: Ints
+    id: Ints
+    bound_by: Ints
 
 
 class Sorter:
@@ -40,56 +64,50 @@ class Sorter:
 
     Attributes
     ----------
-    out_match, out_event : int64
-        What the walk writes to; it begins behind what is left.
+    found : Found
+        What the walk writes to, behind what is left.
     matches, bound : int
         Matches that are left, and their events.
     """
 
     def __init__(self, group: Ints, labels: Ints, size: int, chunk: int) -> None:
-        self.out_match = np.empty(MATCH_COLUMNS * size, np.int64)
-        self.out_event = np.empty(EVENT_COLUMNS * size, np.int64)
+        self.found = room_for(size)
         self.matches = self.bound = 0
         self._group = group
         self._labels = labels
         self._chunk = chunk
+        self._at = scratch(0)
 
-    @property
-    def found(self) -> Found:
-        """What the walk writes to, as kernels take it."""
-        return Found(self.out_match, self.out_event)
-
-    def sorted(self, walk: Callable[[], tuple[int, int, bool]]) -> Iterator[Columns]:
+    def sorted(self, walk: Callable[[], tuple[int, bool]]) -> Iterator[Ordered]:
         """The matches of a walk, in order.
 
         Parameters
         ----------
         walk : callable
-            Goes on until there is no room or nothing more; returns how many matches and events stand in the outputs
-            then, and whether that was all.
+            Goes on until there is no room or nothing more; returns how many matches stand in ``found`` then, and
+            whether that was all.
         """
         is_done = False
         while not is_done:
-            self.matches, self.bound, is_done = walk()
-            columns = self._take(is_done=is_done)
-            if columns is not None:
-                yield columns
-            if not is_done and (columns is None or self.out_event.size < EVENT_COLUMNS * self._chunk):
-                self.out_match = extended(self.out_match, 2 * self.out_match.size)
-                self.out_event = extended(self.out_event, 2 * self.out_event.size)
+            self.matches, is_done = walk()
+            ordered = self._in_order(is_done=is_done)
+            if len(ordered.hit):
+                yield ordered
+                drop_matches(self.found, len(ordered.hit), self.matches)
+                self.matches -= len(ordered.hit)
+            self.bound = int(self.found.begin[self.matches])
+            if not is_done and (not len(ordered.hit) or self.found.id.size < self._chunk):
+                self.found = Found(*(extended(column, 2 * column.size) for column in self.found))
 
-    def _take(self, *, is_done: bool) -> Columns | None:
-        """The matches of groups that have ended; the others stand in front then."""
-        found, at = self.found, Order(*(np.empty(self.matches + 1, np.int64) for _ in Order._fields))
-        count = sort_matches(found, self.matches, self._group, self._labels, MOST, int(is_done), at)
-        if count == 0:
-            return None
-        bound = int(at.offset[count])
-        out = Columns(*(np.empty(size, np.int64) for size in (count, count, count + 1, bound, bound)))
-        write_matches(found, at, count, out)
-        left_matches, left_bound = self.matches - count, self.bound - bound
-        rest, bound_rest = self.out_match[MATCH_COLUMNS * count :], self.out_event[EVENT_COLUMNS * bound :]
-        self.out_match[: MATCH_COLUMNS * left_matches] = rest[: MATCH_COLUMNS * left_matches].copy()
-        self.out_event[: EVENT_COLUMNS * left_bound] = bound_rest[: EVENT_COLUMNS * left_bound].copy()
-        self.matches, self.bound = left_matches, left_bound
-        return out
+    def _in_order(self, *, is_done: bool) -> Ordered:
+        """The matches of the groups that have ended."""
+        found = self.found
+        if self._at.order.size < self.matches:
+            self._at = scratch(found.hit.size)
+        limits = Limits(MOST, int(is_done), 0)
+        count = sort_matches(found, self.matches, self._group, self._labels, limits, self._at)
+        order = self._at.order[:count]
+        offset = np.concatenate(([0], np.cumsum(found.begin[order + 1] - found.begin[order])))
+        ids, bound_by = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int64)
+        close_up(order, found.begin, found.id, found.bound_by, ids, bound_by)
+        return Ordered(found.hit[order], found.start[order], offset, ids, bound_by)

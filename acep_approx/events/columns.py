@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
     >>> plain_type(pa.dictionary(pa.int8(), pa.large_string()))
     DataType(string)
     """
+    if pa.types.is_primitive(type_):
+        return type_
     if pa.types.is_dictionary(type_):
         return plain_type(type_.value_type)
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
@@ -67,6 +70,12 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
         ``ACEP-D015``: two columns have the same name.
     """
     refuse_twins(schema.names, where)
+    return _plain(schema)
+
+
+@lru_cache(maxsize=64)
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Of small batches there are many with one schema."""
     return pa.schema([(field.name, plain_type(field.type)) for field in schema])
 
 
@@ -133,9 +142,13 @@ def encode_text(column: pa.Array) -> pa.Array:
     >>> encode_text(pa.array(["a", "b", "a"])).indices.to_pylist()
     [0, 1, 0]
     """
+    if pa.types.is_primitive(column.type):
+        return column
     is_text = pa.types.is_string(plain_type(column.type))
     if not pa.types.is_dictionary(column.type):
-        return column.cast(pa.string()).dictionary_encode() if is_text else column
+        if is_text and not pa.types.is_string(column.type):
+            column = column.cast(pa.string())
+        return column.dictionary_encode() if is_text else column
     if not is_text:
         return column.dictionary_decode()
     if len(column.dictionary) > 2 * len(column) + 64 or column.dictionary.null_count:
@@ -173,7 +186,20 @@ def decode_bytes(column: pa.Array, name: str) -> pa.Array:
         ) from error
 
 
-def to_arrow(values: npt.NDArray[np.int64]) -> pa.Array:
+def empty(size: int) -> npt.NDArray[np.int64]:
+    """Room for a column of results: in Arrow's memory, which is used again where that of numpy is given back.
+
+    Pages that come from the system anew cost five times what it takes to write them.
+    """
+    return np.frombuffer(pa.allocate_buffer(8 * size), np.int64)
+
+
+def taken(values: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """``values[places]`` as a column of results; see ``empty``."""
+    return np.take(values, places, out=empty(len(places)), mode="clip")  # any other mode copies
+
+
+def to_arrow(values: npt.NDArray[np.int64], bound: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Integers of numpy as an Arrow column that shares their memory.
 
     ``pa.array`` would do, but it imports pandas, which costs half a second.
@@ -182,13 +208,22 @@ def to_arrow(values: npt.NDArray[np.int64]) -> pa.Array:
     ----------
     values : numpy.ndarray of int64
         Any integers.
+    bound : numpy.ndarray of bool, optional
+        Where there is a value; elsewhere is NULL. Default: everywhere.
 
     Returns
     -------
     pyarrow.Array
-        ``int64``, without nulls.
+        ``int64``.
     """
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    valid = None if bound is None else pa.py_buffer(np.packbits(bound, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def to_lists(offsets: npt.NDArray[np.int32], values: pa.Array) -> pa.ListArray:
+    """Lists of ``values``, without nulls: list ``i`` has ``values[offsets[i] : offsets[i + 1]]``."""
+    places = pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)])
+    return pa.ListArray.from_arrays(places, values)
 
 
 def to_numpy(column: pa.Array) -> npt.NDArray[Any]:

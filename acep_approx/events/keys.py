@@ -15,6 +15,8 @@ from acep_approx.events.columns import encode_text, plain_type, text_codes, to_a
 
 Slots = npt.NDArray[np.int64]
 
+FEW = 32
+"""Events up to which each is looked up by itself: what is done per batch would take longer."""
 _NAN = float("nan")  # one object: NaN equals itself as a key, as in GROUP BY
 
 
@@ -73,6 +75,8 @@ class KeyCodes:
         if any(pa.types.is_null(column.type) for column in columns):
             return np.full(len(columns[0]), -1, np.int64)
         self._check_types([plain_type(column.type) for column in columns])
+        if len(columns[0]) <= FEW:
+            return np.array(self._one_by_one(columns), np.int64)
         parts = [_distinct(column) for column in columns]
         codes, size = parts[0][0], len(parts[0][1])
         for more, values in parts[1:]:
@@ -206,13 +210,20 @@ class KeyCodes:
                 hint="all batches of a stream need the same types",
             )
 
+    def _one_by_one(self, columns: Sequence[pa.Array]) -> list[int]:
+        """The slot of the key of each of a few events."""
+        lists = [_few_in_python(column) for column in columns]
+        keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
+        return self._find(keys)
+
     def _find(self, keys: list[Any]) -> list[int]:
-        """Slots of distinct keys; those not known get one, in the order given."""
+        """Slots of keys, -1 for None; those not known get one, in the order given."""
         found: list[Any] = list(map(self._slots.get, keys))
         if None in found:
-            for place, slot in enumerate(found):
-                if slot is None:
-                    found[place] = self._add(keys[place])
+            for place, key in enumerate(keys):
+                if found[place] is None:  # one that equals it may have come just now, as 0.0 and -0.0 do
+                    known = -1 if key is None else self._slots.get(key)
+                    found[place] = self._add(key) if known is None else known
         return found
 
     def _add(self, key: Any) -> int:
@@ -282,6 +293,14 @@ def _keys_at(parts: list[tuple[Slots, pa.Array]], rows: Slots) -> list[Any]:
     for codes, values in parts:
         columns.append(_in_python(values.take(to_arrow(codes[rows]))))
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def _few_in_python(column: pa.Array) -> list[Any]:
+    """The values of a few events as Python has them, None where there is none."""
+    type_ = plain_type(column.type)
+    storage = _storage(type_)
+    found: list[Any] = (column if storage is type_ else column.cast(storage)).to_pylist()
+    return [_NAN if value != value else value for value in found]  # noqa: PLR0124
 
 
 def _in_python(values: pa.Array) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept between processes, and which sources they were made of.
+"""Where compiled kernels are kept between processes, and the parser of queries; which sources kernels were made of.
 
 The first of these that can be written: ``NUMBA_CACHE_DIR``; the package's own ``__pycache__``; the user's directory for
 caches; a directory of this user under the temporary one.

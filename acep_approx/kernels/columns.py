@@ -1,31 +1,114 @@
-"""Bound events as columns of variables."""
+"""Bound events as columns of variables: one event or none in each match, or lists of them."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import ix, kernel
+from acep_approx.kernels.jit import inline, ix, kernel
+
+Offsets = npt.NDArray[np.int32]
+
+
+class Columns(NamedTuple):
+    """Matches as columns, with room for more.
+
+    ``header`` says how many there are, and how much room. ``hit``, ``start`` and ``first`` (the id of the first event)
+    are per match; ``single`` has the columns of single events one after the other, ``offsets`` and ``values`` those of
+    lists. ``labels`` has what the events of a match are bound to, earliest first, from ``begin`` on. What is not asked
+    for has no room.
+    """
+
+    header: Ints
+    hit: Ints
+    start: Ints
+    first: Ints
+    single: Ints
+    offsets: Offsets
+    values: Ints
+    begin: Ints
+    labels: Ints
+
+
+# header of columns: matches; room for matches, and for the events of each column of lists; how many columns there are
+WRITTEN, ROOM, ROOM_OF_LIST, SINGLES, LISTS, COLUMNS_HEADER = 0, 1, 2, 3, 4, 5
+
+
+@inline
+def _write_to_lists(first: int, end: int, ids: Ints, label: Ints, column: Ints, out: Columns) -> None:
+    """``write_events`` where there is more than one column of lists."""
+    m, room, room_of_list = out.header[ix(WRITTEN)], out.header[ix(ROOM)], out.header[ix(ROOM_OF_LIST)]
+    for c in range(out.header[ix(LISTS)]):
+        at = c * (room + 1) + m
+        out.offsets[ix(at + 1)] = out.offsets[ix(at)]
+    for i in range(first, end):
+        c = column[ix(label[ix(i)])]
+        if c >= 0:
+            out.single[ix(c * room + m)] = ids[ix(i)]
+        else:
+            at = (-1 - c) * (room + 1) + m + 1
+            out.values[ix((-1 - c) * room_of_list + out.offsets[ix(at)])] = ids[ix(i)]
+            out.offsets[ix(at)] += 1
+
+
+@inline
+def write_events(first: int, end: int, ids: Ints, label: Ints, column: Ints, out: Columns) -> None:
+    """Write the events ``first .. end`` of the next match into their columns.
+
+    ``label`` says what an event is bound to, ``column`` per label its column: of single events from 0 on, of lists from
+    -1 on downwards.
+    """
+    m, room, lists = out.header[ix(WRITTEN)], out.header[ix(ROOM)], out.header[ix(LISTS)]
+    if lists > 0 or end - first < out.header[ix(SINGLES)]:  # else each variable has its event
+        for c in range(out.header[ix(SINGLES)]):
+            out.single[ix(c * room + m)] = -1
+    if lists > 1:
+        _write_to_lists(first, end, ids, label, column, out)
+    else:
+        written = out.offsets[ix(m)] if lists == 1 else 0
+        for i in range(first, end):
+            c = column[ix(label[ix(i)])]
+            if c >= 0:
+                out.single[ix(c * room + m)] = ids[ix(i)]
+            else:
+                out.values[ix(written)] = ids[ix(i)]
+                written += 1
+        if lists == 1:
+            out.offsets[ix(m + 1)] = written
+    out.header[ix(WRITTEN)] = m + 1
 
 
 @kernel
-def spread(offset: Ints, ids: Ints, label: Ints, column: Ints, out: Ints, bound: Ints) -> None:
-    """Write the rows of matches into columns, one after the other in ``out``, which is left alone where none is bound.
+def write_columns(begin: Ints, ids: Ints, label: Ints, column: Ints, out: Columns) -> None:
+    """Write matches, whose events stand one after the other, into columns.
 
     Parameters
     ----------
-    offset : int64, shape (m + 1,)
-        Match ``m`` binds ``ids[offset[m] : offset[m + 1]]`` to the variables ``label``.
+    begin : int64, shape (m + 1,)
+        Match ``m`` binds the events ``begin[m] : begin[m + 1]``.
+    ids, label : int64
+        Of each event.
     column : int64
-        Per label its column; -1: it has none.
-    out : int64, shape (columns * m,)
-    bound : int64, shape (columns,)
-        Zeros; gets how many rows were written to each column.
+        See ``write_events``.
+    out : Columns
+        With room for all of them.
 
     Complexity: O(bound events).
     """
-    matches = offset.size - 1
-    for m in range(matches):
-        for i in range(offset[ix(m)], offset[ix(m + 1)]):
-            c = column[ix(label[ix(i)])]
-            if c >= 0:
-                out[ix(c * matches + m)] = ids[ix(i)]
-                bound[ix(c)] += 1
+    for m in range(begin.size - 1):
+        write_events(begin[ix(m)], begin[ix(m + 1)], ids, label, column, out)
+
+
+@kernel
+def close_up(order: Ints, begin: Ints, ids: Ints, label: Ints, out_ids: Ints, out_label: Ints) -> None:
+    """Write the events of matches in another order, one after the other."""
+    written = 0
+    for m in range(order.size):
+        match = order[ix(m)]
+        for i in range(begin[ix(match)], begin[ix(match + 1)]):
+            out_ids[ix(written)] = ids[ix(i)]
+            out_label[ix(written)] = label[ix(i)]
+            written += 1

@@ -16,6 +16,8 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
+from acep_approx.kernels.compiling import BARE
+
 NOT_NEEDED = {
     "InlineClosureLikes",
     "InlineInlinables",
@@ -53,25 +55,46 @@ class _HelperLowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _CompactLowering(_HelperLowering):
+    """The same for code that is to stay small: LLVM neither unrolls nor vectorises its loops, and leaves it apart."""
+
+    _name = "lowering_of_compact_helpers"
+
+    def run_pass(self, state: Any) -> bool:
+        super().run_pass(state)
+        made = state.library._final_module.get_function(state.cr.fndesc.llvm_func_name)
+        for attribute in ("optsize", "noinline"):
+            made.add_function_attribute(attribute)
+        return True
+
+
 class _HelperCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's own way to compile but for its last step, and for passes that find nothing in kernels."""
+
+    lowering = _HelperLowering
 
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         needed = [(one, why) for one, why in passes.passes if one.__name__ not in NOT_NEEDED]
-        passes.passes = [(_HelperLowering if one is NativeLowering else one, why) for one, why in needed]
+        passes.passes = [(self.lowering if one is NativeLowering else one, why) for one, why in needed]
         passes._finalized = False
         passes.finalize()
         return [passes]
 
 
-def helper(function: Callable[..., Any], **options: Any) -> Any:
+class _CompactCompiler(_HelperCompiler):
+    lowering = _CompactLowering
+
+
+def helper(function: Callable[..., Any], *, is_compact: bool = False, **options: Any) -> Any:
     """A function that only kernels call, compiled with the first of them.
 
     It is compiled once for all integers: numba alone would do so again for each constant that it is called with, and
     for the first value of a counter that is a constant.
     """
-    options |= {"pipeline_class": _HelperCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiler = _CompactCompiler if is_compact else _HelperCompiler
+    options |= BARE | {"pipeline_class": compiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     made = numba.njit(**options)(function)
     types_of_call = made.get_call_template
     made.get_call_template = lambda args, named: types_of_call([numba.types.unliteral(one) for one in args], named)

@@ -5,31 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.kernels.jit import called, inline, ix, kernel
 
 
 class Found(NamedTuple):
-    """Matches as the walks of both engines write them, and their events one after the other, earliest first."""
+    """Matches as the walks of both engines write them.
 
-    matches: Ints
-    events: Ints
-
-
-# a match: its hit, number of events, and start; an event of a match: its id, and what bound it
-MATCH_HIT, MATCH_LENGTH, MATCH_START, MATCH_COLUMNS = 0, 1, 2, 3
-EVENT_ID, BOUND_BY, EVENT_COLUMNS = 0, 1, 2
-
-
-class Order(NamedTuple):
-    """Per match where its events begin (and one more); the matches in order; scratch of as many integers."""
-
-    offset: Ints
-    order: Ints
-    spare: Ints
-
-
-class Columns(NamedTuple):
-    """Per match its hit, its start, and where its events begin (one more at the end); per event id and binding."""
+    Per match its hit, its start, and where its events begin (``begin`` has one more, where the next ones will); per
+    event, earliest first, its id and what bound it.
+    """
 
     hit: Ints
     start: Ints
@@ -38,24 +22,44 @@ class Columns(NamedTuple):
     bound_by: Ints
 
 
+class Order(NamedTuple):
+    """The matches in order, scratch of as many integers, and ``DIGITS`` counters."""
+
+    order: Ints
+    spare: Ints
+    counters: Ints
+
+
+class Limits(NamedTuple):
+    """Of a group with more matches than ``most`` each part of so many is put in order; whether the last has ended.
+
+    ``in_order``: matches of one start come in order.
+    """
+
+    most: int
+    is_done: int
+    in_order: int
+
+
+DIGIT_BITS = 8
+DIGITS = 1 << DIGIT_BITS
+"""Starts are sorted digit by digit, the lowest first."""
+FEW = 32
+"""Matches up to which moving each to its place is faster than counting digits."""
+
+
 @inline
-def is_before(found: Found, offset: Ints, labels: Ints, one: int, other: int) -> bool:
-    """Whether match ``one`` comes before ``other``: it started later, or has the later events, from the last one back.
+def _is_before(found: Found, labels: Ints, one: int, other: int) -> bool:
+    """Whether match ``one`` comes before ``other``, which started with it: it has the later events, from the last back.
 
     Of the same event the variable with the lower label comes first, and a match that has no more events.
     """
-    matches, events = found
-    at, beside = MATCH_COLUMNS * one, MATCH_COLUMNS * other
-    mine, theirs = matches[ix(at + MATCH_START)], matches[ix(beside + MATCH_START)]
-    if mine != theirs:
-        return bool(mine > theirs)
-    first, second = offset[ix(one)], offset[ix(other)]
-    i, j = first + matches[ix(at + MATCH_LENGTH)] - 1, second + matches[ix(beside + MATCH_LENGTH)] - 1
+    first, second = found.begin[ix(one)], found.begin[ix(other)]
+    i, j = found.begin[ix(one + 1)] - 1, found.begin[ix(other + 1)] - 1
     while i >= first and j >= second:
-        if events[ix(EVENT_COLUMNS * i)] != events[ix(EVENT_COLUMNS * j)]:
-            return bool(events[ix(EVENT_COLUMNS * i)] > events[ix(EVENT_COLUMNS * j)])
-        mine = labels[ix(events[ix(EVENT_COLUMNS * i + BOUND_BY)])]
-        theirs = labels[ix(events[ix(EVENT_COLUMNS * j + BOUND_BY)])]
+        if found.id[ix(i)] != found.id[ix(j)]:
+            return bool(found.id[ix(i)] > found.id[ix(j)])
+        mine, theirs = labels[ix(found.bound_by[ix(i)])], labels[ix(found.bound_by[ix(j)])]
         if mine != theirs:
             return bool(mine < theirs)
         i -= 1
@@ -64,13 +68,64 @@ def is_before(found: Found, offset: Ints, labels: Ints, one: int, other: int) ->
 
 
 @inline
-def sort_group(found: Found, labels: Ints, at: Order, first: int, last: int) -> None:
-    """Put ``order[first:last]`` into order: neighbours are merged, and then ever longer runs of them."""
-    offset, order, spare = at
+def _move_each(start: Ints, at: Order, first: int, last: int) -> None:
+    """Put few matches in order of their starts, the latest first: each moves to its place."""
+    order = at.order
+    for k in range(first + 1, last):
+        match = order[ix(k)]
+        own, i = start[ix(match)], k
+        while i > first and start[ix(order[ix(i - 1)])] < own:
+            order[ix(i)] = order[ix(i - 1)]
+            i -= 1
+        order[ix(i)] = match
+
+
+@inline
+def _sort_digits(start: Ints, at: Order, first: int, last: int, low: int, high: int) -> None:
+    """Put matches whose starts lie in ``low .. high`` in order of them, the latest first, digit by digit."""
+    order, spare, counters = at
+    shift = 0
+    while shift < 64 and (high - low) >> shift > 0:
+        digits = min(DIGITS, ((high - low) >> shift) + 1)
+        for digit in range(digits):
+            counters[ix(digit)] = 0
+        for k in range(first, last):
+            counters[ix(((high - start[ix(order[ix(k)])]) >> shift) & (DIGITS - 1))] += 1
+        place = first
+        for digit in range(digits):
+            place, counters[ix(digit)] = place + counters[ix(digit)], place
+        for k in range(first, last):
+            match = order[ix(k)]
+            digit = ((high - start[ix(match)]) >> shift) & (DIGITS - 1)
+            spare[ix(counters[ix(digit)])] = match
+            counters[ix(digit)] += 1
+        for k in range(first, last):
+            order[ix(k)] = spare[ix(k)]
+        shift += DIGIT_BITS
+
+
+@inline
+def _sort_starts(start: Ints, at: Order, first: int, last: int) -> None:
+    """Put ``order[first:last]``, matches that follow one another, in order of their starts; equal ones stay so."""
+    low = high = before = start[ix(first)]
     is_sorted = True
     for k in range(first + 1, last):
-        is_sorted = is_sorted and not is_before(found, offset, labels, k, k - 1)
-    width = last - first if is_sorted else 1
+        own = start[ix(k)]
+        is_sorted = is_sorted and own <= before
+        low, high, before = min(low, own), max(high, own), own
+    if is_sorted:
+        return
+    if last - first <= FEW:
+        _move_each(start, at, first, last)
+    else:
+        _sort_digits(start, at, first, last, low, high)
+
+
+@inline
+def _merge(found: Found, labels: Ints, at: Order, first: int, last: int) -> None:
+    """Put matches of one start in order: neighbours are merged, and then ever longer runs of them."""
+    order, spare = at.order, at.spare
+    width = 1
     while width < last - first:
         for low in range(first, last, 2 * width):
             middle, high = min(low + width, last), min(low + 2 * width, last)
@@ -78,7 +133,7 @@ def sort_group(found: Found, labels: Ints, at: Order, first: int, last: int) -> 
             for k in range(low, high):
                 is_second = i >= middle
                 if not is_second and j < high:
-                    is_second = is_before(found, offset, labels, order[ix(j)], order[ix(i)])
+                    is_second = _is_before(found, labels, order[ix(j)], order[ix(i)])
                 if is_second:
                     spare[ix(k)] = order[ix(j)]
                     j += 1
@@ -90,64 +145,80 @@ def sort_group(found: Found, labels: Ints, at: Order, first: int, last: int) -> 
         width *= 2
 
 
+@inline
+def _sort_group(found: Found, labels: Ints, at: Order, first: int, last: int, in_order: int) -> None:
+    """Put ``order[first:last]``, matches that follow one another, in order."""
+    _sort_starts(found.start, at, first, last)
+    if in_order:
+        return
+    begun, is_sorted = first, True
+    for k in range(first + 1, last + 1):
+        is_same = k < last and found.start[ix(at.order[ix(k)])] == found.start[ix(at.order[ix(k - 1)])]
+        if is_same:
+            is_sorted = is_sorted and not _is_before(found, labels, at.order[ix(k)], at.order[ix(k - 1)])
+        else:
+            if not is_sorted:
+                _merge(found, labels, at, begun, k)
+            begun, is_sorted = k, True
+
+
+@called
+def sort_found(found: Found, count: int, group: Ints, labels: Ints, limits: Limits, at: Order) -> int:
+    """See ``sort_matches``."""
+    for m in range(count):
+        at.order[ix(m)] = m
+    first = 0
+    while first < count:
+        last, mine = first + 1, group[ix(found.hit[ix(first)])]
+        while last < count and last - first < limits.most and group[ix(found.hit[ix(last)])] == mine:
+            last += 1
+        if last == count and last - first < limits.most and not limits.is_done:
+            return first
+        _sort_group(found, labels, at, first, last, limits.in_order)
+        first = last
+    return count
+
+
+@called
+def move_up(found: Found, first: int, count: int) -> None:
+    """Let the matches from ``first`` on stand in front; so many there are."""
+    dropped = found.begin[ix(first)]
+    for i in range(found.begin[ix(count)] - dropped):
+        found.id[ix(i)], found.bound_by[ix(i)] = found.id[ix(dropped + i)], found.bound_by[ix(dropped + i)]
+    for m in range(count - first):
+        found.hit[ix(m)], found.start[ix(m)] = found.hit[ix(first + m)], found.start[ix(first + m)]
+        found.begin[ix(m)] = found.begin[ix(first + m)] - dropped
+    found.begin[ix(count - first)] = found.begin[ix(count)] - dropped
+
+
 @kernel
-def sort_matches(found: Found, count: int, group: Ints, labels: Ints, most: int, is_done: int, at: Order) -> int:
+def drop_matches(found: Found, first: int, count: int) -> None:
+    """Drop the matches before ``first`` of so many: the others stand in front."""
+    move_up(found, first, count)
+
+
+@kernel
+def sort_matches(found: Found, count: int, group: Ints, labels: Ints, limits: Limits, at: Order) -> int:
     """Put the matches of each group in order; the last group is left out unless it has ended, or has many.
 
     Parameters
     ----------
     found : Found
-        The first ``count`` matches, with their events.
+        The first ``count`` matches.
     group : int64
         The group of each hit. Matches of one group stand together.
     labels : int64
         The variable of each number that says what bound an event.
-    most : int
-        Of a group with more matches each part of so many is put in order.
-    is_done : int
-        Whether the last group has ended.
+    limits : Limits
     at : Order
-        Gets where the events of each match begin, and the matches in order.
+        Gets the matches in order.
 
     Returns
     -------
     int
         How many matches are in order; the others may not be all of their group.
 
-    Complexity: O(count log count) comparisons, O(count) where they are in order already.
+    Complexity: O(count) where matches of one start come in order, as the walk of the arc logs writes them; else
+    O(count log count) comparisons.
     """
-    matches = found.matches
-    begin = 0
-    for m in range(count):
-        at.offset[ix(m)] = begin
-        at.order[ix(m)] = m
-        begin += matches[ix(MATCH_COLUMNS * m + MATCH_LENGTH)]
-    at.offset[ix(count)] = begin
-    first = 0
-    while first < count:
-        last, mine = first + 1, group[ix(matches[ix(MATCH_COLUMNS * first)])]
-        while last < count and last - first < most and group[ix(matches[ix(MATCH_COLUMNS * last)])] == mine:
-            last += 1
-        if last == count and last - first < most and not is_done:
-            return first
-        sort_group(found, labels, at, first, last)
-        first = last
-    return count
-
-
-@kernel
-def write_matches(found: Found, at: Order, count: int, out: Columns) -> None:
-    """Write the first ``count`` matches of an order as columns."""
-    matches, events = found
-    written = 0
-    for k in range(count):
-        m = at.order[ix(k)]
-        out.hit[ix(k)] = matches[ix(MATCH_COLUMNS * m)]
-        out.start[ix(k)] = matches[ix(MATCH_COLUMNS * m + MATCH_START)]
-        out.begin[ix(k)] = written
-        first, length = at.offset[ix(m)], matches[ix(MATCH_COLUMNS * m + MATCH_LENGTH)]
-        for i in range(length):
-            out.id[ix(written + i)] = events[ix(EVENT_COLUMNS * (first + i))]
-            out.bound_by[ix(written + i)] = events[ix(EVENT_COLUMNS * (first + i) + BOUND_BY)]
-        written += length
-    out.begin[ix(count)] = written
+    return sort_found(found, count, group, labels, limits, at)

@@ -19,7 +19,6 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.bind import bound_names
-from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.state import Saved, pack, unpack
 from acep_approx.matching.stream_side import StreamSide
@@ -158,7 +157,7 @@ class Execution:
             return pa.table({})
         stream = self.pipeline.stream
         stream.check_whole()
-        return joined([table for _, table in stream.pass_time(tick)], self.pipeline.nothing().schema)
+        return self.pipeline.joined([table for _, table in stream.pass_time(tick)])
 
     @property
     def waits_until(self) -> int | None:
@@ -177,7 +176,7 @@ class Execution:
         if self.pipeline is None:
             return pa.table({})
         self.pipeline.stream.check_whole()
-        return joined(list(self.pipeline.finish()), self.pipeline.nothing().schema)
+        return self.pipeline.joined(list(self.pipeline.finish()))
 
     @property
     def types_seen(self) -> set[str]:

@@ -78,6 +78,7 @@ class Fitting:
         """Take over a wider schema."""
         self.schema = schema
         self._types = {name: schema.field(name).type for name in self.columns}
+        self._fits: pa.Schema | None = None  # of the last batch that needed nothing; most of a stream look alike
 
     def wider(self, batch: EventBatch) -> pa.Schema | None:
         """The schema that holds this batch, too, where the one so far does not.
@@ -88,6 +89,8 @@ class Fitting:
             ``ACEP-D002``: a column is missing; ``ACEP-D024``, of a key ``ACEP-D031``: a column has changed its type to
             one that does not go together with the one before.
         """
+        if self._fits is not None and self._fits.equals(batch.data.schema):
+            return None
         changed = {}
         for name, known in self._types.items():
             type_ = common_type(known, self._type(batch, name))
@@ -108,7 +111,10 @@ class Fitting:
             ``ACEP-D024``, ``ACEP-D031``: a value cannot be held exactly; ``ACEP-D025``: bytes that are not UTF-8.
         """
         fields = batch.data.schema
+        if self._fits is not None and self._fits.equals(fields):
+            return batch
         if all(plain_type(fields.field(name).type).equals(type_) for name, type_ in self._types.items()):
+            self._fits = fields
             return batch
         arrays = [
             self._column(batch, name) if name in self._types else batch.data.column(name) for name in fields.names

@@ -6,7 +6,7 @@ What queries share, and what is done once per batch, is the stream side (``Strea
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +34,7 @@ from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutpu
 from acep_approx.matching.outputs.output import Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
-from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.outputs.tables import BindingColumns, joined
 from acep_approx.matching.outputs.verify import Verifier
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
@@ -50,7 +50,12 @@ from acep_approx.query.syntax import Attribute
 OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
 
 PIECE, LEAST_PIECE = 1 << 14, 64
-"""Most and fewest events that the runs engine takes at a time."""
+"""Most and fewest events that the runs engine takes at a time, at first and under a load budget."""
+LARGE_PIECE = 1 << 17
+"""Most events at a time where they make few links: there what is done once per piece takes a fifth of the time. Only
+once a piece of ``PIECE`` events was run: fewer say too little of what is to come."""
+MOST_PER_EVENT = 1.5
+"""Links per event that are few. Where there are more, there are more matches, too, and listing many at once is slow."""
 LINKS_AT_ONCE = 1 << 20
 """Links that so many events should make: the lineage of a piece must fit into memory."""
 
@@ -126,6 +131,7 @@ class Pipeline:
         schema = with_text(self.stream.schema, self.as_text)
         check_columns(plan.query, schema, self.roles)
         self.schema = schema
+        self._nothing: pa.Table | None = None
         is_time = self._has_times()
         self.window = plan.window_ticks("us" if is_time else None)
         self.preparer = Preparer(plan, self.key_slots)
@@ -149,6 +155,8 @@ class Pipeline:
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
         self._piece = LEAST_PIECE
+        # a load budget is planned anew for each piece, and traces are kept for each
+        self._may_grow = self._shedding is None and output in ("matches", "points", "counts")
 
     def _has_times(self) -> bool:
         """Whether ticks are real time; while no event has come to say so, what the window asks for."""
@@ -174,6 +182,7 @@ class Pipeline:
         self._events.know(schema)
         self._stamps.know(schema)
         self.schema = schema
+        self._nothing = None
 
     def _runs(self, registers: RegisterAutomaton) -> tuple[Runs, RunOutput]:
         """The runs engine with its way of putting results out."""
@@ -250,7 +259,13 @@ class Pipeline:
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        return self._output.nothing()
+        if self._nothing is None:
+            self._nothing = self._output.nothing()
+        return self._nothing
+
+    def joined(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """Tables of results as one, with the types that the columns have got by now."""
+        return joined(tables, self.nothing().schema) if tables else self.nothing()
 
     def compressed(self, hits: pa.Table) -> Compressed:
         """With the output "compressed": what was found so far, ``hits`` being all tables of results."""
@@ -308,7 +323,9 @@ class Pipeline:
             seconds = time.perf_counter() - begun + len(piece) * self._seconds_before
             self.engine.load_shedder.end_piece(piece, progress, seconds)
             per_event = max((progress.made - made) / len(piece), 1.0)
-            self._piece = int(min(PIECE, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
+            is_quiet = self._may_grow and len(piece) >= PIECE and per_event <= MOST_PER_EVENT
+            most = LARGE_PIECE if is_quiet else PIECE
+            self._piece = int(min(most, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
 
     def pass_time(self, tick: int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""

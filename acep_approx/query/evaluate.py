@@ -130,12 +130,19 @@ class _Evaluator:
         """The one column an expression names, if it is one of encoded strings with fewer values than rows."""
         import pyarrow as pa
 
-        leaves = {node for node in walk(expr) if isinstance(node, (Attribute, Aggregate))}
-        if len(leaves) != 1:
+        leaf = _only_leaf(expr)
+        if leaf is None:
             return None
-        found = self._fetch(leaves.pop())
+        found = self._fetch(leaf)
         encoded = isinstance(found, pa.DictionaryArray) and len(found.dictionary) < len(found)
         return found if encoded else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _only_leaf(expr: Expression) -> Attribute | Aggregate | None:
+    """What an expression reads, if that is one column."""
+    leaves = {node for node in walk(expr) if isinstance(node, (Attribute, Aggregate))}
+    return leaves.pop() if len(leaves) == 1 else None
 
 
 def _by_code(expr: Expression, encoded: Any) -> Any:
@@ -211,12 +218,15 @@ def _without_nan(value: Any) -> Any:
 
     if value.type != pa.float64():
         return value
+    if isinstance(value, pa.Array) and not value.null_count and not np.isnan(np.from_dlpack(value)).any():
+        return value
     bad = pc.is_nan(value)
     if isinstance(value, pa.Scalar):
         return pa.scalar(None, pa.float64()) if bad.as_py() else value
     return pc.if_else(bad, pa.scalar(None, pa.float64()), value) if pc.any(bad).as_py() else value
 
 
+@functools.lru_cache(maxsize=4096, typed=True)  # 1, 1.0 and TRUE are equal
 def _scalar(value: object) -> Any:
     import pyarrow as pa
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from importlib import resources
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import Assembler, Clauses, did_you_mean
+from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
 from acep_approx.query.messages import CLAUSES, explain
 from acep_approx.query.predicates import conjuncts
@@ -21,9 +20,6 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     Window,
 )
-
-if TYPE_CHECKING:
-    from lark import Lark
 
 _LEADING = re.compile(r"(?:\s+|--[^\n]*)*")
 _FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
@@ -151,27 +147,12 @@ def parse_expression(text: str) -> Expression:
     return value
 
 
-@functools.cache
-def _lark() -> Lark:
-    from lark import Lark
-
-    grammar = resources.files("acep_approx.query").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=["pattern_query", "regex", "clauses", "window", "expression"],
-        propagate_positions=True,
-        maybe_placeholders=False,
-    )
-
-
 def _tree(text: str, start: str, first: int = 0, end: int | None = None) -> Any:
     """Parse ``text[first:end]``; blanks before it keep the positions those of the whole text."""
     from lark import Token, Tree, UnexpectedInput
 
     try:
-        tree = _lark().parse(" " * first + text[first:end], start=start)
+        tree = parser().parse(" " * first + text[first:end], start=start)
     except UnexpectedInput as error:
         raise explain(text, error, end) from None
     # A rule that stands for its only token gives the bare token.

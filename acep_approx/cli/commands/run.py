@@ -21,6 +21,7 @@ from acep_approx.cli.options.input import Inputs, QueryText, RunInputOptions
 from acep_approx.cli.options.matching import EngineOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet, format_of
 from acep_approx.cli.options.spark import OUTPUTS, RunSparkOptions, StreamOptions, check_options
+from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.summary import say_budget, say_summary
 from acep_approx.cli.terminal import progress_bar, read_query
 
@@ -103,6 +104,7 @@ def _is_folder(output: OutputOptions, spark: RunSparkOptions, stream: StreamOpti
 
 
 def _run_here(job: LocalRun) -> None:
+    leave_pandas_out()
     request = job.request
     saving = Saving(job.query, request.home, request.learning.save_every)
     if request.learning.save is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -14,21 +13,13 @@ import numpy.typing as npt
 from acep_approx.arrays import Ints, extended, places
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
-from acep_approx.engines.batches import Grouped, Listed
+from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.fork import LogsOfKey, Numbering, numbers_in
-from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.cells import layout
 from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, update
-from acep_approx.kernels.cells.count import count_runs
+from acep_approx.kernels.cells.count import count_matches
 from acep_approx.kernels.cells.detect import NEVER
-from acep_approx.kernels.cells.enumerate import DEEPER, walk
-from acep_approx.kernels.cells.enumerate import DONE as WALKED
-from acep_approx.kernels.cells.layout import HEAD_COLUMNS, CountScratch, EventArrays, Logs, Tables, Update, Walk
-from acep_approx.kernels.order import Found
-
-PATIENCE = 1 << 14
-"""Steps of walking for one completing event after which its matches are counted by states instead."""
-
+from acep_approx.kernels.cells.layout import HEAD_COLUMNS, Count, EventArrays, Logs, Tables, Update
 
 
 @dataclass
@@ -56,17 +47,27 @@ class ArcLogs:
         In ticks, or in events for a count window.
     cap : int, default MAX_DETERMINISED
         Most determinised states.
+
+    Attributes
+    ----------
+    arcs : dict
+        ``(source, label, target) -> number`` of each arc, which is that of its log; label -1: passing.
+    width : int
+        Logs that there is room for in each key slot.
+    keeps_order : bool
+        Whether a walk comes upon matches of one start in order, but for ties: one arc binds all first events, and no
+        event has emptied a state.
     """
 
     def __init__(self, automaton: Automaton, window: int, *, cap: int = MAX_DETERMINISED) -> None:
         self.determinised = Determinised(automaton, cap=cap)
         self.window = window
-        self.patience = PATIENCE
         self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
         self._states = 0  # room per slot in `latest`
-        self._width = 0  # room per slot in `logs`
-        self._arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
+        self.width = 0  # room per slot in `logs`
+        self.arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
         self._resets: dict[int, int] = {}  # guarded state -> its reset log
+        self.keeps_order = True
         self._rank = np.zeros(0, np.int64)  # arc -> its place among all arcs
         self._in_order: list[tuple[int, list[tuple[int, list[int], int]], int]] = []  # states by errors, then content
         self._made: dict[int, _Made] = {}  # per class the moves that are in the tables
@@ -86,7 +87,7 @@ class ArcLogs:
         self._build()
 
     def _arc(self, source: int, label: int, target: int) -> int:
-        return self._arcs.setdefault((source, label, target), len(self._arcs) + len(self._resets))
+        return self.arcs.setdefault((source, label, target), len(self.arcs) + len(self._resets))
 
     def _build(self) -> None:
         """Flatten the determinised automaton; arcs and states keep their numbers for ever.
@@ -101,7 +102,7 @@ class ArcLogs:
             made.arc += [self._arc(state, label, target) for label, target in moves]
             if (state, c) in d.passed:
                 left = d.passed[state, c]
-                reset = self._resets.setdefault(state, len(self._arcs) + len(self._resets))
+                reset = self._resets.setdefault(state, len(self.arcs) + len(self._resets))
                 insort(made.passes, (state, self._arc(state, -1, left) if left >= 0 else -1, reset))
         self._built = len(d.bound)
         for state in range(len(self._in_order), len(d)):
@@ -140,7 +141,7 @@ class ArcLogs:
         ]
         starts = np.cumsum([0, *(part.size for part in tables)])[:-1]
         self._widen(len(d), len(arcs))
-        offsets = np.array([*starts, self._states, self._width], np.int64)
+        offsets = np.array([*starts, self._states, self.width], np.int64)
         self.tables = Tables(np.concatenate(tables).astype(np.int64), offsets)
         most = max(count + len(gone) for count, gone in zip(counts, passes, strict=True))
         self._pending = np.zeros(2 * most, np.int64)
@@ -152,15 +153,16 @@ class ArcLogs:
         stream. Those that keep a log are grouped by target.
         """
         d = self.determinised
-        logs = len(self._arcs) + len(self._resets)
+        logs = len(self.arcs) + len(self._resets)
         rank_of = np.zeros(len(d), np.int64)
         rank_of[[state for *_, state in self._in_order]] = np.arange(len(d))
-        source, label, target = np.array(list(self._arcs), np.int64).reshape(-1, 3).T
-        number = np.array(list(self._arcs.values()), np.int64)
+        source, label, target = np.array(list(self.arcs), np.int64).reshape(-1, 3).T
+        number = np.array(list(self.arcs.values()), np.int64)
         in_order = np.lexsort((label, rank_of[source], rank_of[target]))
         self._rank = np.zeros(logs, np.int64)
         self._rank[number[in_order]] = np.arange(number.size)
         keeps = np.array(d.continues)[target]
+        self.keeps_order = bool(np.count_nonzero(keeps & (source == START)) < 2 and not self._resets)
         arcs = np.zeros((logs, 5), np.int64)
         err = np.where(label >= 0, np.array(d.err)[target], -1)
         arcs[number] = np.stack([source, target, label, err, keeps], axis=1)
@@ -175,10 +177,10 @@ class ArcLogs:
             wide = np.full((self.slots, _room(states)), NEVER, np.int64)
             wide[:, : self._states] = self.latest.reshape(self.slots, self._states)
             self.latest, self._states = wide.ravel(), wide.shape[1]
-        if logs > self._width:
+        if logs > self.width:
             wider = np.zeros((self.slots, _room(logs) * HEAD_COLUMNS), np.int64)
-            wider[:, : self._width * HEAD_COLUMNS] = self.logs.reshape(self.slots, self._width * HEAD_COLUMNS)
-            self.logs, self._width = wider.ravel(), wider.shape[1] // HEAD_COLUMNS
+            wider[:, : self.width * HEAD_COLUMNS] = self.logs.reshape(self.slots, self.width * HEAD_COLUMNS)
+            self.logs, self.width = wider.ravel(), wider.shape[1] // HEAD_COLUMNS
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
@@ -186,13 +188,13 @@ class ArcLogs:
         if slots > self.slots:
             grown = max(slots, 2 * self.slots)
             self.latest = extended(self.latest, grown * self._states, NEVER)
-            self.logs = extended(self.logs, grown * self._width * HEAD_COLUMNS, 0)
+            self.logs = extended(self.logs, grown * self.width * HEAD_COLUMNS, 0)
             self.slots = grown
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
         self.latest.reshape(self.slots, self._states)[slots] = NEVER
-        self.logs.reshape(self.slots, self._width * HEAD_COLUMNS)[slots] = 0
+        self.logs.reshape(self.slots, self.width * HEAD_COLUMNS)[slots] = 0
 
     def newest(self) -> Ints:
         """Per key slot the latest start of any run; below every tick where there is none."""
@@ -204,7 +206,7 @@ class ArcLogs:
         live = int(((self.logs[layout.END::HEAD_COLUMNS] - self.logs[layout.FIRST::HEAD_COLUMNS]).clip(0)).sum())
         moved = np.zeros(layout.ENTRY_COLUMNS * max(1024, 8 * live + 2 * wanted), np.int64)
         if self.arena.size > 0:  # not before the first event: a kernel less to compile
-            self.used = compact(Logs(self.logs, self.arena), self._width, floors, moved)
+            self.used = compact(self.held, self.width, floors, moved)
         self.arena = moved
 
     # --- keys -----------------------------------------------------------------------------------------------
@@ -221,7 +223,7 @@ class ArcLogs:
         Complexity: O(entries of the key).
         """
         numbering = self._numbering()
-        heads = self.logs.reshape(self.slots, self._width, HEAD_COLUMNS)[slot, : len(numbering)]
+        heads = self.logs.reshape(self.slots, self.width, HEAD_COLUMNS)[slot, : len(numbering)]
         begin = heads[:, layout.OFFSET] + heads[:, layout.FIRST]
         lengths = heads[:, layout.END] - heads[:, layout.FIRST]
         entries = self.arena.reshape(-1, layout.ENTRY_COLUMNS)[places(begin, lengths)]
@@ -231,7 +233,7 @@ class ArcLogs:
         return LogsOfKey(latest.copy(), lengths, entries[kept].ravel(), numbering)
 
     def _numbering(self) -> Numbering:
-        return Numbering(self.determinised.vectors, self._arcs, self._resets)
+        return Numbering(self.determinised.vectors, self.arcs, self._resets)
 
     def put(self, slot: int, copy: LogsOfKey) -> None:
         """Bring a key back to where it stood when ``copy`` was made, here or in another engine of the same query.
@@ -257,7 +259,7 @@ class ArcLogs:
         at = layout.ENTRY_COLUMNS * self.used
         self.arena[at : at + copy.entries.size] = copy.entries
         filled = np.flatnonzero(copy.lengths)
-        heads = self.logs.reshape(self.slots, self._width, HEAD_COLUMNS)[slot]
+        heads = self.logs.reshape(self.slots, self.width, HEAD_COLUMNS)[slot]
         heads[logs[filled], layout.OFFSET] = self.used + (np.cumsum(copy.lengths) - copy.lengths)[filled]
         heads[logs[filled], layout.END] = heads[logs[filled], layout.ROOM] = copy.lengths[filled]
         live = np.flatnonzero(copy.latest > NEVER)
@@ -272,14 +274,14 @@ class ArcLogs:
         return {
             "slots": self.needed,
             "vectors": vectors,
-            "arcs": [[*move, arc] for move, arc in self._arcs.items()],
+            "arcs": [[*move, arc] for move, arc in self.arcs.items()],
             "resets": list(self._resets.items()),
         }
 
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays: of each log its length, and its entries that start at ``floors`` or later, no room."""
         self._grow(0, np.broadcast_to(floors, self.slots).copy())
-        kept = self.needed, len(self._arcs) + len(self._resets)
+        kept = self.needed, len(self.arcs) + len(self._resets)
         heads = self.logs.reshape(self.slots, -1, HEAD_COLUMNS)[: kept[0], : kept[1]]
         offset, lengths = heads[:, :, layout.OFFSET], heads[:, :, layout.END]
         entries = places(offset.ravel(), lengths.ravel())
@@ -291,10 +293,10 @@ class ArcLogs:
         """Take over a state and make the tables for its event classes."""
         for vector in header["vectors"][1:]:
             self.determinised.add_vector(tuple(((s, frozenset(guard)), e) for s, guard, e in vector))
-        self._arcs = {(source, label, target): arc for source, label, target, arc in header["arcs"]}
+        self.arcs = {(source, label, target): arc for source, label, target, arc in header["arcs"]}
         self._resets = dict(header["resets"])
         self.slots = self.needed = header["slots"]
-        self._states, self._width = len(self.determinised), len(self._arcs) + len(self._resets)
+        self._states, self.width = len(self.determinised), len(self.arcs) + len(self._resets)
         self.latest, self.arena, lengths = arrays["latest"], arrays["arena"], arrays["lengths"]
         self.used = self.arena.size // layout.ENTRY_COLUMNS
         self.logs = np.stack([np.cumsum(lengths) - lengths, np.zeros_like(lengths), lengths, lengths], axis=1).ravel()
@@ -319,10 +321,10 @@ class ArcLogs:
         header = np.zeros(layout.UPDATE_HEADER, np.int64)
         header[layout.USED], header[layout.SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
-        batch = EventArrays(events.slot, events.tick, events.cls, events.place)
+        batch = self.batch(events)
         while True:
             at = Update(header, self._pending, hits)
-            status = update(batch, self.window, self.tables, self.latest, Logs(self.logs, self.arena), at)
+            status = update(batch, self.window, self.tables, self.latest, self.held, at)
             self.used = int(header[layout.USED])
             if status == DONE:
                 return self._sorted(hits[: 2 * header[layout.HITS]], events)
@@ -357,57 +359,22 @@ class ArcLogs:
         return err
 
     def count(self, hits: Ints, events: Grouped) -> Ints:
-        """Number of matches of each hit, without listing them; at most ``count.MOST``.
+        """Number of matches of each hit, without listing them; at most ``count.MOST``."""
+        logs, states = self.width, len(self.determinised)
+        sizes = layout.COUNT_HEADER, 2 * layout.CURSOR * logs, layout.RANGE * logs
+        scratch = Count(*(np.zeros(size, np.int64) for size in (*sizes, *(states for _ in range(5)))))
+        counts = np.zeros(hits.size // 2, np.int64)
+        count_matches(self.batch(events), hits, self.window, self.tables, self.held, scratch, counts)
+        return counts
 
-        Few matches are counted by walking to all but their first events, many by adding up runs per state.
-        """
-        counts = np.zeros(max(hits.size // 2, 1), np.int64)
-        found = Found(counts, np.zeros(0, np.int64))
-        at = _begun(hits)
-        while True:
-            at, status = self._walk(at, events, found, self.patience)
-            if status == WALKED:
-                break
-            hit = int(at.header[layout.HIT])  # takes too many steps
-            counts[hit] = self._count_runs(int(hits[2 * hit]), int(hits[2 * hit + 1]), events)
-            at.header[layout.HIT] += 1
-            at.header[layout.DEPTH] = 0
-        return counts[: hits.size // 2]
+    def batch(self, events: Grouped) -> EventArrays:
+        """Events as the kernels take them."""
+        return EventArrays(events.slot, events.tick, events.cls, events.place)
 
-    def _count_runs(self, event: int, arc: int, events: Grouped) -> int:
-        """Matches that ``arc`` completes at ``event``: the runs at its source."""
-        logs = len(self._arcs) + len(self._resets)
-        place, fresh, runs = (np.zeros(size, np.int64) for size in (logs, logs, len(self.determinised)))
-        words, offsets = self.tables
-        source = words[offsets[layout.ARC] + layout.ARC_COLUMNS * arc + layout.ARC_SOURCE]
-        low = events.tick[event] - self.window
-        key, bound = events.slot[event], events.place[event]
-        scratch = CountScratch(place, fresh, runs)
-        return int(count_runs(source, key, bound, low, self.tables, Logs(self.logs, self.arena), scratch))
-
-    def listed(self, hits: Ints, events: Grouped, chunk: int) -> Iterator[Listed]:
-        """The matches of ``hits``, in order, about ``chunk`` bound events at a time; by places in the place of ids."""
-        labels = np.arange(len(self.determinised.automaton.variables))
-        sorter = Sorter(groups(hits[0::2], self.err(hits)), labels, chunk, chunk)
-        at = _begun(hits)
-
-        def go_on() -> tuple[int, int, bool]:
-            nonlocal at
-            at.header[[layout.MATCHES, layout.WRITTEN]] = sorter.matches, sorter.bound
-            at, status = self._walk(at, events, sorter.found, -1)
-            matches, bound = at.header[[layout.MATCHES, layout.WRITTEN]].tolist()
-            return matches, bound, status == WALKED
-
-        for columns in sorter.sorted(go_on):
-            yield Listed(*columns)
-
-    def _walk(self, at: Walk, events: Grouped, found: Found, patience: int) -> tuple[Walk, int]:
-        """Go on with a walk until it is done or something other than a deeper stack is wanted."""
-        batch, logs = EventArrays(events.slot, events.tick, events.cls, events.place), Logs(self.logs, self.arena)
-        while (status := walk(batch, self.window, self.tables, logs, at, found, patience)) == DEEPER:
-            stack, path = (extended(array, 2 * array.size, 0) for array in (at.stack, at.path))
-            at = at._replace(stack=stack, path=path)
-        return at, status
+    @property
+    def held(self) -> Logs:
+        """All logs, as the kernels take them."""
+        return Logs(self.logs, self.arena)
 
     def live_places(self, floors: Ints) -> Ints:
         """Places of all events that a live run can still point to."""
@@ -417,11 +384,6 @@ class ArcLogs:
         first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
         live: Ints = np.unique(self.arena[layout.ENTRY_PLACE::layout.ENTRY_COLUMNS][first + np.arange(lengths.sum())])
         return live
-
-
-def _begun(hits: Ints) -> Walk:
-    """A walk that stands before the first hit."""
-    return Walk(hits, *(np.zeros(size, np.int64) for size in (layout.WALK_HEADER, 64 * layout.FRAME, 128)))
 
 
 def _first(counts: npt.ArrayLike) -> Ints:

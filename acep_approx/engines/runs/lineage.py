@@ -67,20 +67,17 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
     size = min(chunk, max(1024, 64 * len(hits)))
     sorter = Sorter(groups(hits.event, hits.errors), labels, size, chunk)
 
-    def go_on() -> tuple[int, int, bool]:
+    def go_on() -> tuple[int, bool]:
         nonlocal stack, path
         header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]] = sorter.matches, sorter.bound
-        status = kernel_lineage.DEEPER
-        while status == kernel_lineage.DEEPER:
-            out = sorter.out_match, sorter.out_event
-            status = kernel_lineage.walk(header, hits.link, lows, links, stack, path, *out)
-            if status == kernel_lineage.DEEPER:
-                stack, path = extended(stack, 2 * stack.size), extended(path, 2 * path.size)
-        matches, bound = header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]].tolist()
-        return matches, bound, status == kernel_lineage.DONE
+        while True:
+            status = kernel_lineage.walk(header, hits.link, lows, links, stack, path, sorter.found)
+            if status != kernel_lineage.DEEPER:
+                return int(header[kernel_lineage.MATCHES]), status == kernel_lineage.DONE
+            stack, path = extended(stack, 2 * stack.size), extended(path, 2 * path.size)
 
-    for columns in sorter.sorted(go_on):
-        yield Bound(*columns)
+    for ordered in sorter.sorted(go_on):
+        yield Bound(*ordered)
 
 
 def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Iterator[Bound]]:

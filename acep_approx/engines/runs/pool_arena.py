@@ -111,7 +111,7 @@ class PoolArena:
         for number, pool in enumerate(self.tables.pools):
             room = int(rows[number, kp.ROOM])
             rows[number, [kp.INDEX, kp.INDEX_SIZE]] = at, 2 * room if pool.across else 0
-            at += 3 * room if pool.across else 0
+            at += 3 * room + 1 if pool.across else 0
         self._index = np.zeros(max(at, 1), np.int64)
         for number, pool in enumerate(self.tables.pools):
             if pool.across:

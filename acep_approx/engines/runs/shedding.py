@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
-from history.coverage.groups import GroupCovers
+
+if TYPE_CHECKING:
+    from history.coverage.groups import GroupCovers
 
 KINDS = {
     "int": kernel.WHOLE,
@@ -432,6 +434,8 @@ class Shedding:
 
 
 def _no_covers(groups: int) -> GroupCovers:
+    from history.coverage.groups import GroupCovers
+
     return GroupCovers(np.zeros(groups + 1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 

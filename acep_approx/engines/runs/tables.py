@@ -174,7 +174,7 @@ class RunTables:
         is_passive = self.automaton.is_passive(state)
         is_free = is_passive and PLACE not in live and state != START and stays
         keys = self._keys(state) if is_free and "chain" in self.merging else ()
-        is_probed, front = bool(keys), self._front(state) if is_passive else ()
+        is_chained, front = bool(keys), self._front(state) if is_passive else ()
         if not self.ranks_dominated and (keys or not self.drops):
             front = ()
         equal = tuple(f for f in range(len(live)) if front and front[f] == EQUAL)[:MOST_KEYS]
@@ -182,14 +182,16 @@ class RunTables:
             keys = keys or equal
         in_chain = self.ranks_dominated and bool(front and keys)
         across = is_free and (self.ranks_dominated or not front) and ("equal" in self.merging or bool(keys))
+        keys = keys or tuple(range(min(len(live), MOST_KEYS))) if across else ()
+        is_probed = is_chained or in_chain or any(self._is_found_by(keys, n) for n in self.automaton.steps_from[state])
         return Pool(
             state=state,
             errors=errors,
             merge=self._merge(state, stays),
             fields=len(live) + len(self.hidden),
             across=across,
-            is_probed=is_probed or in_chain,
-            keys=keys or tuple(range(min(len(live), MOST_KEYS))) if across else (),
+            is_probed=is_probed,
+            keys=keys,
             front=front,
             in_chain=in_chain,
             stays=stays,
@@ -270,7 +272,8 @@ class RunTables:
                     calls |= self._calls_to_ignore[self.pools[pool].state] if how == layout.MAY_STAY else set()
                     is_charged = int(pool != START or self.options.charges_births)
                     sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
-                    sources += [is_charged, len(calls), *self._staying(pool, mask)]
+                    is_plain = not scalars and all(self._is_plain(number) for number, _ in group)
+                    sources += [is_charged, len(calls), *self._staying(pool, mask), int(is_plain)]
                     self.calls_of_sources.append(calls)
                     probes += scalars
                     for number, target in group:
@@ -343,10 +346,14 @@ class RunTables:
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
         keys = self.pools[pool].keys
-        if self._calls[number]:
-            return []  # functions are called with runs that stand together
         tested = self._equalities(number)
-        return [tested[key] for key in keys] if keys and set(keys) <= set(tested) else []
+        return [tested[key] for key in keys] if self._is_found_by(keys, number) else []
+
+    def _is_found_by(self, keys: tuple[int, ...], number: int) -> bool:
+        """Whether an index over these registers finds the runs that can take a step."""
+        if self._calls[number]:
+            return False  # functions are called with runs that stand together
+        return bool(keys) and set(keys) <= set(self._equalities(number))
 
     def _step_words(
         self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool, inhibits: bool
@@ -363,6 +370,14 @@ class RunTables:
             updates.begin, updates.length, moves_at[number], len(origin) + len(self.hidden), int(inhibits),
             int(in_place), *step.lifetime,
         ]  # fmt: skip
+
+    def _is_plain(self, number: int) -> bool:
+        """Whether the programs of a step do nothing but compare registers with scalars."""
+        checks, guards, updates, _ = self._steps[number]
+        words = self._words[checks.begin : guards.begin + guards.length * vm.WIDTH]  # they follow each other
+        found = zip(words[:: vm.WIDTH], words[2 :: vm.WIDTH], words[4 :: vm.WIDTH], strict=True)
+        plain = {(op, vm.REGISTER, vm.SCALAR) for op in (vm.TEST_INT, vm.TEST_FLOAT)}
+        return updates.length == 0 and set(found) <= plain
 
     def _hidden_moves(self, step: Step) -> list[int]:
         """Where the hidden columns of a child come from."""

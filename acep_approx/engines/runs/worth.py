@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from acep_approx.arrays import Floats
 from acep_approx.query.syntax import Expression
-from history.coverage.groups import GroupCovers
-from history.trees import Trees
-from history.vectors import Scheme
+
+if TYPE_CHECKING:  # a run that keeps all loads nothing of histories
+    from history.coverage.groups import GroupCovers
+    from history.trees import Trees
+    from history.vectors import Scheme
 
 FeatureKind = Literal["int", "float", "text", "key", "pace", "ahead", "difference", "sum", "context"]
 REASONS = (

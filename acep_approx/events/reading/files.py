@@ -193,12 +193,13 @@ class ParquetFile:
         import pyarrow.parquet as pq
 
         here = [name for name in columns if name in self.schema.names] or self.schema.names[:1]
-        # No pre-buffering: it would keep all of the columns' bytes in memory until the end of the file.
+        # No pre-buffering: it would keep all of the columns' bytes in memory until the end of the file. No threads: for
+        # the few columns of a query they cost more than they save, and memory for each.
         try:
             with pq.ParquetFile(
                 self._source, read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
             ) as file:
-                yield from file.iter_batches(batch_rows, columns=here)
+                yield from file.iter_batches(batch_rows, columns=here, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
 

@@ -127,7 +127,8 @@ class DictEvents:
         columns = _converted(first, pa.schema([(name, pa.null()) for name in names]), 0)
         types = [column.type for column in columns]
         self.schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), "the events")
-        self._pending = None if self.reusable else chain(first, iterator)
+        self._pending = None if self.reusable else iterator
+        self._first = None if self.reusable else pa.Table.from_arrays(columns, names=list(names))
 
     def expect(self, names: Iterable[str]) -> None:
         """Columns that there are, too, though no dict may have them."""
@@ -139,14 +140,27 @@ class DictEvents:
         """The rows of some columns, in batches of at most ``batch_rows``; types become wider as values come."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         known = set(self.schema.names)
-        rows = iter(self._events) if self._pending is None else self._pending
-        first_row = 0
+        rows, first_row = iter(self._events) if self._pending is None else self._pending, 0
+        if self._first is not None:
+            for batch in self._of_first(schema).to_batches(batch_rows):
+                yield batch
+                schema, first_row = batch.schema, first_row + batch.num_rows
         while chunk := list(islice(rows, min(batch_rows, DICTS_PER_CHUNK))):
             _refuse_unknown(_only_dicts(chunk, first_row), known, first_row)
             batch = pa.RecordBatch.from_arrays(_converted(chunk, schema, first_row), names=list(columns))
             yield batch
             schema = batch.schema
             first_row += len(chunk)
+
+    def _of_first(self, schema: pa.Schema) -> pa.Table:
+        """The first events, which are columns already: they can be read only once, and so they are."""
+        first, self._first = self._first, None
+        assert first is not None, "they are read once"
+        columns = [
+            first.column(field.name) if field.name in first.column_names else pa.nulls(first.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:

@@ -72,8 +72,12 @@ def _append(logs: Logs, at: int, header: Ints, place: int, value: int) -> bool:
     head = heads[ix(at + FIRST)]
     tail = heads[ix(at + END)]
     room = heads[ix(at + ROOM)]
-    if tail > head and arena[ix(ENTRY_COLUMNS * (offset + tail - 1))] == place:
-        return True
+    before = NEVER
+    if tail > head:
+        last = ENTRY_COLUMNS * (offset + tail - 1)
+        if arena[ix(last)] == place:
+            return True
+        before = arena[ix(last + ENTRY_START)]
     if tail == room:
         floor = header[ix(FLOOR)]
         while head < tail and arena[ix(ENTRY_COLUMNS * (offset + head) + ENTRY_START)] < floor:
@@ -96,6 +100,8 @@ def _append(logs: Logs, at: int, header: Ints, place: int, value: int) -> bool:
         heads[ix(at + ROOM)] = room
     arena[ix(ENTRY_COLUMNS * (offset + tail))] = place
     arena[ix(ENTRY_COLUMNS * (offset + tail) + ENTRY_START)] = value
+    if before > value:  # a state that was reset is reached by an older run
+        arena[ix(ENTRY_COLUMNS * (offset + tail) + ENTRY_START)] = before
     heads[ix(at + END)] = tail + 1
     return True
 

@@ -1,11 +1,12 @@
-"""Count the matches that end at one event by adding up runs per state, however many matches there are.
+"""Count the matches that end at given events by adding up ways per state, however many matches there are.
 
-Goes once over the entries of the key's logs that lie in the window, in the order of their places: the number of runs in
-a state grows by the number of runs at the source of each entry into it. Where Kleene closures make matches explode
-(``a+`` over n events has 2**n - 1) this stays polynomial.
+From an event back over the entries of its key's logs that lead to it, each event once: the number of ways from a state
+to the end grows by the number of ways from where an entry leads on to. Where Kleene closures make matches explode
+(``a+`` over n events has 2**n - 1) this stays polynomial. Ranges of first events are counted without being visited.
 
-Source: after GRETA (Poppe et al., PVLDB 11(1) 2017), which counts trends without building them; ours runs on arc logs,
-so it holds for errors and guards too. Oracle: the walk of ``enumerate``, and ``tests/naive.py``.
+Source: after GRETA (Poppe et al., PVLDB 11(1) 2017), which counts trends without building them. Ours runs on arc logs,
+so it holds for errors and guards too, and backwards, so it sees no entry that leads elsewhere. Oracle: the walk of
+``enumerate``, and ``tests/naive.py``.
 """
 
 from __future__ import annotations
@@ -14,91 +15,180 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.cells.layout import (
     ARC,
     ARC_COLUMNS,
-    ARC_KEEPS,
     ARC_SOURCE,
     ARC_TARGET,
-    END,
+    CHANGED,
+    CURSOR,
+    CURSOR_ARC,
     ENTRY_COLUMNS,
-    ENTRY_START,
-    FIRST,
-    HEAD_COLUMNS,
+    ENTRY_PLACE,
+    HIGH,
+    IN_USE,
+    INTO,
+    INTO_ARC,
     LOGS,
-    OFFSET,
+    LOW,
+    NOWHERE,
     RESET,
-    CountScratch,
+    SEEN,
+    TOTAL,
+    Count,
+    EventArrays,
     Logs,
     Tables,
 )
+from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with
 from acep_approx.kernels.jit import inline, ix, kernel
 
 MOST = 2**61
 """Counts stop growing here."""
 
-LATE = 2**62
+IS_SEEN, IS_CHANGED, IS_RESET = 1, 2, 4
+"""Marks of a state: its logs are looked at; the event at hand changes its ways; it leaves none of those before."""
 
 
 @inline
-def _next_event(base: int, logs: Logs, place: Ints) -> int:
-    """The place of the first entry that has not been counted, ``LATE`` after the last one."""
-    event = LATE
-    for a in range(place.size):
-        head = (base + a) * HEAD_COLUMNS
-        if place[ix(a)] < logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]:
-            event = min(event, logs.arena[ix(ENTRY_COLUMNS * place[ix(a)])])
-    return event
+def _look_at(count: Count, origin: Origin, log: int, stands_for: int, place: int, logs: Logs) -> None:
+    """Put a cursor before ``place`` into a log."""
+    first, end = entries_of(log, origin, count.ranges, logs)
+    end = first_with(logs.arena, first, end, ENTRY_PLACE, place)
+    if first < end:
+        cursor = count.header[ix(IN_USE)] * CURSOR
+        count.cursors[ix(cursor + CURSOR_ARC)] = stands_for
+        count.cursors[ix(cursor + LOW)], count.cursors[ix(cursor + HIGH)] = first, end
+        count.header[ix(IN_USE)] += 1
 
 
 @inline
-def _count_event(event: int, base: int, low: int, tables: Tables, logs: Logs, counts: CountScratch) -> None:
-    """Add the runs that go on with an event to those of the states that they enter."""
-    words, arcs, runs = tables.words, tables.offsets[ix(ARC)], counts.runs
-    for a in range(counts.place.size):
-        head = (base + a) * HEAD_COLUMNS
-        entry = counts.place[ix(a)]
-        counts.fresh[ix(a)] = -1
-        end = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]
-        if entry < end and logs.arena[ix(ENTRY_COLUMNS * entry)] == event:
-            source = words[ix(arcs + ARC_COLUMNS * a + ARC_SOURCE)]
-            counts.fresh[ix(a)] = 0
-            if logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)] >= low:
-                counts.fresh[ix(a)] = 1 if source == 0 else runs[ix(source)]
-            counts.place[ix(a)] = entry + 1
-    for s in range(runs.size):
-        reset = words[ix(tables.offsets[ix(RESET)] + s)]
-        if reset >= 0 and counts.fresh[ix(reset)] >= 0:
-            runs[ix(s)] = 0
-    for a in range(counts.place.size):
-        arc = arcs + ARC_COLUMNS * a
-        if counts.fresh[ix(a)] > 0 and words[ix(arc + ARC_KEEPS)] == 1:
-            target = words[ix(arc + ARC_TARGET)]
-            runs[ix(target)] = min(MOST, runs[ix(target)] + counts.fresh[ix(a)])
+def _look_before(count: Count, origin: Origin, state: int, place: int, tables: Tables, logs: Logs) -> None:
+    """Put cursors before ``place`` into all logs of a state: of the arcs into it, and of what resets it."""
+    words, offsets = tables.words, tables.offsets
+    for x in range(words[ix(offsets[ix(INTO)] + state)], words[ix(offsets[ix(INTO)] + state + 1)]):
+        a = words[ix(offsets[ix(INTO_ARC)] + x)]
+        _look_at(count, origin, a, offsets[ix(ARC)] + ARC_COLUMNS * a, place, logs)
+    reset = words[ix(offsets[ix(RESET)] + state)]
+    if reset >= 0:
+        _look_at(count, origin, reset, -1 - state, place, logs)
+
+
+@inline
+def _latest(count: Count, tables: Tables, logs: Logs) -> int:
+    """Place of the latest event that any cursor stands at, but for those of first events; or ``NOWHERE``."""
+    place = NOWHERE
+    for c in range(count.header[ix(IN_USE)]):
+        cursor = CURSOR * c
+        arc, high = count.cursors[ix(cursor + CURSOR_ARC)], count.cursors[ix(cursor + HIGH)]
+        if high > count.cursors[ix(cursor + LOW)] and (arc < 0 or tables.words[ix(arc + ARC_SOURCE)] != 0):
+            place = max(place, logs.arena[ix(ENTRY_COLUMNS * (high - 1))])
+    return place
+
+
+@inline
+def _add_first_events(count: Count, place: int, tables: Tables, logs: Logs) -> None:
+    """Count matches that begin at ``place`` or later, with states whose ways change there; all if it is ``NOWHERE``."""
+    words, cursors, header = tables.words, count.cursors, count.header
+    for c in range(header[ix(IN_USE)]):
+        cursor = CURSOR * c
+        arc = cursors[ix(cursor + CURSOR_ARC)]
+        if arc < 0 or words[ix(arc + ARC_SOURCE)] != 0:
+            continue
+        target = words[ix(arc + ARC_TARGET)]
+        if place == NOWHERE or count.marks[ix(target)] & IS_CHANGED:
+            low, high = cursors[ix(cursor + LOW)], cursors[ix(cursor + HIGH)]
+            left = low if place == NOWHERE else first_with(logs.arena, low, high, ENTRY_PLACE, place)
+            cursors[ix(cursor + HIGH)] = left
+            ways, begun = count.ways[ix(target)], high - left
+            if begun > 0:
+                more = MOST if ways > MOST // begun else ways * begun
+                header[ix(TOTAL)] = min(MOST, header[ix(TOTAL)] + more)
+
+
+@inline
+def _change(count: Count, state: int, added: int, mark: int) -> None:
+    """Note that the event at hand changes the ways of a state."""
+    if not count.marks[ix(state)] & IS_CHANGED:
+        count.changed[ix(count.header[ix(CHANGED)])] = state
+        count.header[ix(CHANGED)] += 1
+        count.added[ix(state)] = 0
+    count.marks[ix(state)] |= mark
+    count.added[ix(state)] = min(MOST, count.added[ix(state)] + added)
+
+
+@inline
+def _take(count: Count, place: int, tables: Tables, logs: Logs) -> None:
+    """Take the entries of an event: find out which states it changes, and by how much."""
+    words, cursors = tables.words, count.cursors
+    for c in range(count.header[ix(IN_USE)]):
+        cursor = CURSOR * c
+        arc, high = cursors[ix(cursor + CURSOR_ARC)], cursors[ix(cursor + HIGH)]
+        if arc >= 0 and words[ix(arc + ARC_SOURCE)] == 0:
+            continue
+        if high > cursors[ix(cursor + LOW)] and logs.arena[ix(ENTRY_COLUMNS * (high - 1))] == place:
+            cursors[ix(cursor + HIGH)] = high - 1
+            if arc < 0:
+                _change(count, -1 - arc, 0, IS_CHANGED | IS_RESET)
+            else:
+                _change(count, words[ix(arc + ARC_SOURCE)], count.ways[ix(words[ix(arc + ARC_TARGET)])], IS_CHANGED)
+
+
+@inline
+def _enter(count: Count, origin: Origin, place: int, tables: Tables, logs: Logs) -> None:
+    """Give the states that an event changes their new ways; look at the logs of those that are new."""
+    for x in range(count.header[ix(CHANGED)]):
+        state = count.changed[ix(x)]
+        mark = count.marks[ix(state)]
+        before = 0 if mark & IS_RESET else count.ways[ix(state)]
+        count.ways[ix(state)] = min(MOST, before + count.added[ix(state)])
+        count.marks[ix(state)] = IS_SEEN
+        if not mark & IS_SEEN:
+            count.seen[ix(count.header[ix(SEEN)])] = state
+            count.header[ix(SEEN)] += 1
+            _look_before(count, origin, state, place, tables, logs)
+    count.header[ix(CHANGED)] = 0
+
+
+@inline
+def _forget(count: Count) -> None:
+    """Make ready for the next event."""
+    for x in range(count.header[ix(SEEN)]):
+        count.ways[ix(count.seen[ix(x)])] = 0
+        count.marks[ix(count.seen[ix(x)])] = 0
+    count.header[ix(IN_USE)] = count.header[ix(SEEN)] = count.header[ix(TOTAL)] = 0
 
 
 @kernel
-def count_runs(state: int, slot: int, bound: int, low: int, tables: Tables, logs: Logs, counts: CountScratch) -> int:
-    """Number of runs that were in ``state`` before place ``bound`` and started at ``low`` or later.
+def count_matches(
+    events: EventArrays, hits: Ints, window: int, tables: Tables, logs: Logs, count: Count, counts: Ints
+) -> None:
+    """Number of matches of each hit.
 
     Parameters
     ----------
-    state, slot, bound, low : int
-    tables, logs, counts : records
-        See ``layout``.
+    events, hits, tables, logs
+        See ``layout``; the events and hits as ``update`` saw and wrote them.
+    count : Count
+        Zeros; room for two cursors for each log.
+    counts : int64
+        Gets the numbers, at most ``MOST``.
 
-    Returns
-    -------
-    int
-        At most ``MOST``.
-
-    Complexity: O(events in the window x logs).
+    Complexity: per hit O(entries that lead to it x logs that do), however many matches there are.
     """
-    base = slot * tables.offsets[ix(LOGS)]
-    for s in range(counts.runs.size):
-        counts.runs[ix(s)] = 0
-    for a in range(counts.place.size):
-        head = (base + a) * HEAD_COLUMNS
-        counts.place[ix(a)] = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + FIRST)]
-    while True:
-        event = _next_event(base, logs, counts.place)
-        if event >= bound:
-            return int(counts.runs[ix(state)])
-        _count_event(event, base, low, tables, logs, counts)
+    for h in range(hits.size // 2):
+        i, arc = hits[ix(2 * h)], tables.offsets[ix(ARC)] + ARC_COLUMNS * hits[ix(2 * h + 1)]
+        source = tables.words[ix(arc + ARC_SOURCE)]
+        if source == 0:  # the event alone is a match
+            counts[ix(h)] = 1
+            continue
+        slot, place = events.slot[ix(i)], events.place[ix(i)]
+        origin = Origin(h + 1, slot, slot * tables.offsets[ix(LOGS)], place, events.tick[ix(i)] - window)
+        _change(count, source, 1, IS_CHANGED)
+        _enter(count, origin, place, tables, logs)
+        place = _latest(count, tables, logs)
+        while place > NOWHERE:
+            _take(count, place, tables, logs)
+            _add_first_events(count, place, tables, logs)
+            _enter(count, origin, place, tables, logs)
+            place = _latest(count, tables, logs)
+        _add_first_events(count, NOWHERE, tables, logs)
+        counts[ix(h)] = count.header[ix(TOTAL)]
+        _forget(count)

@@ -1,9 +1,12 @@
-"""List or count the matches that end at given events, by walking the arc logs backwards.
+"""List the matches that end at given events, by walking the arc logs backwards.
 
-A depth-first walk with its stack in an array, so that it can stop anywhere (output full) and go on later. Ranges of
-entries are found by binary search; a range of first events is counted without being visited.
+A depth-first walk with its stack in arrays, so that it can stop anywhere (output full) and go on later. All matches
+that share their later events are below one frame. Its cursors stand in the logs that lead on. The latest event of all
+is taken first, and first events last: so matches of one start are written in the order in which they are put out (see
+``order``), but for first events of one time, or on several arcs, and for arcs that bind nothing.
 
-Complexity: O(length of the output) plus O(arcs into a state x log of a log's length) per visited entry.
+Complexity: O(length of the output x arcs into a state) plus O(arcs into a state x log of the entries in the window) per
+visited event.
 """
 
 from __future__ import annotations
@@ -12,206 +15,339 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.cells.layout import (
     ARC,
     ARC_COLUMNS,
+    ARC_ERR,
     ARC_LABEL,
     ARC_SOURCE,
-    ARC_TARGET,
-    AT_ARC,
-    BOUND,
+    BEGINS,
+    BINDS,
+    CURSOR,
+    CURSOR_ARC,
+    CURSORS,
     DEPTH,
-    END,
-    END_ARC,
-    END_ENTRY,
-    ENTRY,
     ENTRY_COLUMNS,
     ENTRY_PLACE,
     ENTRY_START,
-    FIRST,
+    EVENTS_OUT,
+    FIRST_CURSOR,
     FRAME,
-    HEAD_COLUMNS,
+    GROUP,
+    HAS_TIES,
+    HIGH,
     HIT,
     INTO,
     INTO_ARC,
+    LABEL,
     LENGTH,
     LOGS,
+    LOW,
     MATCHES,
-    NEXT_ARC,
-    OFFSET,
+    NEXT_HIT,
+    NOWHERE,
+    RANGE,
     RESET,
-    STEPS,
-    TOTAL,
-    WRITTEN,
+    SILENT,
+    WRITTEN_EVENTS,
     EventArrays,
+    Listing,
     Logs,
     Tables,
     Walk,
 )
-from acep_approx.kernels.jit import inline, ix, kernel
-from acep_approx.kernels.order import (
-    BOUND_BY,
-    EVENT_COLUMNS,
-    MATCH_COLUMNS,
-    MATCH_LENGTH,
-    MATCH_START,
-    Found,
-)
+from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with, unbroken
+from acep_approx.kernels.columns import LISTS, ROOM, ROOM_OF_LIST, WRITTEN, Columns, write_events
+from acep_approx.kernels.jit import called, inline, ix, kernel
+from acep_approx.kernels.order import Found, Limits, move_up, sort_found
 
-DONE, OUT_FULL, DEEPER, PATIENCE_LOST = 0, 1, 2, 3
-"""Why ``walk`` returned: all hits done; no room for the next match; the stack must grow; counting the hit at hand takes
-too many steps."""
+DONE, OUT_FULL, DEEPER, COLUMNS_FULL = 0, 1, 2, 3
+"""Why a kernel returned: all hits done; no room for the next match; the stack must grow; no room in the columns."""
 
-
-@inline
-def _first_with(arena: Ints, low: int, high: int, column: int, value: int) -> int:
-    """First entry in ``low .. high`` whose column is not below ``value``."""
-    while low < high:
-        middle = (low + high) // 2
-        if arena[ix(ENTRY_COLUMNS * middle + column)] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inline
-def _push(walk: Walk, tables: Tables, state: int, length: int, bound: int) -> None:
-    """Open a frame for the arcs into ``state``."""
-    stack, frame = walk.stack, walk.header[ix(DEPTH)] * FRAME
-    into = tables.offsets[ix(INTO)] + state
-    stack[ix(frame + NEXT_ARC)] = tables.words[ix(into)]
-    stack[ix(frame + END_ARC)] = tables.words[ix(into + 1)]
-    stack[ix(frame + ENTRY)] = 0
-    stack[ix(frame + END_ENTRY)] = 0
-    stack[ix(frame + LENGTH)] = length
-    stack[ix(frame + BOUND)] = bound
-    walk.header[ix(DEPTH)] += 1
+NO_LABEL = -1
+"""Before the first label."""
 
 
 @inline
 def _write(walk: Walk, found: Found, place: int, label: int, start: int, length: int) -> bool:
     """Write the match that begins with an event and goes on with the path; False where there is no room."""
-    header, path, events = walk.header, walk.path, found.events
-    m, v = header[ix(MATCHES)], header[ix(WRITTEN)]
-    if MATCH_COLUMNS * (m + 1) > found.matches.size or EVENT_COLUMNS * (v + length + 1) > events.size:
+    header, path = walk.header, walk.path
+    m, v = header[ix(MATCHES)], header[ix(WRITTEN_EVENTS)]
+    if m == found.hit.size or v + length + 1 > found.id.size:
         return False
-    found.matches[ix(MATCH_COLUMNS * m)] = header[ix(HIT)]
-    found.matches[ix(MATCH_COLUMNS * m + MATCH_LENGTH)] = length + 1
-    found.matches[ix(MATCH_COLUMNS * m + MATCH_START)] = start
-    events[ix(EVENT_COLUMNS * v)] = place
-    events[ix(EVENT_COLUMNS * v + BOUND_BY)] = label
+    found.hit[ix(m)] = header[ix(HIT)]
+    found.start[ix(m)] = start
+    found.id[ix(v)] = place
+    found.bound_by[ix(v)] = label
     for x in range(length):
-        events[ix(EVENT_COLUMNS * (v + 1 + x))] = path[ix(2 * (length - 1 - x))]
-        events[ix(EVENT_COLUMNS * (v + 1 + x) + BOUND_BY)] = path[ix(2 * (length - 1 - x) + 1)]
+        found.id[ix(v + 1 + x)] = path[ix(2 * (length - 1 - x))]
+        found.bound_by[ix(v + 1 + x)] = path[ix(2 * (length - 1 - x) + 1)]
+    found.begin[ix(m + 1)] = v + length + 1
     header[ix(MATCHES)] = m + 1
-    header[ix(WRITTEN)] = v + 1 + length
+    header[ix(WRITTEN_EVENTS)] = v + length + 1
     return True
 
 
 @inline
-def _take_arc(walk: Walk, frame: int, base: int, low: int, tables: Tables, logs: Logs, only_count: bool) -> None:
-    """Go to the next arc into the state of a frame, and find its entries: before the place, in the window, not broken.
-
-    Where matches are only counted, those that an arc from the start begins are so many, and none is visited.
-    """
-    words, offsets, heads, stack = tables.words, tables.offsets, logs.heads, walk.stack
-    a = words[ix(offsets[ix(INTO_ARC)] + stack[ix(frame + NEXT_ARC)])]
-    stack[ix(frame + NEXT_ARC)] += 1
-    bound = stack[ix(frame + BOUND)]
-    head = (base + a) * HEAD_COLUMNS
-    first = heads[ix(head + OFFSET)] + heads[ix(head + FIRST)]
-    end = _first_with(logs.arena, first, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_PLACE, bound)
-    arc = offsets[ix(ARC)] + ARC_COLUMNS * a
-    reset = words[ix(offsets[ix(RESET)] + words[ix(arc + ARC_TARGET)])]
-    if reset >= 0 and first < end:
-        head = (base + reset) * HEAD_COLUMNS
-        oldest = heads[ix(head + OFFSET)] + heads[ix(head + FIRST)]
-        after = _first_with(logs.arena, oldest, heads[ix(head + OFFSET)] + heads[ix(head + END)], ENTRY_PLACE, bound)
-        if after > oldest:
-            broken = logs.arena[ix(ENTRY_COLUMNS * (after - 1))]
-            first = _first_with(logs.arena, first, end, ENTRY_PLACE, broken)
-    first = _first_with(logs.arena, first, end, ENTRY_START, low)
-    if only_count and words[ix(arc + ARC_SOURCE)] == 0:
-        walk.header[ix(TOTAL)] += end - first
-        return
-    stack[ix(frame + AT_ARC)] = arc
-    stack[ix(frame + ENTRY)] = first
-    stack[ix(frame + END_ENTRY)] = end
+def _lead_on(walk: Walk, origin: Origin, state: int, bound: int, tables: Tables, logs: Logs) -> None:
+    """Put cursors before ``bound`` into the logs of all arcs into a state."""
+    words, cursors, header = tables.words, walk.cursors, walk.header
+    into = tables.offsets[ix(INTO)] + state
+    reset = words[ix(tables.offsets[ix(RESET)] + state)]
+    for x in range(words[ix(into)], words[ix(into + 1)]):
+        a = words[ix(tables.offsets[ix(INTO_ARC)] + x)]
+        first, end = entries_of(a, origin, walk.ranges, logs)
+        end = first_with(logs.arena, first, end, ENTRY_PLACE, bound)
+        if reset >= 0 and first < end:
+            first = unbroken(reset, origin, first, end, bound, logs)
+        if first < end:
+            cursor, arc = header[ix(CURSORS)] * CURSOR, tables.offsets[ix(ARC)] + ARC_COLUMNS * a
+            begins = words[ix(arc + ARC_SOURCE)] == 0
+            cursors[ix(cursor + CURSOR_ARC)] = arc
+            cursors[ix(cursor + BINDS)] = BEGINS if begins else words[ix(arc + ARC_LABEL)]
+            cursors[ix(cursor + LOW)], cursors[ix(cursor + HIGH)] = first, end
+            header[ix(CURSORS)] += 1
 
 
 @inline
-def _take_entry(walk: Walk, frame: int, tables: Tables, logs: Logs, found: Found, patience: int) -> int:
-    """Write the match that begins with the next entry of a frame, or go on to what came before it.
+def _has_room(walk: Walk, length: int) -> bool:
+    """Whether one more frame can be opened: for any states, and one more event on the path."""
+    frames = FRAME * (walk.header[ix(DEPTH)] + 1)
+    cursors = CURSOR * (walk.header[ix(CURSORS)] + walk.ranges.size // RANGE)
+    return bool(frames <= walk.frames.size and cursors <= walk.cursors.size and 2 * length + 2 <= walk.path.size)
 
-    Returns ``DONE``, or why it has not: ``OUT_FULL``, ``DEEPER``, ``PATIENCE_LOST``.
+
+@inline
+def _open(walk: Walk, first: int, length: int) -> None:
+    """Open a frame for the cursors from ``first`` on, if there are any."""
+    header, frames = walk.header, walk.frames
+    if header[ix(CURSORS)] > first:
+        frame = header[ix(DEPTH)] * FRAME
+        frames[ix(frame + FIRST_CURSOR)], frames[ix(frame + LENGTH)] = first, length
+        header[ix(DEPTH)] += 1
+
+
+@inline
+def _latest(walk: Walk, first: int, logs: Logs) -> int:
+    """Of the cursors from ``first`` on the one at the latest event, of several that with the lowest label; -1: none.
+
+    Arcs that bind nothing come last; first events are left out.
     """
-    words, header, stack = tables.words, walk.header, walk.stack
-    arc, entry, length = stack[ix(frame + AT_ARC)], stack[ix(frame + ENTRY)], stack[ix(frame + LENGTH)]
-    place, label = logs.arena[ix(ENTRY_COLUMNS * entry)], words[ix(arc + ARC_LABEL)]
-    if words[ix(arc + ARC_SOURCE)] == 0:
-        if not _write(walk, found, place, label, logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)], length):
-            return OUT_FULL
-        stack[ix(frame + ENTRY)] = entry + 1
-        return DONE
-    if (header[ix(DEPTH)] + 1) * FRAME > stack.size or 2 * length + 2 > walk.path.size:
-        return DEEPER
-    header[ix(STEPS)] += 1
-    if 0 <= patience < header[ix(STEPS)]:
-        return PATIENCE_LOST
-    stack[ix(frame + ENTRY)] = entry + 1
-    if label >= 0:
-        walk.path[ix(2 * length)] = place
-        walk.path[ix(2 * length + 1)] = label
-        length += 1
-    _push(walk, tables, words[ix(arc + ARC_SOURCE)], length, place)
+    cursors = walk.cursors
+    best, place, label = -1, NOWHERE, 0
+    for c in range(first, walk.header[ix(CURSORS)]):
+        cursor = CURSOR * c
+        own, high = cursors[ix(cursor + BINDS)], cursors[ix(cursor + HIGH)]
+        if own != BEGINS and high > cursors[ix(cursor + LOW)]:
+            here = NOWHERE if own == SILENT else logs.arena[ix(ENTRY_COLUMNS * (high - 1))]
+            if best < 0 or here > place or (here == place and own < label):
+                best, place, label = cursor, here, own
+    return best
+
+
+@inline
+def _write_range(walk: Walk, found: Found, cursor: int, label: int, length: int, logs: Logs) -> bool:
+    """Write the matches that begin with the entries of a cursor, the latest first; False where there is no room."""
+    header, path, low, high = walk.header, walk.path, walk.cursors[ix(cursor + LOW)], walk.cursors[ix(cursor + HIGH)]
+    hit, m, v = header[ix(HIT)], header[ix(MATCHES)], header[ix(WRITTEN_EVENTS)]
+    while high > low and m < found.hit.size and v + length < found.id.size:
+        high -= 1
+        entry = ENTRY_COLUMNS * high
+        found.hit[ix(m)] = hit
+        found.start[ix(m)] = logs.arena[ix(entry + ENTRY_START)]
+        found.id[ix(v)] = logs.arena[ix(entry)]
+        found.bound_by[ix(v)] = label
+        for x in range(length):
+            v += 1
+            found.id[ix(v)] = path[ix(2 * (length - 1 - x))]
+            found.bound_by[ix(v)] = path[ix(2 * (length - 1 - x) + 1)]
+        v += 1
+        m += 1
+        found.begin[ix(m)] = v
+    header[ix(MATCHES)], header[ix(WRITTEN_EVENTS)], walk.cursors[ix(cursor + HIGH)] = m, v, high
+    return bool(high == low)
+
+
+@inline
+def _write_first_events(walk: Walk, found: Found, first: int, length: int, tables: Tables, logs: Logs) -> int:
+    """Write the matches that begin with the entries of cursors from ``first`` on; returns ``DONE`` or ``OUT_FULL``."""
+    cursors = walk.cursors
+    for c in range(first, walk.header[ix(CURSORS)]):
+        cursor = CURSOR * c
+        if cursors[ix(cursor + BINDS)] == BEGINS:
+            for entry in range(cursors[ix(cursor + LOW)] + 1, cursors[ix(cursor + HIGH)]):
+                start = logs.arena[ix(ENTRY_COLUMNS * entry + ENTRY_START)]
+                if start == logs.arena[ix(ENTRY_COLUMNS * (entry - 1) + ENTRY_START)]:
+                    walk.header[ix(HAS_TIES)] = 1
+            label = tables.words[ix(cursors[ix(cursor + CURSOR_ARC)] + ARC_LABEL)]
+            if not _write_range(walk, found, cursor, label, length, logs):
+                return OUT_FULL
     return DONE
 
 
+@inline
+def _step(walk: Walk, origin: Origin, tables: Tables, logs: Logs, found: Found) -> int:
+    """Take the latest event of the last frame, and open one for what came before it.
+
+    Where there is none left, what is left are first events: of the matches that begin with one, those with fewer events
+    come later. Returns ``DONE``, or why it has not: ``OUT_FULL``, ``DEEPER``.
+    """
+    words, header, cursors = tables.words, walk.header, walk.cursors
+    frame = (header[ix(DEPTH)] - 1) * FRAME
+    first, length, end = walk.frames[ix(frame + FIRST_CURSOR)], walk.frames[ix(frame + LENGTH)], header[ix(CURSORS)]
+    best = _latest(walk, first, logs)
+    if best < 0:
+        status = _write_first_events(walk, found, first, length, tables, logs)
+        if status == DONE:
+            header[ix(CURSORS)] = first
+            header[ix(DEPTH)] -= 1
+        return status
+    if not _has_room(walk, length):
+        return DEEPER
+    label, place = cursors[ix(best + BINDS)], logs.arena[ix(ENTRY_COLUMNS * (cursors[ix(best + HIGH)] - 1))]
+    for c in range(best // CURSOR, end):
+        cursor = CURSOR * c
+        high = cursors[ix(cursor + HIGH)]
+        is_same = cursor == best or (label != SILENT and cursors[ix(cursor + BINDS)] == label)
+        if is_same and high > cursors[ix(cursor + LOW)] and logs.arena[ix(ENTRY_COLUMNS * (high - 1))] == place:
+            cursors[ix(cursor + HIGH)] = high - 1
+            _lead_on(walk, origin, words[ix(cursors[ix(cursor + CURSOR_ARC)] + ARC_SOURCE)], place, tables, logs)
+    if label != SILENT:
+        walk.path[ix(2 * length)], walk.path[ix(2 * length + 1)] = place, label
+        length += 1
+    _open(walk, end, length)
+    return DONE
+
+
+@inline
+def _begin(walk: Walk, origin: Origin, tick: int, tables: Tables, logs: Logs, found: Found) -> int:
+    """Begin with the hits of an event that bind it to its next variable; returns like ``_step``.
+
+    Behind the last variable the walk stands before the hits that come next.
+    """
+    words, header, hits = tables.words, walk.header, walk.hits
+    label, arcs = NO_LABEL, tables.offsets[ix(ARC)]
+    for h in range(header[ix(HIT)], header[ix(NEXT_HIT)]):
+        own = words[ix(arcs + ARC_COLUMNS * hits[ix(2 * h + 1)] + ARC_LABEL)]
+        if own > header[ix(LABEL)] and (label == NO_LABEL or own < label):
+            label = own
+    if label == NO_LABEL:
+        header[ix(HIT)] = header[ix(NEXT_HIT)]
+        return DONE
+    if not _has_room(walk, 0):
+        return DEEPER
+    for h in range(header[ix(HIT)], header[ix(NEXT_HIT)]):
+        arc = arcs + ARC_COLUMNS * hits[ix(2 * h + 1)]
+        if words[ix(arc + ARC_LABEL)] == label and words[ix(arc + ARC_SOURCE)] == 0:  # the event alone is a match
+            if not _write(walk, found, origin.place, label, tick, 0):
+                return OUT_FULL
+    for h in range(header[ix(HIT)], header[ix(NEXT_HIT)]):
+        arc = arcs + ARC_COLUMNS * hits[ix(2 * h + 1)]
+        if words[ix(arc + ARC_LABEL)] == label and words[ix(arc + ARC_SOURCE)] != 0:
+            _lead_on(walk, origin, words[ix(arc + ARC_SOURCE)], origin.place, tables, logs)
+    walk.path[ix(0)], walk.path[ix(1)] = origin.place, label
+    _open(walk, 0, 1)
+    header[ix(LABEL)] = label
+    return DONE
+
+
+@inline
+def _next_group(walk: Walk, tables: Tables) -> None:
+    """Find the hits that are of one event, with as many errors: their matches are put out together."""
+    words, header, hits = tables.words, walk.header, walk.hits
+    first, arcs = header[ix(HIT)], tables.offsets[ix(ARC)]
+    err = words[ix(arcs + ARC_COLUMNS * hits[ix(2 * first + 1)] + ARC_ERR)]
+    h = first + 1
+    while (
+        h < hits.size // 2
+        and hits[ix(2 * h)] == hits[ix(2 * first)]
+        and words[ix(arcs + ARC_COLUMNS * hits[ix(2 * h + 1)] + ARC_ERR)] == err
+    ):
+        h += 1
+    header[ix(NEXT_HIT)], header[ix(LABEL)] = h, NO_LABEL
+    header[ix(GROUP)] += 1
+
+
+@called
+def _walk_on(events: EventArrays, window: int, tables: Tables, logs: Logs, walk: Walk, found: Found) -> int:
+    """Go on with a walk where its header says it stands; returns ``DONE``, ``OUT_FULL`` or ``DEEPER``."""
+    header, hits = walk.header, walk.hits
+    status = DONE
+    while status == DONE and header[ix(HIT)] < hits.size // 2:
+        if header[ix(NEXT_HIT)] == header[ix(HIT)]:
+            _next_group(walk, tables)
+        i = hits[ix(2 * header[ix(HIT)])]
+        tick, slot = events.tick[ix(i)], events.slot[ix(i)]
+        origin = Origin(header[ix(GROUP)], slot, slot * tables.offsets[ix(LOGS)], events.place[ix(i)], tick - window)
+        if header[ix(DEPTH)] == 0:
+            status = _begin(walk, origin, tick, tables, logs, found)
+        while status == DONE and header[ix(DEPTH)] > 0:
+            status = _step(walk, origin, tables, logs, found)
+    return status
+
+
+@inline
+def _put_out(found: Found, order: Ints, count: int, at: Listing, out: Columns) -> None:
+    """Write the first ``count`` matches of an order into columns."""
+    for k in range(count):
+        match = order[ix(k)]
+        first, end, m = found.begin[ix(match)], found.begin[ix(match + 1)], out.header[ix(WRITTEN)]
+        out.hit[ix(m)], out.start[ix(m)] = found.hit[ix(match)], found.start[ix(match)]
+        if out.first.size > 0:
+            out.first[ix(m)] = found.id[ix(first)]
+        if out.begin.size > 0:
+            written = out.begin[ix(m)]
+            for i in range(end - first):
+                out.labels[ix(written + i)] = found.bound_by[ix(first + i)]
+            out.begin[ix(m + 1)] = written + end - first
+        write_events(first, end, found.id, found.bound_by, at.column, out)
+
+
+@inline
+def _has_room_for(found: Found, out: Columns) -> bool:
+    """Whether all that there is room for in ``found`` can be put out."""
+    m, room, most = out.header[ix(WRITTEN)], out.header[ix(ROOM)], 0
+    for c in range(out.header[ix(LISTS)]):
+        most = max(most, out.offsets[ix(c * (room + 1) + m)])
+    if out.begin.size > 0 and out.begin[ix(m)] + found.id.size > out.labels.size:
+        return False
+    return bool(m + found.hit.size <= room and most + found.id.size <= out.header[ix(ROOM_OF_LIST)])
+
+
 @kernel
-def walk(events: EventArrays, window: int, tables: Tables, logs: Logs, walk: Walk, found: Found, patience: int) -> int:
-    """Go on with a walk where its header says it stands.
+def list_matches(
+    events: EventArrays, window: int, tables: Tables, logs: Logs, walk: Walk, found: Found, at: Listing, out: Columns
+) -> int:
+    """List matches in order, from where the header of the walk says it stands.
 
     Parameters
     ----------
     events, tables, logs, walk : records
         See ``layout``; the events and hits as ``update`` saw and wrote them.
     found : Found
-        Per match its hit, number of events, and start (the tick of its first event); of the events place and label.
-    patience : int
-        Negative: list the matches. Else only count them: ``found.matches`` gets their number per hit, ``found.events``
-        nothing, and a hit that takes more than so many steps is given up.
+        Scratch, small enough to stay in cache. The hit of a match is the first of those with its event and errors.
+    at : Listing
+    out : Columns
+        Gets the matches. Has room for all that ``found`` has room for.
 
     Returns
     -------
     int
-        ``DONE``, ``OUT_FULL``, ``DEEPER`` or ``PATIENCE_LOST``.
+        ``DONE``, or ``COLUMNS_FULL``, ``OUT_FULL`` (``found`` has no room for the matches of one event), ``DEEPER``.
     """
-    only_count = patience >= 0
-    header, hits, words = walk.header, walk.hits, tables.words
-    while header[ix(HIT)] < hits.size // 2:
-        hit = header[ix(HIT)]
-        i = hits[ix(2 * hit)]
-        tick, place = events.tick[ix(i)], events.place[ix(i)]
-        if header[ix(DEPTH)] == 0:
-            arc = tables.offsets[ix(ARC)] + ARC_COLUMNS * hits[ix(2 * hit + 1)]
-            source, label = words[ix(arc + ARC_SOURCE)], words[ix(arc + ARC_LABEL)]
-            header[ix(TOTAL)] = 1 if source == 0 else 0  # the event alone is a match
-            header[ix(STEPS)] = 0
-            if source != 0:
-                walk.path[ix(0)], walk.path[ix(1)] = place, label
-                _push(walk, tables, source, 1, place)
-            elif not only_count and not _write(walk, found, place, label, tick, 0):
-                return OUT_FULL
-        base = events.slot[ix(i)] * tables.offsets[ix(LOGS)]
-        while header[ix(DEPTH)] > 0:
-            frame = (header[ix(DEPTH)] - 1) * FRAME
-            if walk.stack[ix(frame + ENTRY)] < walk.stack[ix(frame + END_ENTRY)]:
-                status = _take_entry(walk, frame, tables, logs, found, patience)
-                if status != DONE:
-                    return status
-            elif walk.stack[ix(frame + NEXT_ARC)] < walk.stack[ix(frame + END_ARC)]:
-                _take_arc(walk, frame, base, tick - window, tables, logs, only_count)
-            else:
-                header[ix(DEPTH)] -= 1
-        if only_count:
-            found.matches[ix(hit)] = header[ix(TOTAL)]
-        header[ix(HIT)] = hit + 1
-    return DONE
+    header = walk.header
+    while True:
+        if not _has_room_for(found, out):
+            return COLUMNS_FULL
+        status = _walk_on(events, window, tables, logs, walk, found)
+        if status == DEEPER:
+            return DEEPER
+        matches = header[ix(MATCHES)]
+        in_order = at.keeps_order and not header[ix(HAS_TIES)]
+        limits = Limits(at.most, 1 if status == DONE else 0, 1 if in_order else 0)
+        count = sort_found(found, matches, at.group, at.labels, limits, at.order)
+        _put_out(found, at.order.order, count, at, out)
+        header[ix(EVENTS_OUT)] += found.begin[ix(count)]
+        move_up(found, count, matches)
+        header[ix(MATCHES)] = matches - count
+        header[ix(HAS_TIES)] = header[ix(HAS_TIES)] if matches > count else 0
+        header[ix(WRITTEN_EVENTS)] = found.begin[ix(matches - count)]
+        if status == DONE or count == 0:
+            return status

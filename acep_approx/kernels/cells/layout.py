@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
+from acep_approx.kernels.order import Order
 
 
 class EventArrays(NamedTuple):
@@ -49,6 +50,8 @@ class Logs(NamedTuple):
 # a head: where the log's room in the arena begins, its first entry and its end there, and its room, all in entries
 OFFSET, FIRST, END, ROOM, HEAD_COLUMNS = 0, 1, 2, 3, 4
 ENTRY_PLACE, ENTRY_START, ENTRY_COLUMNS = 0, 1, 2
+NOWHERE = -(2**62)
+"""Before all places."""
 
 
 class Update(NamedTuple):
@@ -63,25 +66,68 @@ class Update(NamedTuple):
 NEXT, USED, HITS, SLOT, FLOOR, ASK, ASK_CLASS, UPDATE_HEADER = 0, 1, 2, 3, 4, 5, 6, 7
 
 
+# of a log the entries that lie before an event, in its window: which event that is, its key slot, the first, the end
+RANGE_OF, RANGE_SLOT, RANGE_FIRST, RANGE_END, RANGE = 0, 1, 2, 3, 4
+
+# a cursor in a log: its arc, what that binds an event to, and the entries that are left, the first and the end; they
+# are taken from the end
+CURSOR_ARC, BINDS, LOW, HIGH, CURSOR = 0, 1, 2, 3, 4
+BEGINS, SILENT = -2, -1
+"""In the place of what it binds to: the entries are first events; the arc binds nothing."""
+
+
 class Walk(NamedTuple):
-    """Where a walk back through the logs stands: hits, header, frames, and (place, label) of the path, latest first."""
+    """Where a walk back through the logs stands: hits, header, frames, cursors, ranges of the logs, and the path.
+
+    The path is (place, label) of the events so far, latest first.
+    """
 
     hits: Ints
     header: Ints
-    stack: Ints
+    frames: Ints
+    cursors: Ints
+    ranges: Ints
     path: Ints
 
 
-# header of a walk: hit at hand, depth of the stack, matches and events written; matches and steps of the hit at hand
-HIT, DEPTH, MATCHES, WRITTEN, TOTAL, STEPS, WALK_HEADER = 0, 1, 2, 3, 4, 5, 6
+# header of a walk: first of the hits at hand, which are of one event with as many errors, and the first of the next
+# ones; their number, from 1, and the label that the event is bound to; depth of the stack, cursors in use; matches that
+# were found and not put out, and their events; events that were put out; whether two first events had one time
+HIT, NEXT_HIT, GROUP, LABEL, DEPTH, CURSORS, MATCHES, WRITTEN_EVENTS, EVENTS_OUT, HAS_TIES, WALK_HEADER = range(11)
 
-# a frame: next arc into the state, end of the arcs, arc at hand, next entry, end of the entries, events so far, place
-NEXT_ARC, END_ARC, AT_ARC, ENTRY, END_ENTRY, LENGTH, BOUND, FRAME = 0, 1, 2, 3, 4, 5, 6, 7
+# a frame: its first cursor, and how many events come later
+FIRST_CURSOR, LENGTH, FRAME = 0, 1, 2
 
 
-class CountScratch(NamedTuple):
-    """Scratch of a count: per log the next entry and the runs that an entry adds, per state its runs."""
+class Listing(NamedTuple):
+    """How matches are put in order and into columns; see ``sort_matches`` and ``write_events``.
 
-    place: Ints
-    fresh: Ints
-    runs: Ints
+    ``keeps_order``: the walk comes upon matches of one start in order, but for ties.
+    """
+
+    group: Ints
+    most: int
+    keeps_order: int
+    order: Order
+    labels: Ints
+    column: Ints
+
+
+class Count(NamedTuple):
+    """Scratch of counting: header, cursors, ranges of the logs; per state ways to the end, ways to add, marks.
+
+    ``seen`` are the states whose logs are looked at, ``changed`` those that the event at hand changes.
+    """
+
+    header: Ints
+    cursors: Ints
+    ranges: Ints
+    ways: Ints
+    added: Ints
+    marks: Ints
+    seen: Ints
+    changed: Ints
+
+
+# header of a count: cursors in use, states that are seen, and changed; matches so far
+IN_USE, SEEN, CHANGED, TOTAL, COUNT_HEADER = 0, 1, 2, 3, 4

@@ -13,18 +13,15 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
 from acep_approx.kernels.runs import layout as at
-from acep_approx.kernels.runs.admission import admit
-from acep_approx.kernels.runs.begin import TESTING, begin_event, drop_all_expired
-from acep_approx.kernels.runs.blocks import run_block
-from acep_approx.kernels.runs.ends import let_wait, record_hits, take_in_children
-from acep_approx.kernels.runs.passes import end_shedding, log_room
+from acep_approx.kernels.runs.begin import TESTING, begin_event, event_at
+from acep_approx.kernels.runs.blocks import keep_staying, run_block
+from acep_approx.kernels.runs.ends import ENDING, end_event
+from acep_approx.kernels.runs.few_events import run_while_few
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
     CHILDREN,
     COLUMNS,
-    FIELDS,
-    FRESH,
     HEAD,
     KEPT,
     OLDEST,
@@ -36,8 +33,6 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lanes, Lineage, Pools, Program, RunBlock
 from acep_approx.kernels.runs.sample import AT_ONCE, lacks_sample_room, note_left_out
 from acep_approx.kernels.runs.scores import (
-    ENTRY,
-    LOGS,
     SAMPLE,
     SAMPLE_ENTRY,
     SAMPLE_NOW,
@@ -47,17 +42,9 @@ from acep_approx.kernels.runs.scores import (
 )
 from acep_approx.kernels.runs.vm import BLOCK
 
-ENDING = 2
-"""The phase of an event after ``TESTING``: children become runs."""
-
-
-@inline
-def note_guard(keys: Keys, shape: Ints, event: Event, letter: int) -> None:
-    """Note that an event of a guard letter came, and where the last one stood that came at an earlier place."""
-    at_letter = (event.key * shape[at.GUARD_LETTERS] + letter) * at.GUARD
-    if keys.guards[ix(at_letter)] != event.place:
-        keys.guards[ix(at_letter + 1)] = keys.guards[ix(at_letter)]
-        keys.guards[ix(at_letter)] = event.place
+PATIENCE = 32
+"""After so many events that were run here, it is tried whether events meet few runs now: asking takes as long as ten
+run-steps."""
 
 
 @inline
@@ -126,23 +113,6 @@ def find_block(
     removes = tables[ix(source + at.SOURCE_REMOVES)]
     registers = starts + COLUMNS * room
     return RunBlock(pool, source, first, count, removes, starts, starts + room, registers, room, where, n, has_old)
-
-
-@inline
-def keep_staying(pools: Pools, lanes: Lanes, block: RunBlock, offset: int) -> None:
-    """Close the gaps that runs of a block leave which have gone on."""
-    table, words, chosen, n, p = pools.table, pools.words, lanes.chosen, block.n, block.pool * POOL
-    base, room, kept = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + KEPT)]
-    m = 0
-    for j in range(n):
-        chosen[ix(m)] = j
-        m += lanes.stay[ix(j)]
-    if m < n or kept < offset:
-        for f in range(COLUMNS + table[ix(p + FIELDS)]):
-            to, source = base + f * room + kept, base + f * room + offset
-            for q in range(m):
-                words[ix(to + q)] = words[ix(source + chosen[ix(q)])]
-    table[ix(p + KEPT)] = kept + m
 
 
 @inline
@@ -233,79 +203,6 @@ def try_steps(
     return at.DONE
 
 
-@inline
-def end_pool(
-    control: Ints,
-    program: Program,
-    pools: Pools,
-    lanes: Lanes,
-    lineage: Lineage,
-    shedding: Arena | None,
-    event: Event,
-    pool: int,
-) -> int:
-    """Children in a pool complete matches, and become its runs."""
-    table, state = pools.table, program.shape[at.STATES] + pool * at.STATE
-    children, runs = table[ix(pool * POOL + FRESH)], table[ix(pool * POOL + RUNS)]
-    if runs > children:
-        made, ends = runs - children, program.tables[ix(state + at.STATE_ENDS)]
-        keeps_lineage = program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE
-        if keeps_lineage and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
-            control[at.ASK] = made
-            return at.GROW_LINKS
-        if shedding is not None and shedding.words[LOGS]:
-            control[at.ASK] = 2 * made * shedding.words[ENTRY] + log_room(program, pools, shedding.words)
-            if control[at.LOGGED] + control[at.ASK] > shedding.log.size:
-                return at.LOG_FULL
-        if (control[at.HITS] + made * ends) * at.HIT > lineage.hits.size:
-            control[at.ASK] = made * ends
-            return at.GROW_HITS
-        if ends > 0 and record_hits(control, program, pools, lanes, lineage, shedding, event, pool):
-            return at.TOO_LARGE
-        if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
-            runs = admit(control, program, pools, shedding, event, pool)
-            table[ix(pool * POOL + RUNS)] = runs
-    if program.more is not None and program.shape[at.SIMULTANEOUS]:
-        let_wait(control, program, table, pool)
-    else:
-        take_in_children(control, program, pools, lineage, event, pool, runs)
-    return at.DONE
-
-
-@inline
-def end_event(
-    control: Ints,
-    program: Program,
-    pools: Pools,
-    lanes: Lanes,
-    lineage: Lineage,
-    keys: Keys,
-    shedding: Arena | None,
-    event: Event,
-) -> int:
-    """The third phase: children become runs."""
-    tables, shape = program.tables, program.shape
-    last = tables[ix(shape[at.TARGETS_FIRST] + event.kind + 1)]
-    while control[at.SOURCE] < last:
-        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * control[at.SOURCE])]
-        status = end_pool(control, program, pools, lanes, lineage, shedding, event, pool)
-        if status != at.DONE:
-            return status
-        control[at.SOURCE] += 1
-    control[at.PEAK] = max(control[at.PEAK], control[at.LIVE])
-    if shape[at.NON_OVERLAP] and control[at.HITS] > control[at.HITS_BEFORE]:
-        drop_all_expired(control, pools, event.now + 1)
-    if shedding is not None:
-        end_shedding(control, program, pools, shedding, event)
-    control[at.EXPIRED] = event.low
-    where = shape[at.GUARDS_FIRST] + event.kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        note_guard(keys, shape, event, tables[ix(shape[at.GUARDS] + i)])
-    control[at.PHASE] = 0
-    control[at.EVENT] += 1
-    return at.DONE
-
-
 @block_kernel
 def advance(
     control: Ints,
@@ -325,13 +222,15 @@ def advance(
         DONE, STOPPED (the limit of run-steps), TOO_LARGE (an integer passed 64 bits), or which array must grow or be
         emptied (``control[ASK]`` says by how much, or which pool): then call again.
     """
-    status = at.DONE
+    status, patience = at.DONE, 0
     while control[at.EVENT] < batch.slot.size and status == at.DONE:
-        e = control[at.EVENT]
-        now = batch.tick[ix(e)]
-        low = now - program.shape[at.WINDOW]
-        slot, cls = batch.slot[ix(e)], batch.cls[ix(e)]
-        event = Event(e, now, batch.start[ix(e)], slot, cls, batch.id[ix(e)], batch.place[ix(e)], low)
+        if shedding is None and program.more is None and control[at.PHASE] == 0:
+            if patience == 0:
+                status = run_while_few(control, batch, program, pools, lanes, lineage, keys)
+                patience = PATIENCE
+                continue
+            patience -= 1
+        event = event_at(control, batch, program)
         if control[at.PHASE] == 0:
             status = begin_event(control, batch, program, pools, lineage, keys, shedding, event)
         if control[at.PHASE] == TESTING:

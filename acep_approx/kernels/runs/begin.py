@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix
+from acep_approx.kernels.jit import compact, inline, ix
 from acep_approx.kernels.runs import layout as at
-from acep_approx.kernels.runs.ends import end_tick_in
+from acep_approx.kernels.runs.ends import drop_all_expired, end_tick_in
 from acep_approx.kernels.runs.passes import log_room, make_room
 from acep_approx.kernels.runs.pools import (
     AGE,
@@ -25,7 +25,7 @@ from acep_approx.kernels.runs.pools import (
     RUNS,
     SMALL_POOL,
     SWEEP_EVERY,
-    drop_expired,
+    drop_old,
     index_runs,
 )
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lineage, Pools, Program
@@ -38,15 +38,7 @@ TESTING = 1
 """The phase of an event after its beginning: steps are tried."""
 
 
-@inline
-def drop_all_expired(control: Ints, pools: Pools, low: int) -> None:
-    """Drop the runs of all pools that started before ``low``."""
-    for p in range(POOL, pools.table.size, POOL):
-        if pools.table[ix(p + RUNS)] > 0:
-            control[at.LIVE] -= drop_expired(pools, p, low)
-
-
-@inline
+@compact
 def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
     """Save the runs of the key at hand and bring in those of ``key``."""
     if control[at.SLOT] >= 0:
@@ -129,7 +121,7 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stay
         table[ix(p + HEAD)] = head
         table[ix(p + AGE)] += 1
         if table[ix(p + AGE)] >= SWEEP_EVERY or runs <= SMALL_POOL:
-            control[at.LIVE] -= drop_expired(pools, p, low)
+            control[at.LIVE] -= drop_old(pools, p, low)
             runs = table[ix(p + RUNS)]
     if table[ix(p + IS_STALE)] and table[ix(p + REST)] == 0:
         index_runs(pools, p)
@@ -147,6 +139,15 @@ def begin_pool_again(program: Program, pools: Pools, p: int, stays: int) -> None
         gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
         for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
             pools.words[ix(gone + run)] = 1
+
+
+@inline
+def event_at(control: Ints, batch: Batch, program: Program) -> Event:
+    """The event at hand."""
+    e = control[at.EVENT]
+    now = batch.tick[ix(e)]
+    low, slot, cls = now - program.shape[at.WINDOW], batch.slot[ix(e)], batch.cls[ix(e)]
+    return Event(e, now, batch.start[ix(e)], slot, cls, batch.id[ix(e)], batch.place[ix(e)], low)
 
 
 @inline

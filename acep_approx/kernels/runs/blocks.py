@@ -6,7 +6,7 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.children import make_children, runs_in_place
-from acep_approx.kernels.runs.pools import ALIKE, POOL
+from acep_approx.kernels.runs.pools import ALIKE, BASE, COLUMNS, FIELDS, KEPT, POOL, ROOM
 from acep_approx.kernels.runs.records import Arena, Event, Lanes, Lineage, Pools, Program, RunBlock, Taken
 from acep_approx.kernels.runs.sample import is_sampled, note_tests
 from acep_approx.kernels.runs.vm import run_program
@@ -153,3 +153,20 @@ def run_block(
         if m > 0:
             take_step(control, program, pools, lanes, lineage, block, taken, tables[ix(step + at.STEP_IN_PLACE)])
     return 0
+
+
+@inline
+def keep_staying(pools: Pools, lanes: Lanes, block: RunBlock, offset: int) -> None:
+    """Close the gaps that runs of a block leave which have gone on."""
+    table, words, chosen, n, p = pools.table, pools.words, lanes.chosen, block.n, block.pool * POOL
+    base, room, kept = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + KEPT)]
+    m = 0
+    for j in range(n):
+        chosen[ix(m)] = j
+        m += lanes.stay[ix(j)]
+    if m < n or kept < offset:
+        for f in range(COLUMNS + table[ix(p + FIELDS)]):
+            to, source = base + f * room + kept, base + f * room + offset
+            for q in range(m):
+                words[ix(to + q)] = words[ix(source + chosen[ix(q)])]
+    table[ix(p + KEPT)] = kept + m

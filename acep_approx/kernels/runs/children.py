@@ -167,37 +167,44 @@ def copy_registers(program: Program, pools: Pools, block: RunBlock, step: Taken,
 
 
 @inline
+def equal_child(
+    program: Program, pools: Pools, lineage: Lineage, block: RunBlock, step: Taken, j: int, link: int
+) -> int:
+    """A child of run ``j``, unless one has its registers: then ``link`` leads there. Returns whether it was merged."""
+    table, words, links, t = pools.table, pools.words, lineage.links, step.target * POOL
+    c, room, base = table[ix(t + RUNS)], table[ix(t + ROOM)], table[ix(t + BASE)]
+    copy_registers(program, pools, block, step, j, base + COLUMNS * room + c)
+    child = merge_child(pools, t, c, step.stamp, step.stamp + step.target)
+    start = words[ix(block.starts + j)]
+    if child == c:
+        words[ix(base + c)] = start
+        words[ix(base + room + c)] = -1
+        table[ix(t + RUNS)] = c + 1
+    else:
+        if program.more is not None:
+            merge_hidden(program, pools, t, child, c)
+        words[ix(base + child)] = max(words[ix(base + child)], start)
+    if link >= 0:
+        after = words[ix(base + room + child)]
+        links[ix(link * LINK + LINK_OTHER)] = after
+        if after >= 0:
+            links[ix(link * LINK + LINK_LATEST)] = max(start, links[ix(after * LINK + LINK_LATEST)])
+        words[ix(base + room + child)] = link
+    return int(child != c)
+
+
+@inline
 def children_by_registers(
     program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, block: RunBlock, step: Taken
 ) -> int:
     """A child per combination of registers, joining those that other steps made; returns how many were merged."""
-    table, words, links, t = pools.table, pools.words, lineage.links, step.target * POOL
-    c, room, base = table[ix(t + RUNS)], table[ix(t + ROOM)], table[ix(t + BASE)]
     keeps = program.shape[KEEPS_LINEAGE] != NO_LINEAGE
     if keeps:
         write_links(program, pools, lanes, lineage, block, step)
     merged = 0
     for q in range(step.m):
-        j = lanes.chosen[ix(q)]
-        copy_registers(program, pools, block, step, j, base + COLUMNS * room + c)
-        child = merge_child(pools, t, c, step.stamp, step.stamp + step.target)
-        start = words[ix(block.starts + j)]
-        if child == c:
-            words[ix(base + c)] = start
-            words[ix(base + room + c)] = -1
-            c += 1
-        else:
-            merged += 1
-            if program.more is not None:
-                merge_hidden(program, pools, t, child, c)
-            words[ix(base + child)] = max(words[ix(base + child)], start)
-        if keeps:
-            new, after = (step.link + q) * LINK, words[ix(base + room + child)]
-            links[ix(new + LINK_OTHER)] = after
-            if after >= 0:
-                links[ix(new + LINK_LATEST)] = max(start, links[ix(after * LINK + LINK_LATEST)])
-            words[ix(base + room + child)] = step.link + q
-    table[ix(t + RUNS)] = c
+        link = step.link + q if keeps else -1
+        merged += equal_child(program, pools, lineage, block, step, lanes.chosen[ix(q)], link)
     return merged
 
 

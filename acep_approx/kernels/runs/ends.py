@@ -5,7 +5,10 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs import layout as at
+from acep_approx.kernels.runs.admission import admit
 from acep_approx.kernels.runs.fronts import keep_front
+from acep_approx.kernels.runs.guards import note_guards
+from acep_approx.kernels.runs.passes import end_shedding, log_room
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
@@ -26,10 +29,15 @@ from acep_approx.kernels.runs.pools import (
     RUNS,
     across_events,
     copy_run,
+    drop_expired,
     note_trial,
 )
-from acep_approx.kernels.runs.records import Arena, Event, Lanes, Lineage, Pools, Program
-from acep_approx.kernels.runs.vm import BLOCK, run_program
+from acep_approx.kernels.runs.records import Arena, Event, Keys, Lanes, Lineage, Pools, Program
+from acep_approx.kernels.runs.scores import ENTRY, LOGS
+from acep_approx.kernels.runs.vm import BLOCK, run_rare_program
+
+ENDING = 2
+"""The phase of an event after ``TESTING``: children become runs."""
 
 
 @inline
@@ -89,7 +97,7 @@ def record_hits(
         for j in range(n):
             mask[ix(j)] = 1
         registers = base + COLUMNS * room + offset
-        if program.tables[ix(check + 1)] > 0 and run_program(program, pools, check, registers, room, mask, n):
+        if program.tables[ix(check + 1)] > 0 and run_rare_program(program, pools, check, registers, room, mask, n):
             return 1
         for j in range(n):
             if mask[ix(j)]:
@@ -160,7 +168,8 @@ def take_in_children(
     if program.tables[ix(state)] == 0:
         runs = children
     elif front >= 0 and program.shape[at.DOMINATED] < 0:
-        runs = keep_front(program, pools, p, program.shape[at.FRONTS] + front, children, runs)
+        if made > 0:
+            runs = keep_front(program, pools, p, program.shape[at.FRONTS] + front, children, runs)
         control[at.MERGED] += children + made - runs
         if runs < children + made:  # those that are left have moved up: any may be a child, and start before the others
             children = table[ix(p + HEAD)]
@@ -203,3 +212,82 @@ def end_tick_in(control: Ints, program: Program, pools: Pools, lineage: Lineage,
     if program.shape[at.GONE] != at.NOT_HIDDEN:
         leave_gone(program, pools, p)
     take_in_children(control, program, pools, lineage, event, pool, table[ix(p + RUNS)])
+
+
+@inline
+def drop_all_expired(control: Ints, pools: Pools, low: int) -> None:
+    """Drop the runs of all pools that started before ``low``."""
+    for p in range(POOL, pools.table.size, POOL):
+        if pools.table[ix(p + RUNS)] > 0:
+            control[at.LIVE] -= drop_expired(pools, p, low)
+
+
+@inline
+def end_pool(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    shedding: Arena | None,
+    event: Event,
+    pool: int,
+) -> int:
+    """Children in a pool complete matches, and become its runs."""
+    table, state = pools.table, program.shape[at.STATES] + pool * at.STATE
+    children, runs = table[ix(pool * POOL + FRESH)], table[ix(pool * POOL + RUNS)]
+    if runs > children:
+        made, ends = runs - children, program.tables[ix(state + at.STATE_ENDS)]
+        keeps_lineage = program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE
+        if keeps_lineage and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
+            control[at.ASK] = made
+            return at.GROW_LINKS
+        if shedding is not None and shedding.words[LOGS]:
+            control[at.ASK] = 2 * made * shedding.words[ENTRY] + log_room(program, pools, shedding.words)
+            if control[at.LOGGED] + control[at.ASK] > shedding.log.size:
+                return at.LOG_FULL
+        if (control[at.HITS] + made * ends) * at.HIT > lineage.hits.size:
+            control[at.ASK] = made * ends
+            return at.GROW_HITS
+        if ends > 0 and record_hits(control, program, pools, lanes, lineage, shedding, event, pool):
+            return at.TOO_LARGE
+        if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
+            runs = admit(control, program, pools, shedding, event, pool)
+            table[ix(pool * POOL + RUNS)] = runs
+    if program.more is not None and program.shape[at.SIMULTANEOUS]:
+        let_wait(control, program, table, pool)
+    else:
+        take_in_children(control, program, pools, lineage, event, pool, runs)
+    return at.DONE
+
+
+@inline
+def end_event(
+    control: Ints,
+    program: Program,
+    pools: Pools,
+    lanes: Lanes,
+    lineage: Lineage,
+    keys: Keys,
+    shedding: Arena | None,
+    event: Event,
+) -> int:
+    """The third phase: children become runs."""
+    tables, shape = program.tables, program.shape
+    last = tables[ix(shape[at.TARGETS_FIRST] + event.kind + 1)]
+    while control[at.SOURCE] < last:
+        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * control[at.SOURCE])]
+        status = end_pool(control, program, pools, lanes, lineage, shedding, event, pool)
+        if status != at.DONE:
+            return status
+        control[at.SOURCE] += 1
+    control[at.PEAK] = max(control[at.PEAK], control[at.LIVE])
+    if shape[at.NON_OVERLAP] and control[at.HITS] > control[at.HITS_BEFORE]:
+        drop_all_expired(control, pools, event.now + 1)
+    if shedding is not None:
+        end_shedding(control, program, pools, shedding, event)
+    control[at.EXPIRED] = event.low
+    note_guards(program, keys, event.key, event.place, event.kind)
+    control[at.PHASE] = 0
+    control[at.EVENT] += 1
+    return at.DONE

@@ -6,7 +6,7 @@ Inside a budget ``admission`` decides what becomes of them. Source: dominance is
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix
+from acep_approx.kernels.jit import compact, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -59,7 +59,7 @@ def dominates(program: Program, pools: Pools, p: int, directions: int, fields: i
     return True
 
 
-@inline
+@compact
 def keep_front(program: Program, pools: Pools, p: int, directions: int, children: int, runs: int) -> int:
     """Of runs and children of a pool keep those that no other dominates; returns where they end.
 

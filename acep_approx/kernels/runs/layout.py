@@ -50,11 +50,13 @@ SHAPE = 29
     SOURCE_STAYS,
     SOURCE_IGNORE,
     SOURCE_IGNORE_LENGTH,
-) = range(10)
-SOURCE_WORDS = 10
+    SOURCE_IS_PLAIN,
+) = range(11)
+SOURCE_WORDS = 11
 """Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), whether
 runs are taken away, whether its tests are run-steps, how many functions are called before each block, which runs stay
-if no step inhibits, (begin, length) of what those test that may stay."""
+if no step inhibits, (begin, length) of what those test that may stay, and
+whether it is plain: it has no index, and its programs do nothing but compare registers with scalars."""
 LEAVE, STAY, MAY_STAY = range(3)
 """What an event does to the runs of a pool if no step inhibits: they end, stay, or stay where a program says so."""
 TARGET_POOL, TARGET_GAP, TARGET_STAYS = range(3)

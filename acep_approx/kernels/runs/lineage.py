@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.kernels.order import Found
 from acep_approx.kernels.runs.layout import (
     ARC_BITS,
     ARC_MASK,
@@ -38,7 +39,7 @@ DONE, OUT_FULL, DEEPER = 0, 1, 2
 
 @block_kernel
 def walk(
-    header: Ints, heads: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, out_match: Ints, out_event: Ints,
+    header: Ints, heads: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, found: Found,
 ) -> int:  # fmt: skip
     """List the matches of hits from where ``header`` says.
 
@@ -49,8 +50,7 @@ def walk(
 
     Notes
     -----
-    ``heads`` and ``lows``: link and earliest start per hit. ``out_match``: hit, number of events, start;
-    ``out_event``: id and arc of each, earliest first.
+    ``heads`` and ``lows``: link and earliest start per hit. What bound an event of ``found`` is its arc.
     """
     while header[AT] < heads.size:
         h = header[AT]
@@ -78,7 +78,7 @@ def walk(
                     header[DEPTH] += 1
                 continue
             if links[ix(at + LINK_START)] >= low and before < 0:
-                if 3 * (header[MATCHES] + 1) > out_match.size or 2 * (header[BOUND] + depth + 1) > out_event.size:
+                if header[MATCHES] == found.hit.size or header[BOUND] + depth + 1 > found.id.size:
                     return OUT_FULL
             elif top + 4 > stack.size or depth + 2 > path.size:
                 return DEEPER
@@ -97,13 +97,13 @@ def walk(
                 header[DEPTH] += 1
                 continue
             m, bound = header[MATCHES], header[BOUND]
-            out_match[ix(3 * m)] = h
-            out_match[ix(3 * m + 1)] = depth + 1
-            out_match[ix(3 * m + 2)] = links[ix(at + LINK_START)]
+            found.hit[ix(m)] = h
+            found.start[ix(m)] = links[ix(at + LINK_START)]
+            found.begin[ix(m + 1)] = bound + depth + 1
             for i in range(depth + 1):
                 word = path[ix(depth - i)]
-                out_event[ix(2 * (bound + i))] = word >> ARC_BITS
-                out_event[ix(2 * (bound + i) + 1)] = word & ARC_MASK
+                found.id[ix(bound + i)] = word >> ARC_BITS
+                found.bound_by[ix(bound + i)] = word & ARC_MASK
             header[MATCHES] = m + 1
             header[BOUND] = bound + depth + 1
         header[AT] += 1

@@ -6,7 +6,7 @@ A pool holds the runs of one state and number of errors as columns of one arena:
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import block_kernel, called, inline, ix
+from acep_approx.kernels.jit import apart, block_kernel, inline, ix
 from acep_approx.kernels.runs.layout import (
     HIDDEN,
     LINK,
@@ -73,6 +73,9 @@ always stand in the order of their starts, so those too old are the first: a poo
 """
 TRIAL, REST_AFTER, LEAST_GAIN = 4096, 16, 256
 """Where of so many children not one in ``LEAST_GAIN`` is merged, ``REST_AFTER`` times as many are not tried."""
+
+FEW = 8
+"""Up to so many runs a child is compared with each of its pool: to keep an index would cost more than it saves."""
 
 MOST_TRIED = 256
 """Runs of a chain that a child is compared with at most, where the index is not over all registers."""
@@ -164,6 +167,24 @@ def agree(pools: Pools, p: int, one: int, other: int) -> bool:
 
 
 @inline
+def index_flag(table: Ints, p: int) -> int:
+    """Where among the chains stands whether the index of a pool is kept: behind its heads and its chains."""
+    return int(table[ix(p + INDEX)] + 3 * table[ix(p + ROOM)])
+
+
+@inline
+def equal_of_few(pools: Pools, p: int, child: int, end: int, low: int) -> int:
+    """``equal_run`` among the runs before ``end`` without an index: the last one, as a chain would have it."""
+    table, words = pools.table, pools.words
+    base, head, alike, run = table[ix(p + BASE)], table[ix(p + HEAD)], table[ix(p + ALIKE)], end - 1
+    while run >= head:
+        if words[ix(base + run)] >= low and same_registers(pools, p, alike, run, child):
+            return int(run)
+        run -= 1
+    return -1
+
+
+@inline
 def equal_run(pools: Pools, p: int, child: int, low: int) -> int:
     """The run that a child can be merged with; -1: none.
 
@@ -211,6 +232,17 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
 
 
 @inline
+def fill_index(pools: Pools, p: int) -> None:
+    """Index the runs of a pool anew, without children of the tick at hand: they are put in when it is done."""
+    table = pools.table
+    for i in range(table[ix(p + INDEX_SIZE)]):
+        pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
+    for run in range(table[ix(p + CHILDREN)]):
+        put_in_index(pools, p, run)
+    pools.chains[ix(index_flag(table, p))] = 1
+
+
+@inline
 def across_events(
     program: Program, pools: Pools, p: int, links: Ints, used: int, children: int, runs: int, low: int
 ) -> int:
@@ -221,9 +253,12 @@ def across_events(
     is lineage.
     """
     words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
-    end = children
+    flag, end = index_flag(pools.table, p), children
+    if pools.chains[ix(flag)] == 0 and runs > FEW:
+        fill_index(pools, p)
+    is_indexed = pools.chains[ix(flag)] != 0
     for child in range(children, runs):
-        other = equal_run(pools, p, child, low)
+        other = equal_run(pools, p, child, low) if is_indexed else equal_of_few(pools, p, child, end, low)
         if other >= 0:
             words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])
             merge_hidden(program, pools, p, other, child)
@@ -238,31 +273,23 @@ def across_events(
                 used += 1
         else:
             copy_run(pools, p, end, child)
-            put_in_index(pools, p, end)
+            if is_indexed:
+                put_in_index(pools, p, end)
             end += 1
     return end
 
 
 @inline
-def fill_index(pools: Pools, p: int) -> None:
-    """Index the runs of a pool anew, without children of the tick at hand: they are put in when it is done."""
-    table = pools.table
-    for i in range(table[ix(p + INDEX_SIZE)]):
-        pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
-    for run in range(table[ix(p + CHILDREN)]):
-        put_in_index(pools, p, run)
-
-
-@called
 def index_runs(pools: Pools, p: int) -> None:
-    """Index the runs of a pool anew, unless merging rests there."""
+    """Index the runs of a pool anew, unless merging rests there, or the runs are few and no event asks for them."""
     table = pools.table
     if table[ix(p + INDEX_SIZE)] > 0:
-        if table[ix(p + REST)] > 0 and not table[ix(p + IS_PROBED)]:
-            table[ix(p + IS_STALE)] = 1
-        else:
+        rests = table[ix(p + REST)] > 0 and not table[ix(p + IS_PROBED)]
+        table[ix(p + IS_STALE)] = rests
+        if not rests and (table[ix(p + CHILDREN)] > FEW or table[ix(p + IS_PROBED)]):
             fill_index(pools, p)
-            table[ix(p + IS_STALE)] = 0
+        elif not rests:
+            pools.chains[ix(index_flag(table, p))] = 0
 
 
 @inline
@@ -320,12 +347,9 @@ def candidates(
     return n
 
 
-@called
-def drop_expired(pools: Pools, p: int, low: int) -> int:
-    """Drop the runs that started before ``low``, keeping the order of the others.
-
-    Returns how many of those went that counted as live.
-    """
+@inline
+def drop_old(pools: Pools, p: int, low: int) -> int:
+    """``drop_expired``, compiled into where it is called."""
     table, words = pools.table, pools.words
     base, runs = table[ix(p + BASE)], table[ix(p + RUNS)]
     kept, visible = 0, 0
@@ -342,6 +366,15 @@ def drop_expired(pools: Pools, p: int, low: int) -> int:
     if kept < runs:
         index_runs(pools, p)
     return int(gone)
+
+
+@apart
+def drop_expired(pools: Pools, p: int, low: int) -> int:
+    """Drop the runs that started before ``low``, keeping the order of the others.
+
+    Returns how many of those went that counted as live.
+    """
+    return drop_old(pools, p, low)
 
 
 @inline

@@ -18,6 +18,7 @@ from acep_approx.kernels.runs.pools import (
     POOL,
     ROOM,
     RUNS,
+    index_flag,
     index_runs,
     leave,
 )
@@ -77,7 +78,7 @@ def empty_pools(pools: Pools) -> None:
     table = pools.table
     for pool in range(1, table.size // POOL):
         p = pool * POOL
-        if table[ix(p + RUNS)] > 0 and table[ix(p + INDEX_SIZE)] > 0:
+        if table[ix(p + RUNS)] > 0 and table[ix(p + INDEX_SIZE)] > 0 and pools.chains[ix(index_flag(table, p))]:
             for i in range(table[ix(p + INDEX_SIZE)]):
                 pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
         leave(table, p, 0, 0, -NEVER)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.kernels.jit import apart, called, inline, ix
 from acep_approx.kernels.runs.layout import TEMPORARIES
 from acep_approx.kernels.runs.records import Pools, Program
 
@@ -298,3 +298,9 @@ def run_program(program: Program, pools: Pools, at: int, registers: int, room: i
         else:
             passed |= aggregate_int(program, words, do)
     return passed
+
+
+@apart
+def run_rare_program(program: Program, pools: Pools, at: int, registers: int, room: int, mask: Ints, n: int) -> int:
+    """``run_program`` where it is seldom asked for: it is large."""
+    return run_program(program, pools, at, registers, room, mask, n)

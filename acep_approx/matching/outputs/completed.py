@@ -171,6 +171,8 @@ class Finder:
             yield CompletedMatches.joined(list(self._lists(events, some, CHUNK >> 4)))
 
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[CompletedMatches]:
+        if not len(hits):
+            return  # as after most events that are pushed alone
         lows = self.engine.lows(events.tick[hits.event], hits)
         for bound in listed(self.links(), hits, lows, self.labels, chunk):
             yield self._found(events, hits, bound)

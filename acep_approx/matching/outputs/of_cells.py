@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
-from acep_approx.engines.batches import Grouped, Listed
+from acep_approx.arrays import Ints, zeros
+from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.cells.later import HeldEvents
+from acep_approx.engines.cells.listing import listed as listed_matches
+from acep_approx.engines.columns import Listed
+from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.cells.count import MOST
 from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """Bound events per table of listed matches."""
 
 
@@ -45,7 +48,7 @@ class CellPoints:
             extent = {"start": self.stamps.time(start)}
         columns = {
             **self.stamps.keys(events.slot[at]),
-            "errors": pa.array(errors),
+            "errors": to_arrow(errors),
             **extent,
             "end": self.stamps.time(batch.ticks[events.row[at] - batch.first_row]),
         }
@@ -74,7 +77,7 @@ class CellCounts:
         at, row, errors = hits[0::2][order][first], row[order][first], errors[order][first]
         columns = {
             **self.stamps.keys(events.slot[at]),
-            "errors": pa.array(errors),
+            "errors": to_arrow(errors),
             "end": self.stamps.time(batch.ticks[row - batch.first_row]),
         }
         named = self.stamps.events
@@ -92,6 +95,15 @@ def _sums(counts: Ints, first: Ints) -> Ints:
         return first
     estimate = np.add.reduceat(counts.astype(np.float64), first)
     return np.where(estimate >= MOST, MOST, np.add.reduceat(counts, first))
+
+
+@dataclass(frozen=True)
+class _Completed:
+    """Per hit the key slot, the errors, and the time as it is shown."""
+
+    slot: Ints
+    errors: Ints
+    end: Ints
 
 
 class CellListing:
@@ -127,28 +139,45 @@ class CellListing:
         if self.held is not None:
             events = self.held.due(events, floors)
         hits = self.engine.update(events, floors)
-        for listed in self.engine.listed(hits, events, CHUNK):
-            yield self._table(hits, replace(listed, id=self.recent.ids_of(listed.id)), events, batch)
+        if hits.size:
+            yield from self._listed(hits, events, batch)
         if self._needs_recent:
             self._forget(batch, floors)
+
+    def _listed(self, hits: Ints, events: Grouped, batch: EventBatch) -> Iterator[pa.Table]:
+        at, errors = hits[0::2], self.engine.err(hits)
+        completed = _Completed(events.slot[at], errors, batch.ticks[events.row[at] - batch.first_row])
+        placement = replace(self.bindings.placement, keeps_first=self.stamps.preparer.is_count)
+        for listed in listed_matches(self.engine, hits, events, placement, CHUNK):
+            yield self._table(completed, self._with_ids(listed))
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         empty = np.zeros(0, np.int64)
-        return self._table(empty, Listed(empty, empty, np.zeros(1, np.int64), empty, empty), NO_EVENTS, NO_BATCH)
+        return self._table(_Completed(empty, empty, empty), Listed.none(self.bindings.placement))
 
-    def _table(self, hits: Ints, listed: Listed, events: Grouped, batch: EventBatch) -> pa.Table:
-        at = hits[2 * listed.hit]
+    def _with_ids(self, listed: Listed) -> Listed:
+        """The ids of the events where the arc logs had their rows."""
+        if not len(self.recent.rows):
+            return listed
+        single = [rows.copy() for rows in listed.single]
+        for ids in single:
+            is_bound = ids >= 0
+            ids[is_bound] = self.recent.ids_of(ids[is_bound])
+        lists = [(offsets, self.recent.ids_of(rows)) for offsets, rows in listed.lists]
+        return replace(listed, single=single, lists=lists, first=self.recent.ids_of(listed.first))
+
+    def _table(self, completed: _Completed, listed: Listed) -> pa.Table:
         start = listed.start
         if self.stamps.preparer.is_count:
-            start = self.recent.ticks[self.recent.find(listed.id[listed.offset[:-1]])]
-        errors = self.engine.err(hits)[listed.hit]
+            start = self.recent.ticks[self.recent.find(listed.first)]
+        errors = completed.errors[listed.hit] if completed.errors.any() else zeros(len(listed))
         return pa.table(
             {
-                **self.stamps.keys(events.slot[at]),
-                "errors": pa.array(errors),
+                **self.stamps.keys(completed.slot[listed.hit]),
+                "errors": to_arrow(errors),
                 "start": self.stamps.time(start),
-                "end": self.stamps.time(batch.ticks[events.row[at] - batch.first_row]),
+                "end": self.stamps.time(taken(completed.end, listed.hit)),
                 **self.bindings.described(listed, errors, self.recent),
             }
         )

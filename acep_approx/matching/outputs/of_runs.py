@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.engines.batches import Grouped, Listed, RunEvents
+from acep_approx.engines.batches import Grouped, RunEvents
+from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.stream import EventBatch
@@ -200,14 +201,13 @@ class RunListing(RunOutput):
         self.bindings = bindings
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
-        listed = Listed(
-            hit=found.end, start=found.start, offset=found.offset, id=found.id, label=self.finder.labels[found.arc]
-        )
+        labels, placement = self.finder.labels[found.arc], self.bindings.placement
+        listed = Listed.of(placement, found.end, found.start, found.offset, found.id, labels)
         return pa.table(
             {
                 **self.stamps.keys(found.slot),
                 "errors": pa.array(found.errors),
-                "start": self._ticks(found.id[found.offset[:-1]], found.start),
+                "start": self._ticks(listed.first, found.start),
                 "end": self._ticks(self.recent.ids_of(found.end), found.tick),
                 **self.bindings.described(listed, found.errors, self.recent),
             }

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped
+from acep_approx.events.columns import to_arrow
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents
@@ -47,7 +48,7 @@ class Stamps:
 
     def time(self, ticks: Ints) -> pa.Array:
         """Ticks as timestamps (UTC, microseconds) where they are times."""
-        return to_datetime(ticks) if self.is_time else pa.array(ticks)
+        return to_datetime(ticks) if self.is_time else to_arrow(ticks)
 
     def keys(self, slots: Ints) -> dict[str, pa.Array]:
         """One column per equivalence attribute."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -10,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Ints, zeros
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.engines.batches import Listed
-from acep_approx.kernels.columns import spread
+from acep_approx.engines.columns import Listed, Placement
+from acep_approx.events.columns import to_arrow, to_lists
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
@@ -52,7 +53,15 @@ class BindingColumns:
         self.events = events
         self.kleene = automaton.kleene  # their columns hold lists
         self.is_regex = is_regex
+        self.placement = self._placed()
         self._missing = lru_cache(maxsize=4096)(automaton.missing)
+
+    def _placed(self) -> Placement:
+        if self.is_regex:
+            placement = Placement(np.full(len(self.automaton.variables), -1))
+        else:
+            placement = Placement.of([name in self.kleene for name in self.automaton.variables])
+        return replace(placement, keeps_labels=self.automaton.errors > 0 and not self.is_regex)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -61,31 +70,12 @@ class BindingColumns:
 
     def columns(self, listed: Listed) -> dict[str, pa.Array]:
         """Row numbers of the bound events, per variable: int64, null where nothing is bound; lists where Kleene."""
+        lists = [to_lists(offsets, to_arrow(ids)) for offsets, ids in listed.lists]
         if self.is_regex:
-            return {"events": pa.ListArray.from_arrays(pa.array(listed.offset, pa.int32()), pa.array(listed.id))}
-        matches = len(listed.hit)
-        single = self._spread(listed)
-        match = np.repeat(np.arange(matches), np.diff(listed.offset)) if self.kleene else listed.hit
-        result = {}
-        for label, variable in enumerate(self.automaton.variables):
-            if variable not in self.kleene:
-                result[variable] = single[variable]
-                continue
-            mine = listed.label == label
-            lengths = np.bincount(match[mine], minlength=matches)
-            offsets = np.concatenate(([0], np.cumsum(lengths)))
-            result[variable] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(listed.id[mine]))
-        return result
-
-    def _spread(self, listed: Listed) -> dict[str, pa.Array]:
-        """The columns of the variables that bind one event."""
-        names = [variable for variable in self.automaton.variables if variable not in self.kleene]
-        place = np.array([names.index(v) if v in names else -1 for v in self.automaton.variables], np.int64)
-        matches = len(listed.hit)
-        rows, bound = np.full(len(names) * matches, -1), np.zeros(len(names), np.int64)
-        spread(listed.offset, listed.id, listed.label, place, rows, bound)
-        columns = zip(names, rows.reshape(len(names), matches), bound.tolist(), strict=True)
-        return {name: pa.array(each, mask=each < 0 if count < matches else None) for name, each, count in columns}
+            return {"events": lists[0]}
+        singles = [to_arrow(ids, ids >= 0 if ids.min(initial=0) < 0 else None) for ids in listed.single]
+        columns = zip(self.automaton.variables, self.placement.column.tolist(), strict=True)
+        return {name: singles[c] if c >= 0 else lists[-1 - c] for name, c in columns}
 
     def shown(self, listed: Listed, recent: Recent) -> dict[str, pa.Array]:
         """The columns of the variables, or what RETURN asks for."""
@@ -102,30 +92,22 @@ class BindingColumns:
     def missing(self, listed: Listed, errors: Ints) -> pa.Array:
         """Per match the variables whose events are missing: list of strings, in the order of the pattern."""
         if not errors.any():
-            return pa.ListArray.from_arrays(pa.array(np.zeros(len(errors) + 1, np.int32)), pa.array([], pa.string()))
+            return to_lists(zeros(len(errors) + 1, np.int32), pa.nulls(0, pa.string()))
         codes, first = self._shapes(listed, errors)
-        texts = [
-            self._missing(tuple(listed.label[listed.offset[m] : listed.offset[m + 1]].tolist()), int(errors[m]))
-            if errors[m]
-            else ()
-            for m in first
-        ]
+        spans = zip(listed.begin[first].tolist(), listed.begin[first + 1].tolist(), errors[first].tolist(), strict=True)
+        texts = [self._missing(tuple(listed.labels[a:b].tolist()), e) if e else () for a, b, e in spans]
         return pa.array(texts, pa.list_(pa.string())).take(pa.array(codes))
 
     def _shapes(self, listed: Listed, errors: Ints) -> tuple[Ints, Ints]:
         """Number the distinct (errors, labels): per match its number, per number a match that has it."""
-        lengths = np.diff(listed.offset)
-        if not len(lengths):
-            return lengths, lengths
+        lengths = np.diff(listed.begin)
         base = max(len(self.automaton.variables), self.automaton.errors) + 1
         if (lengths.max(initial=0) + 1) * np.log2(base) < 62:
-            place = np.arange(len(listed.label)) - np.repeat(listed.offset[:-1], lengths)
-            terms = (listed.label + 1) * base ** (place + 1)
-            keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, listed.offset[:-1]) + errors
+            place = np.arange(len(listed.labels)) - np.repeat(listed.begin[:-1], lengths)
+            terms = (listed.labels + 1) * base ** (place + 1)
+            keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, listed.begin[:-1]) + errors
         else:
-            ends = listed.offset.tolist()
-            labels = (listed.label[a:b].tobytes() for a, b in pairwise(ends))
-            keys = np.array([bytes((e,)) + text for e, text in zip(errors.tolist(), labels, strict=True)], object)
-        _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-        return codes, first
-
+            spans = zip(pairwise(listed.begin.tolist()), errors.tolist(), strict=True)
+            keys = np.array([bytes((e,)) + listed.labels[a:b].tobytes() for (a, b), e in spans], object)
+        _, at, codes = np.unique(keys, return_index=True, return_inverse=True)
+        return codes, at

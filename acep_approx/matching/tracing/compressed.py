@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.engines.batches import Listed
+from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Bound, Hits, first_of_equal, listed
 from acep_approx.errors import UsageError
 from acep_approx.kernels.runs import shared as kernel_shared
@@ -196,12 +196,13 @@ class Compressed:
         spelling = self._spelling
         assert spelling is not None, "without it there are no hits"
         known = spelling.known
-        events = Listed(hit=spelled.hit, start=spelled.hit, offset=spelled.offset, id=spelled.id, label=spelled.arc)
+        placement = spelling.bindings.placement
+        events = Listed.of(placement, spelled.hit, spelled.hit, spelled.offset, spelled.id, spelled.arc)
         errors = self._errors[spelled.hit]
         own = self.hits.select(list(spelling.stamps.preparer.key_columns))
         columns = dict(zip(own.column_names, own.take(spelled.hit).columns, strict=True))
         columns["errors"] = pa.array(errors)
-        columns["start"] = spelling.stamps.time(known.ticks[known.find(spelled.id[spelled.offset[:-1]])])
+        columns["start"] = spelling.stamps.time(known.ticks[known.find(events.first)])
         columns["end"] = self.hits.column("end").take(spelled.hit)
         return pa.table({**columns, **spelling.bindings.described(events, errors, known)})
 

@@ -20,7 +20,8 @@ import pyarrow as pa
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.letters import unbound
-from acep_approx.engines.batches import Grouped, Listed
+from acep_approx.engines.batches import Grouped
+from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError
@@ -232,7 +233,7 @@ class RunPartial(RunOutput):
         offset = np.concatenate(([0], np.cumsum(depth)))
         ids, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
         kernel_partial.spell(engine.links, link, offset, ids, arc)
-        listed = Listed(hit=last, start=start, offset=offset, id=ids, label=self.finder.labels[arc])
+        listed = Listed.of(self.bindings.placement, last, start, offset, ids, self.finder.labels[arc])
         ticks = self.recent.ticks
         return pa.table(
             {

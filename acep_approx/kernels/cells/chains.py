@@ -1,0 +1,172 @@
+"""List the matches of a plain sequence: every match has every variable once, in order, and nothing else.
+
+Such an automaton is a chain, and its logs are the levels of a nest of loops. The start of a match comes first in the
+order in which matches are put out. So the outermost loop goes over first events, the latest first; then come the events
+from the last one back. Matches are written into their columns where they stay, and nothing is sorted.
+
+There are no dead ends. Of two runs at a state of a chain the one that started earlier can do all that the other can. So
+all first events in the window that are not later than the latest start have a match, and so do all entries of a level
+whose latest start is not earlier than the first event at hand.
+
+Complexity: O(length of the output), plus O(variables x log of the entries in the window) per loop that is begun.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from acep_approx.arrays import Ints
+from acep_approx.kernels.cells.layout import ENTRY_COLUMNS, ENTRY_PLACE, ENTRY_START, EventArrays, Logs
+from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with
+from acep_approx.kernels.columns import ROOM, WRITTEN, Columns
+from acep_approx.kernels.jit import inline, ix, kernel
+
+DONE, COLUMNS_FULL = 0, 1
+"""Why ``list_chains`` returned: all hits done; no room in the columns."""
+
+
+class Chain(NamedTuple):
+    """Where the loops stand: hits, header, per variable but the last its log, its level and its event, log ranges."""
+
+    hits: Ints
+    header: Ints
+    logs: Ints
+    levels: Ints
+    path: Ints
+    ranges: Ints
+
+
+# header of a chain: hit at hand; whether its loops have begun; first events of the time at hand, the first and the end;
+# the level at hand, -1 where the first events of another time are to be taken
+CHAIN_HIT, HAS_BEGUN, FIRSTS, FIRSTS_END, LEVEL, CHAIN_HEADER = 0, 1, 2, 3, 4, 5
+
+# a level: the entries of its log in the window, the first and the end; first of those that the first events lead to;
+# the end of those that are left before the event of the level above, or the entry at hand
+LEVEL_FIRST, LEVEL_END, REACHED, LEFT, LEVEL_COLUMNS = 0, 1, 2, 3, 4
+
+
+@inline
+def _begin(chain: Chain, origin: Origin, logs: Logs) -> None:
+    """Find the entries of all levels that lie in the window of an event, and where first events begin."""
+    header, levels, last = chain.header, chain.levels, chain.logs.size - 1
+    for d in range(last + 1):
+        level = LEVEL_COLUMNS * d
+        first, end = entries_of(chain.logs[ix(d)], origin, chain.ranges, logs)
+        levels[ix(level + LEVEL_FIRST)], levels[ix(level + LEVEL_END)], levels[ix(level + REACHED)] = first, end, end
+    first, end = levels[ix(LEVEL_FIRST)], levels[ix(LEVEL_END)]
+    if last > 0:
+        newest = logs.arena[ix(ENTRY_COLUMNS * (levels[ix(LEVEL_COLUMNS * last + LEVEL_END)] - 1) + ENTRY_START)]
+        end = first_with(logs.arena, first, end, ENTRY_START, newest + 1)
+    header[ix(FIRSTS)], header[ix(LEVEL)], header[ix(HAS_BEGUN)] = end, -1, 1
+
+
+@inline
+def _next_firsts(chain: Chain, logs: Logs) -> bool:
+    """Take the first events of the next earlier time, and reach what they lead to; False: none is left."""
+    header, levels, arena, last = chain.header, chain.levels, logs.arena, chain.logs.size - 1
+    end = header[ix(FIRSTS)]
+    if end == levels[ix(LEVEL_FIRST)]:
+        return False
+    start, first = arena[ix(ENTRY_COLUMNS * (end - 1) + ENTRY_START)], end - 1
+    while first > levels[ix(LEVEL_FIRST)] and arena[ix(ENTRY_COLUMNS * (first - 1) + ENTRY_START)] == start:
+        first -= 1
+    header[ix(FIRSTS)], header[ix(FIRSTS_END)], header[ix(LEVEL)] = first, end, last
+    levels[ix(REACHED)] = first
+    for d in range(1, last + 1):
+        level = LEVEL_COLUMNS * d
+        reached, lowest = levels[ix(level + REACHED)], levels[ix(level + LEVEL_FIRST)]
+        while reached > lowest and arena[ix(ENTRY_COLUMNS * (reached - 1) + ENTRY_START)] >= start:
+            reached -= 1
+        levels[ix(level + REACHED)] = reached
+    levels[ix(LEVEL_COLUMNS * last + LEFT)] = levels[ix(LEVEL_COLUMNS * last + LEVEL_END)] if last > 0 else end
+    chain.path[ix(0)] = arena[ix(ENTRY_COLUMNS * first + ENTRY_PLACE)]
+    return True
+
+
+@inline
+def _write(chain: Chain, lowest: int, logs: Logs, out: Columns) -> bool:
+    """Write the matches that differ in the event of the lowest level alone; False where there is no room for all."""
+    level, m, room = LEVEL_COLUMNS * lowest, out.header[ix(WRITTEN)], out.header[ix(ROOM)]
+    left, reached = chain.levels[ix(level + LEFT)], chain.levels[ix(level + REACHED)]
+    hit, events = chain.header[ix(CHAIN_HIT)], chain.logs.size + 1
+    start = logs.arena[ix(ENTRY_COLUMNS * chain.header[ix(FIRSTS)] + ENTRY_START)]
+    while left > reached and m < room:
+        left -= 1
+        chain.path[ix(lowest)] = logs.arena[ix(ENTRY_COLUMNS * left + ENTRY_PLACE)]
+        out.hit[ix(m)], out.start[ix(m)] = hit, start
+        for d in range(events):
+            out.single[ix(d * room + m)] = chain.path[ix(d)]
+        if out.first.size > 0:
+            out.first[ix(m)] = chain.path[ix(0)]
+        m += 1
+    chain.levels[ix(level + LEFT)] = left
+    out.header[ix(WRITTEN)] = m
+    return bool(left == reached)
+
+
+@inline
+def _write_firsts(chain: Chain, logs: Logs, out: Columns) -> bool:
+    """Write the matches that begin with the first events at hand; False where there is no room for all.
+
+    One first event stands outside the loops; of several at one time each is tried in the innermost.
+    """
+    header, levels, last = chain.header, chain.levels, chain.logs.size - 1
+    lowest = 1 if last > 0 and header[ix(FIRSTS_END)] == header[ix(FIRSTS)] + 1 else 0
+    d = header[ix(LEVEL)]
+    while d <= last:
+        level = LEVEL_COLUMNS * d
+        if d == lowest:
+            if not _write(chain, lowest, logs, out):
+                header[ix(LEVEL)] = d
+                return False
+            d += 1
+        elif levels[ix(level + LEFT)] == levels[ix(level + REACHED)]:
+            d += 1
+        else:
+            levels[ix(level + LEFT)] -= 1
+            place = logs.arena[ix(ENTRY_COLUMNS * levels[ix(level + LEFT)] + ENTRY_PLACE)]
+            chain.path[ix(d)] = place
+            below = level - LEVEL_COLUMNS
+            end = levels[ix(below + LEVEL_END)] if d > 1 else header[ix(FIRSTS_END)]
+            reached = levels[ix(below + REACHED)]
+            levels[ix(below + LEFT)] = first_with(logs.arena, reached, end, ENTRY_PLACE, place)
+            d -= 1
+    header[ix(LEVEL)] = -1
+    return True
+
+
+@kernel
+def list_chains(events: EventArrays, window: int, width: int, logs: Logs, chain: Chain, out: Columns) -> int:
+    """List the matches of a chain in order, from where its header says it stands.
+
+    Parameters
+    ----------
+    events : EventArrays
+        As ``update`` saw them.
+    window : int
+    width : int
+        Logs of each key slot.
+    logs : Logs
+    chain : Chain
+        The hits as ``update`` wrote them; ranges and path are scratch.
+    out : Columns
+        Of single events alone, one for each variable, in their order.
+
+    Returns
+    -------
+    int
+        ``DONE`` or ``COLUMNS_FULL``.
+    """
+    header, hits = chain.header, chain.hits
+    while header[ix(CHAIN_HIT)] < hits.size // 2:
+        i = hits[ix(2 * header[ix(CHAIN_HIT)])]
+        if header[ix(HAS_BEGUN)] == 0:
+            slot, place, low = events.slot[ix(i)], events.place[ix(i)], events.tick[ix(i)] - window
+            _begin(chain, Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low), logs)
+            chain.path[ix(chain.logs.size)] = place
+        while header[ix(LEVEL)] >= 0 or _next_firsts(chain, logs):
+            if not _write_firsts(chain, logs, out):
+                return COLUMNS_FULL
+        header[ix(CHAIN_HIT)] += 1
+        header[ix(HAS_BEGUN)] = 0
+    return DONE

@@ -1,0 +1,54 @@
+"""The parser of the language: made once per machine from the grammar, and kept where compiled kernels are."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acep_approx.kernels.cache import directory
+from history.files import replace_file
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+OPTIONS: dict[str, Any] = {
+    "parser": "lalr",
+    "lexer": "contextual",
+    "start": ["pattern_query", "regex", "clauses", "window", "expression"],
+    "propagate_positions": True,
+    "maybe_placeholders": False,
+}
+
+
+@cache
+def parser() -> Lark:
+    """What reads texts of queries; to make it takes ten times as long as to load it."""
+    from lark import Lark
+
+    grammar = resources.files("acep_approx.query").joinpath("grammar.lark").read_text(encoding="utf-8")
+    place = _place(grammar)
+    if place is None:
+        return Lark(grammar, **OPTIONS)
+    with suppress(OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, pickle.UnpicklingError):
+        return Lark.load(BytesIO(place.read_bytes()))
+    made, kept = Lark(grammar, **OPTIONS), BytesIO()
+    made.save(kept)
+    with suppress(OSError):  # the disk may be full
+        replace_file(place, kept.getvalue())
+    return made
+
+
+def _place(grammar: str) -> Path | None:
+    """The file of the parser of this grammar, by this version of all that makes it; None where nothing can be kept."""
+    from lark import __version__
+
+    folder = directory()
+    made_of = repr((grammar, OPTIONS, __version__, sys.version_info[:3]))
+    return folder and folder / f"grammar-{sha256(made_of.encode()).hexdigest()[:16]}.lark"

@@ -1,0 +1,60 @@
+"""The parser of the language is kept between processes, and made anew where what is kept is of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from acep_approx.query import kept
+from acep_approx.query.parser import parse
+
+TEXT = "PATTERN SEQ(A a, ~(B b), C+ c[]) WHERE [key] AND a.x > 3 WITHIN 10 s ERRORS 1"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to keep it in."""
+    monkeypatch.setattr(kept, "directory", lambda: tmp_path)
+    kept.parser.cache_clear()
+    yield tmp_path
+    kept.parser.cache_clear()
+
+
+def made() -> object:
+    """What a process that begins now reads in a query."""
+    kept.parser.cache_clear()
+    return parse(TEXT)
+
+
+def test_what_was_kept_reads_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = made()
+    assert [path.suffix for path in folder.iterdir()] == [".lark"]
+    monkeypatch.setattr("lark.Lark.__init__", lambda *_, **__: pytest.fail("it is made anew"))
+    assert made() == first
+
+
+@pytest.mark.parametrize("content", [b"", b"no pickle", b"\x80\x04N."])
+def test_what_is_damaged_is_made_anew(folder: Path, content: bytes) -> None:
+    first = made()
+    (place,) = folder.iterdir()
+    place.write_bytes(content)
+    assert made() == first
+    assert place.stat().st_size > len(content)
+
+
+def test_what_was_made_of_another_grammar_is_not_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made()
+    monkeypatch.setitem(kept.OPTIONS, "maybe_placeholders", True)
+    kept.parser.cache_clear()
+    kept.parser()
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_where_nothing_can_be_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = made()
+    monkeypatch.setattr(kept, "directory", lambda: None)
+    assert made() == first
+    monkeypatch.setattr(kept, "directory", lambda: folder / "gone")
+    assert made() == first

@@ -1,0 +1,105 @@
+"""Matches of plain sequences, listed by loops and by the walk: the same, in the same order, in parts of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from acep_approx.automaton.compile import compile_automaton
+from acep_approx.engines.batches import Grouped
+from acep_approx.engines.cells import listing
+from acep_approx.engines.cells.arclogs import ArcLogs
+from acep_approx.engines.columns import Listed, Placement
+from acep_approx.kernels.order import DIGITS, Found, Limits, Order, sort_matches
+from acep_approx.query.parser import parse
+from tests.cases import cases
+
+Rows = list[tuple[int, ...]]
+SLOTS = 2
+
+
+def events_of(dice: Random, names: str, size: int) -> Grouped:
+    """Random events of a few types, one of which no variable asks for; many have the same time."""
+    slot = np.sort(np.array([dice.randrange(SLOTS) for _ in range(size)]))
+    steps = [dice.choice((0, 0, 1, 2)) for _ in range(size)]
+    tick = np.array(steps).cumsum()
+    tick -= np.where(slot > 0, tick[np.argmax(slot)], 0)
+    row = np.argsort(np.argsort(tick, kind="stable"), kind="stable")
+    cls = np.array([dice.randrange(len(names) + 1) for _ in range(size)])
+    return Grouped(slot, tick, cls, row, row, row)
+
+
+def rows_of(parts: Iterator[Listed]) -> Rows:
+    """Hit, start and events of each match."""
+    columns = [(part.hit, part.start, *part.single) for part in parts]
+    return [tuple(map(int, row)) for part in columns for row in zip(*part, strict=True)]
+
+
+@pytest.mark.parametrize("names", ["AB", "ABC", "ABCDE"])
+@pytest.mark.parametrize("seed", range(cases(100)))
+def test_loops_and_walk_list_the_same(names: str, seed: int) -> None:
+    """Whatever the window, the ties, and the room for matches at a time."""
+    dice = Random(seed)
+    window = dice.randrange(1, 30)
+    pattern = ", ".join(f"{name} {name.lower()}" for name in names)
+    automaton = compile_automaton(parse(f"PATTERN SEQ({pattern}) WITHIN {window}"))
+    logs = ArcLogs(automaton, window)
+    events = events_of(dice, names, 60)
+    known = {letter.type: j for j, letter in enumerate(automaton.letters)}
+    logs.set_classes([0, *(1 << known[name] for name in names)])
+    logs.reserve(SLOTS)
+    hits = logs.update(events, np.array([-window]))
+    placement, chunk = Placement.of([False] * len(names)), dice.choice((1, 7, 1000))
+    by_loops = rows_of(listing.listed(logs, hits, events, placement, chunk))
+    chain = listing._chain(logs)
+    assert len(chain) == len(names) - 1
+    assert rows_of(listing._by_loops(logs, chain, hits, events, placement, chunk)) == by_loops
+    assert rows_of(listing._by_walk(logs, hits, events, placement, 1000)) == by_loops
+    assert len(by_loops) == int(logs.count(hits, events).sum())
+
+
+@pytest.mark.parametrize("seed", range(cases(200)))
+def test_matches_are_sorted(seed: int) -> None:
+    """By start, the latest first, then by events from the last one back, the later first; of few and of many."""
+    dice = Random(seed)
+    count, spread = dice.choice((1, 5, 40, 400)), dice.choice((1, 3, 300, 2**40))
+    events = [sorted(dice.sample(range(9), dice.randrange(1, 4))) for _ in range(count)]
+    matches = {(dice.randrange(spread) - spread // 2, *bound) for bound in events}
+    given = list(matches)
+    dice.shuffle(given)
+    begin = np.concatenate(([0], np.cumsum([len(match) - 1 for match in given])))
+    ids = np.array([event for match in given for event in match[1:]])
+    start = np.array([match[0] for match in given])
+    found = Found(np.zeros(len(given), np.int64), start, begin, ids, np.zeros(len(ids), np.int64))
+    at = Order(np.empty(len(given), np.int64), np.empty(len(given), np.int64), np.zeros(DIGITS, np.int64))
+    none = np.zeros(1, np.int64)
+    assert sort_matches(found, len(given), none, none, Limits(1 << 18, 1, 0), at) == len(given)
+    wanted = sorted(given, key=lambda match: (-match[0], [-event for event in reversed(match[1:])], len(match)))
+    assert [given[i] for i in at.order.tolist()] == wanted
+
+
+@pytest.mark.parametrize("pattern", ["SEQ(A a, B b, C c)", "SEQ(A a, B+ b[], C c)", "SEQ(A+ a[], B* b[], C c)"])
+@pytest.mark.parametrize("chunk", [100, 5000, 1 << 20])
+def test_columns_have_room_for_what_is_written(pattern: str, chunk: int) -> None:
+    """Of all columns, and of labels, however many events the matches have; parts of any size say the same."""
+    dice = Random(7)
+    automaton = compile_automaton(parse(f"PATTERN {pattern} WITHIN 9 ERRORS 1 WEIGHTS (a = 2)"))
+    logs = ArcLogs(automaton, 9)
+    logs.set_classes([0, *(1 << j for j in range(len(automaton.letters)))])
+    logs.reserve(SLOTS)
+    events = events_of(dice, "ABC", 6000)
+    hits = logs.update(events, np.array([-9]))
+    is_list = [name in automaton.kleene for name in automaton.variables]
+    placement = replace(Placement.of(is_list), keeps_labels=True)
+    whole = sum(int(part.begin[-1]) for part in listing.listed(logs, hits, events, placement, 1 << 20))
+    written = 0
+    for part in listing.listed(logs, hits, events, placement, chunk):
+        assert len(part.labels) == part.begin[-1]
+        bound = sum(int((ids >= 0).sum()) for ids in part.single)
+        assert bound + sum(len(ids) for _, ids in part.lists) == part.begin[-1]
+        written += len(part.labels)
+    assert written == whole > 20_000
