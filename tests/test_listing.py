@@ -1,4 +1,4 @@
-"""Matches of plain sequences, listed by loops and by the walk: the same, in the same order, in parts of any size."""
+"""Matches of sequences, listed by loops and by the walk: the same, in the same order, in parts of any size."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from acep_approx.arrays import Ints
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells import listing
@@ -34,32 +35,83 @@ def events_of(dice: Random, names: str, size: int) -> Grouped:
 
 
 def rows_of(parts: Iterator[Listed]) -> Rows:
-    """Hit, start and events of each match."""
-    columns = [(part.hit, part.start, *part.single) for part in parts]
-    return [tuple(map(int, row)) for part in columns for row in zip(*part, strict=True)]
+    """Hit, start and events of each match; -1 ends a list."""
+    rows: Rows = []
+    for part in parts:
+        singles = zip(*(column.tolist() for column in (part.hit, part.start, *part.single)), strict=True)
+        lists = [np.split(ids, offsets[1:-1]) for offsets, ids in part.lists]
+        rows += [
+            (*row, *(x for ids in of for x in (*ids.tolist(), -1))) for row, *of in zip(singles, *lists, strict=True)
+        ]
+    return rows
 
 
-@pytest.mark.parametrize("names", ["AB", "ABC", "ABCDE"])
-@pytest.mark.parametrize("seed", range(cases(100)))
-def test_loops_and_walk_list_the_same(names: str, seed: int) -> None:
-    """Whatever the window, the ties, and the room for matches at a time."""
-    dice = Random(seed)
-    window = dice.randrange(1, 30)
-    pattern = ", ".join(f"{name} {name.lower()}" for name in names)
+SEQUENCES = [
+    *(", ".join(f"{name} {name.lower()}" for name in names) for names in ("AB", "ABC", "ABCDE")),
+    "A a, B+ b[]",
+    "A a, A+ b[]",
+    "A a, B+ b[], C c",
+    "A a, A+ b[], A c",
+    "A a, B b, C+ c[], B d",
+    "A a, B+ b[], C+ c[], D d",
+    "A a, B+ b[], B+ c[]",
+    "A a, A b, B+ c[], C d, B+ e[]",
+]
+
+
+def logs_of(pattern: str, window: int, events: Grouped) -> tuple[ArcLogs, Ints]:
+    """The logs of a pattern and its hits; an event of class ``i`` is of the type that the ``i``-th letter names."""
     automaton = compile_automaton(parse(f"PATTERN SEQ({pattern}) WITHIN {window}"))
     logs = ArcLogs(automaton, window)
-    events = events_of(dice, names, 60)
-    known = {letter.type: j for j, letter in enumerate(automaton.letters)}
-    logs.set_classes([0, *(1 << known[name] for name in names)])
+    asks = [sum(1 << j for j, letter in enumerate(automaton.letters) if letter.type == name) for name in "ABCDEF"]
+    logs.set_classes([0, *asks])
     logs.reserve(SLOTS)
-    hits = logs.update(events, np.array([-window]))
-    placement, chunk = Placement.of([False] * len(names)), dice.choice((1, 7, 1000))
+    return logs, logs.update(events, np.array([-window]))
+
+
+@pytest.mark.parametrize("pattern", SEQUENCES)
+@pytest.mark.parametrize("seed", range(cases(100)))
+def test_loops_and_walk_list_the_same(pattern: str, seed: int) -> None:
+    """Whatever the window, the ties, and the room for matches at a time."""
+    dice = Random(seed)
+    window = dice.randrange(1, 15 if "+" in pattern else 30)
+    names = "ABCDE"[: len({word for word in pattern.split() if word[0].isupper()} | {"B"}) + dice.randrange(2)]
+    events = events_of(dice, names, 60)
+    logs, hits = logs_of(pattern, window, events)
+    automaton = logs.determinised.automaton
+    placement = Placement.of([name in automaton.kleene for name in automaton.variables])
+    chunk = dice.choice((1, 7, 1000))
+    sequence = listing._sequence(logs)
+    assert (sequence is not None and len(sequence.repeats) == len(automaton.variables)) or not hits.size
     by_loops = rows_of(listing.listed(logs, hits, events, placement, chunk))
-    chain = listing._chain(logs)
-    assert len(chain) == len(names) - 1
-    assert rows_of(listing._by_loops(logs, chain, hits, events, placement, chunk)) == by_loops
     assert rows_of(listing._by_walk(logs, hits, events, placement, 1000)) == by_loops
+    if sequence is not None and not sequence.repeats.any():
+        assert rows_of(listing._by_loops(logs, sequence, hits, events, placement, chunk)) == by_loops
+    if sequence is not None:
+        assert rows_of(listing._by_frames(logs, sequence, hits, events, placement, chunk)) == by_loops
     assert len(by_loops) == int(logs.count(hits, events).sum())
+
+
+def test_the_stack_grows() -> None:
+    """The first match of many has all events; nobody waits for the others."""
+    cls = np.array([1, *[2] * 100, 3])
+    row = np.arange(len(cls))
+    events = Grouped(np.zeros(len(cls), np.int64), row, cls, row, row, row)
+    logs, hits = logs_of("A a, B+ b[], C c", 200, events)
+    first = next(listing.listed(logs, hits, events, Placement.of([False, True, False]), 1000))
+    offsets, ids = first.lists[0]
+    assert ids[: offsets[1]].tolist() == [*range(1, 101)]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["A+ a[], B b", "A a, B* b[], C c", "A a, (B b | C c), D d", "A a, (B b, C c)+, D d"]
+)
+def test_other_patterns_are_no_sequences(pattern: str) -> None:
+    """The walk lists their matches."""
+    events = events_of(Random(1), "ABCD", 200)
+    logs, hits = logs_of(pattern, 20, events)
+    assert hits.size
+    assert listing._sequence(logs) is None
 
 
 @pytest.mark.parametrize("seed", range(cases(200)))

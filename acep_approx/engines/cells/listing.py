@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.columns import Listed, Placement
 from acep_approx.engines.order import MOST, room_for, scratch
-from acep_approx.kernels.cells import chains, layout
+from acep_approx.kernels.cells import chains, layout, repeats
 from acep_approx.kernels.cells import enumerate as walks
 from acep_approx.kernels.columns import WRITTEN
 from acep_approx.kernels.order import Found
@@ -41,45 +42,95 @@ def listed(logs: ArcLogs, hits: Ints, events: Grouped, placement: Placement, chu
     Listed
         The hit of a match is the first with its event and errors.
 
-    Complexity: O(length of the output); see ``kernels.cells.enumerate`` and ``chains``.
+    Complexity: O(length of the output); see ``kernels.cells.enumerate``, ``chains`` and ``repeats``.
     """
-    chain = _chain(logs)
-    if len(chain) and not (placement.lists or placement.keeps_labels):
-        yield from _by_loops(logs, chain, hits, events, placement, chunk)
-    else:
+    sequence, columns = _sequence(logs), placement.column.tolist()
+    if sequence is None or placement.keeps_labels or columns[0] < 0 or len(set(columns)) < len(columns):
         yield from _by_walk(logs, hits, events, placement, chunk)
+    elif sequence.repeats.any() or placement.lists:
+        yield from _by_frames(logs, sequence, hits, events, placement, chunk)
+    else:
+        yield from _by_loops(logs, sequence, hits, events, placement, chunk)
 
 
-def _chain(logs: ArcLogs) -> Ints:
-    """The logs of a plain sequence, in its order, but for the last event, which has none; empty where it is none."""
-    none, names = np.zeros(0, np.int64), len(logs.determinised.automaton.variables)
-    if names < 2 or len(logs.arcs) != names:
-        return none
-    arcs = sorted(logs.arcs, key=lambda arc: arc[1])
-    sources, labels, targets = np.array(arcs, np.int64).reshape(-1, 3).T
-    if labels.tolist() != list(range(names)) or sources.tolist() != [START, *targets[:-1].tolist()]:
-        return none
-    numbers = np.array([logs.arcs[arc] for arc in arcs])
+class Sequence(NamedTuple):
+    """An automaton whose variables come one after the other: per variable the log that leads to it, whether it repeats.
+
+    The last event needs no log, unless its variable repeats.
+    """
+
+    logs: Ints
+    repeats: Ints
+
+
+def _sequence(logs: ArcLogs) -> Sequence | None:
+    """The sequence that an automaton is, by the arcs that were made; None where it is none, or where the first repeats.
+
+    What may begin a repetition and what may go on with it must be the same.
+    """
+    automaton = logs.determinised.automaton
+    names = range(len(automaton.variables))
+    loops = {arc[1]: number for arc, number in logs.arcs.items() if arc[0] == arc[2]}
+    onward = sorted((arc for arc in logs.arcs if arc[0] != arc[2]), key=lambda arc: arc[1])
+    sources, labels, targets = ([arc[i] for arc in onward] for i in range(3))
+    if len(names) < 2 or labels != [*names] or sources != [START, *targets[:-1]]:
+        return None
+    if any(d == 0 or (targets[d], d, targets[d]) not in logs.arcs for d in loops):
+        return None
+    if any(len({arc.letter for arc in automaton.arcs if arc.label == d}) > 1 for d in loops):
+        return None
     words, offsets = logs.tables
+    numbers = np.array([logs.arcs[arc] for arc in onward])
     at = offsets[layout.ARC] + layout.ARC_COLUMNS * numbers
-    is_last = np.arange(names) == names - 1
+    is_last, repeats = np.arange(len(names)) == len(names) - 1, np.isin(np.arange(len(names)), [*loops])
     ends, goes_on = words[at + layout.ARC_ERR] >= 0, words[at + layout.ARC_KEEPS] == 1
-    return numbers[:-1] if (ends == is_last).all() and (goes_on != is_last).all() else none
+    if (ends != is_last).any() or (goes_on != (~is_last | repeats)).any():
+        return None
+    return Sequence(numbers if repeats[-1] else numbers[:-1], repeats.astype(np.int64))
+
+
+def _chain_of(logs: ArcLogs, sequence: Sequence, hits: Ints) -> chains.Chain:
+    """Where loops stand before the first hit."""
+    names = len(sequence.repeats)
+    sizes = chains.CHAIN_HEADER, chains.LEVEL_COLUMNS * names, names, layout.RANGE * logs.width
+    header, levels, path, ranges = (np.zeros(size, np.int64) for size in sizes)
+    return chains.Chain(hits, header, sequence.logs, levels, path, ranges)
 
 
 def _by_loops(
-    logs: ArcLogs, chain: Ints, hits: Ints, events: Grouped, placement: Placement, chunk: int
+    logs: ArcLogs, sequence: Sequence, hits: Ints, events: Grouped, placement: Placement, chunk: int
 ) -> Iterator[Listed]:
-    names, room, status = len(chain) + 1, 2 * hits.size, chains.COLUMNS_FULL
-    sizes = chains.CHAIN_HEADER, chains.LEVEL_COLUMNS * names, names, layout.RANGE * logs.width
-    header, levels, path, ranges = (np.zeros(size, np.int64) for size in sizes)
-    at = chains.Chain(hits, header, chain, levels, path, ranges)
+    at, names, room, status = _chain_of(logs, sequence, hits), placement.singles, 2 * hits.size, chains.COLUMNS_FULL
     while status != chains.DONE:
         room = min(max(chunk // names, 1), 4 * room)
         columns = placement.room(room, 0)
         status = chains.list_chains(logs.batch(events), logs.window, logs.width, logs.held, at, columns)
         if columns.header[WRITTEN]:
             yield Listed.written(columns)
+
+
+def _by_frames(
+    logs: ArcLogs, sequence: Sequence, hits: Ints, events: Grouped, placement: Placement, chunk: int
+) -> Iterator[Listed]:
+    at, batch, status = _chain_of(logs, sequence, hits), logs.batch(events), repeats.COLUMNS_FULL
+    entered, frames = np.zeros(len(sequence.repeats), np.int64), np.zeros(64 * repeats.FRAME_COLUMNS, np.int64)
+    stack = repeats.Stack(frames, sequence.repeats, entered, placement.column)
+    matches, values = min(chunk, 2 * hits.size), min(chunk, 8 * hits.size)
+    while status != repeats.DONE:
+        columns = placement.room(matches, values)
+        listing = batch, logs.window, logs.width, logs.held, at
+        while (status := repeats.list_repeats(*listing, stack, columns)) == repeats.DEEPER:
+            stack = stack._replace(frames=extended(stack.frames, 2 * stack.frames.size, 0))
+        written = int(columns.header[WRITTEN])
+        if written:
+            part = Listed.written(columns)
+            lengths = [len(ids) for _, ids in part.lists]
+            bound = sum(lengths) + placement.singles * written
+            matches = min(8 * matches, 1 + chunk * written // bound)
+            values = 1 + 9 * max(lengths, default=0) * matches // (8 * written)
+            yield part
+        else:  # no room for one match
+            values *= 2
 
 
 def _by_walk(logs: ArcLogs, hits: Ints, events: Grouped, placement: Placement, chunk: int) -> Iterator[Listed]:

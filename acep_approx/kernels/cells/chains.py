@@ -37,8 +37,8 @@ class Chain(NamedTuple):
 
 
 # header of a chain: hit at hand; whether its loops have begun; first events of the time at hand, the first and the end;
-# the level at hand, -1 where the first events of another time are to be taken
-CHAIN_HIT, HAS_BEGUN, FIRSTS, FIRSTS_END, LEVEL, CHAIN_HEADER = 0, 1, 2, 3, 4, 5
+# the level at hand, -1 where the first events of another time are to be taken; the same as frames (see ``repeats``)
+CHAIN_HIT, HAS_BEGUN, FIRSTS, FIRSTS_END, LEVEL, DEPTH, CHAIN_HEADER = 0, 1, 2, 3, 4, 5, 6
 
 # a level: the entries of its log in the window, the first and the end; first of those that the first events lead to;
 # the end of those that are left before the event of the level above, or the entry at hand
@@ -46,40 +46,51 @@ LEVEL_FIRST, LEVEL_END, REACHED, LEFT, LEVEL_COLUMNS = 0, 1, 2, 3, 4
 
 
 @inline
-def _begin(chain: Chain, origin: Origin, logs: Logs) -> None:
+def begin_hit(chain: Chain, origin: Origin, logs: Logs) -> None:
     """Find the entries of all levels that lie in the window of an event, and where first events begin."""
-    header, levels, last = chain.header, chain.levels, chain.logs.size - 1
-    for d in range(last + 1):
+    header, levels, below = chain.header, chain.levels, LEVEL_COLUMNS * (chain.path.size - 2)
+    for d in range(chain.logs.size):
         level = LEVEL_COLUMNS * d
         first, end = entries_of(chain.logs[ix(d)], origin, chain.ranges, logs)
         levels[ix(level + LEVEL_FIRST)], levels[ix(level + LEVEL_END)], levels[ix(level + REACHED)] = first, end, end
     first, end = levels[ix(LEVEL_FIRST)], levels[ix(LEVEL_END)]
-    if last > 0:
-        newest = logs.arena[ix(ENTRY_COLUMNS * (levels[ix(LEVEL_COLUMNS * last + LEVEL_END)] - 1) + ENTRY_START)]
+    if below > 0:
+        newest = logs.arena[ix(ENTRY_COLUMNS * (levels[ix(below + LEVEL_END)] - 1) + ENTRY_START)]
         end = first_with(logs.arena, first, end, ENTRY_START, newest + 1)
-    header[ix(FIRSTS)], header[ix(LEVEL)], header[ix(HAS_BEGUN)] = end, -1, 1
+    header[ix(FIRSTS)], header[ix(LEVEL)], header[ix(DEPTH)], header[ix(HAS_BEGUN)] = end, -1, 0, 1
 
 
 @inline
-def _next_firsts(chain: Chain, logs: Logs) -> bool:
+def next_firsts(chain: Chain, logs: Logs) -> bool:
     """Take the first events of the next earlier time, and reach what they lead to; False: none is left."""
-    header, levels, arena, last = chain.header, chain.levels, logs.arena, chain.logs.size - 1
+    header, levels, arena = chain.header, chain.levels, logs.arena
     end = header[ix(FIRSTS)]
     if end == levels[ix(LEVEL_FIRST)]:
         return False
     start, first = arena[ix(ENTRY_COLUMNS * (end - 1) + ENTRY_START)], end - 1
     while first > levels[ix(LEVEL_FIRST)] and arena[ix(ENTRY_COLUMNS * (first - 1) + ENTRY_START)] == start:
         first -= 1
-    header[ix(FIRSTS)], header[ix(FIRSTS_END)], header[ix(LEVEL)] = first, end, last
+    header[ix(FIRSTS)], header[ix(FIRSTS_END)] = first, end
     levels[ix(REACHED)] = first
-    for d in range(1, last + 1):
+    for d in range(1, chain.logs.size):
         level = LEVEL_COLUMNS * d
         reached, lowest = levels[ix(level + REACHED)], levels[ix(level + LEVEL_FIRST)]
         while reached > lowest and arena[ix(ENTRY_COLUMNS * (reached - 1) + ENTRY_START)] >= start:
             reached -= 1
         levels[ix(level + REACHED)] = reached
-    levels[ix(LEVEL_COLUMNS * last + LEFT)] = levels[ix(LEVEL_COLUMNS * last + LEVEL_END)] if last > 0 else end
-    chain.path[ix(0)] = arena[ix(ENTRY_COLUMNS * first + ENTRY_PLACE)]
+    return True
+
+
+@inline
+def _begin_loops(chain: Chain, logs: Logs) -> bool:
+    """Let the outermost loop begin for the next first events; False: none is left."""
+    if not next_firsts(chain, logs):
+        return False
+    header, levels, last = chain.header, chain.levels, chain.logs.size - 1
+    level = LEVEL_COLUMNS * last
+    levels[ix(level + LEFT)] = levels[ix(level + LEVEL_END)] if last > 0 else header[ix(FIRSTS_END)]
+    chain.path[ix(0)] = logs.arena[ix(ENTRY_COLUMNS * header[ix(FIRSTS)] + ENTRY_PLACE)]
+    header[ix(LEVEL)] = last
     return True
 
 
@@ -162,9 +173,9 @@ def list_chains(events: EventArrays, window: int, width: int, logs: Logs, chain:
         i = hits[ix(2 * header[ix(CHAIN_HIT)])]
         if header[ix(HAS_BEGUN)] == 0:
             slot, place, low = events.slot[ix(i)], events.place[ix(i)], events.tick[ix(i)] - window
-            _begin(chain, Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low), logs)
+            begin_hit(chain, Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low), logs)
             chain.path[ix(chain.logs.size)] = place
-        while header[ix(LEVEL)] >= 0 or _next_firsts(chain, logs):
+        while header[ix(LEVEL)] >= 0 or _begin_loops(chain, logs):
             if not _write_firsts(chain, logs, out):
                 return COLUMNS_FULL
         header[ix(CHAIN_HIT)] += 1
