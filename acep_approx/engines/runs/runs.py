@@ -289,7 +289,7 @@ class Runs:
         elif status == layout.GROW_LINKS:
             self._grow_links(asked, floors)
         elif status == layout.GROW_HITS:
-            self._hits = extended(self._hits, 2 * (self._hits.size + asked * layout.HIT), 0)
+            self._hits = extended(self._hits, 4 * (self._hits.size + asked * layout.HIT))
         elif status == layout.GROW_STORE:
             self.store.room_for(asked, self.control)
         elif status == layout.LOG_FULL:
@@ -328,8 +328,11 @@ class Runs:
     def hits(self, events: RunEvents) -> Hits:
         """What the batch has completed."""
         table = self._hits[: layout.HIT * int(self.control[layout.HITS])].reshape(-1, layout.HIT)
-        order = np.lexsort((table[:, layout.HIT_ERRORS], events.row[table[:, layout.HIT_EVENT]]))
-        return Hits(*(np.ascontiguousarray(table[order, i]) for i in range(layout.HIT)))
+        errors = table[:, layout.HIT_ERRORS]
+        place = events.row[table[:, layout.HIT_EVENT]] * (errors.max(initial=0) + 1) + errors
+        if (place[1:] < place[:-1]).any():
+            table = table[np.argsort(place, kind="stable")]
+        return Hits(*np.ascontiguousarray(table.T))
 
     def lows(self, tick: Ints, hits: Hits) -> Ints:
         """Per hit, completed at ``tick``, the earliest start inside the window: that of its owner, where there are."""
@@ -405,7 +408,7 @@ class Runs:
             self._is_compact = True
         used = int(self.control[layout.LINKS])
         if 2 * (used + wanted) * layout.LINK > self.links.size:
-            room = max(1024, 2 * self.links.size // layout.LINK, 2 * (used + wanted))
+            room = max(1024, 4 * self.links.size // layout.LINK, 2 * (used + wanted))
             self.links = extended(self.links[: layout.LINK * used], layout.LINK * room)
             if self.is_count:
                 self.owner = extended(self.owner[:used], room)

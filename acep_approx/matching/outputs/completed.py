@@ -22,7 +22,7 @@ from acep_approx.matching.outputs.negations import LOGGED, GuardLog
 from acep_approx.matching.outputs.verify import Bindings, Verifier
 
 RowOf = Callable[[Ints, Ints], Ints]
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """Bound events that are listed at a time."""
 HITS_AT_ONCE = 4096
 FAR = 2**62
