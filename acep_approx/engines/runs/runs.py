@@ -332,7 +332,7 @@ class Runs:
         place = events.row[table[:, layout.HIT_EVENT]] * (errors.max(initial=0) + 1) + errors
         if (place[1:] < place[:-1]).any():
             table = table[np.argsort(place, kind="stable")]
-        return Hits(*np.ascontiguousarray(table.T))
+        return Hits(*np.array(table.T, order="C"))  # a copy: the next batch writes to the same room
 
     def lows(self, tick: Ints, hits: Hits) -> Ints:
         """Per hit, completed at ``tick``, the earliest start inside the window: that of its owner, where there are."""
