@@ -1,4 +1,4 @@
-"""Lists the matches of hits from arc logs: as a walk over any automaton, or as loops where it is a plain sequence."""
+"""Lists the matches of hits from arc logs: as a walk over any automaton, or as loops where it is a sequence."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ def listed(logs: ArcLogs, hits: Ints, events: Grouped, placement: Placement, chu
 
 
 class Sequence(NamedTuple):
-    """An automaton whose variables come one after the other: per variable the log that leads to it, whether it repeats.
+    """An automaton whose variables come one after the other.
 
-    The last event needs no log, unless its variable repeats.
+    Per variable the log of the arc that leads on to it, but for the last one where that does not repeat; and whether it
+    repeats.
     """
 
     logs: Ints
@@ -70,7 +71,7 @@ def _sequence(logs: ArcLogs) -> Sequence | None:
     """
     automaton = logs.determinised.automaton
     names = range(len(automaton.variables))
-    loops = {arc[1]: number for arc, number in logs.arcs.items() if arc[0] == arc[2]}
+    loops = {arc[1] for arc in logs.arcs if arc[0] == arc[2]}
     onward = sorted((arc for arc in logs.arcs if arc[0] != arc[2]), key=lambda arc: arc[1])
     sources, labels, targets = ([arc[i] for arc in onward] for i in range(3))
     if len(names) < 2 or labels != [*names] or sources != [START, *targets[:-1]]:

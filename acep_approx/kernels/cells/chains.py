@@ -46,9 +46,13 @@ LEVEL_FIRST, LEVEL_END, REACHED, LEFT, LEVEL_COLUMNS = 0, 1, 2, 3, 4
 
 
 @inline
-def begin_hit(chain: Chain, origin: Origin, logs: Logs) -> None:
-    """Find the entries of all levels that lie in the window of an event, and where first events begin."""
+def begin_hit(chain: Chain, events: EventArrays, window: int, width: int, logs: Logs) -> None:
+    """Find the entries of all levels that lie in the window of the hit at hand, and where first events begin."""
     header, levels, below = chain.header, chain.levels, LEVEL_COLUMNS * (chain.path.size - 2)
+    i = chain.hits[ix(2 * header[ix(CHAIN_HIT)])]
+    slot, place, low = events.slot[ix(i)], events.place[ix(i)], events.tick[ix(i)] - window
+    origin = Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low)
+    chain.path[ix(chain.path.size - 1)] = place
     for d in range(chain.logs.size):
         level = LEVEL_COLUMNS * d
         first, end = entries_of(chain.logs[ix(d)], origin, chain.ranges, logs)
@@ -170,11 +174,8 @@ def list_chains(events: EventArrays, window: int, width: int, logs: Logs, chain:
     """
     header, hits = chain.header, chain.hits
     while header[ix(CHAIN_HIT)] < hits.size // 2:
-        i = hits[ix(2 * header[ix(CHAIN_HIT)])]
         if header[ix(HAS_BEGUN)] == 0:
-            slot, place, low = events.slot[ix(i)], events.place[ix(i)], events.tick[ix(i)] - window
-            begin_hit(chain, Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low), logs)
-            chain.path[ix(chain.logs.size)] = place
+            begin_hit(chain, events, window, width, logs)
         while header[ix(LEVEL)] >= 0 or _begin_loops(chain, logs):
             if not _write_firsts(chain, logs, out):
                 return COLUMNS_FULL

@@ -32,7 +32,7 @@ from acep_approx.kernels.cells.chains import (
     next_firsts,
 )
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS, ENTRY_PLACE, ENTRY_START, NOWHERE, EventArrays, Logs
-from acep_approx.kernels.cells.ranges import Origin, first_with
+from acep_approx.kernels.cells.ranges import first_with
 from acep_approx.kernels.columns import ROOM, ROOM_OF_LIST, WRITTEN, Columns
 from acep_approx.kernels.jit import inline, ix, kernel
 
@@ -71,13 +71,13 @@ def _push(chain: Chain, stack: Stack, d: int, place: int, own: int, below: int) 
 
 
 @inline
-def _begin_frames(chain: Chain, stack: Stack, place: int, logs: Logs) -> bool:
+def _begin_frames(chain: Chain, stack: Stack, logs: Logs) -> bool:
     """Open the frame of the last event for the next first events; False: none is left."""
     if not next_firsts(chain, logs):
         return False
     last, levels = chain.path.size - 1, chain.levels
     below = levels[ix(LEVEL_COLUMNS * (last - 1) + LEVEL_END)] if last > 1 else chain.header[ix(FIRSTS_END)]
-    _push(chain, stack, last, place, levels[ix(LEVEL_COLUMNS * last + LEVEL_END)], below)
+    _push(chain, stack, last, chain.path[ix(last)], levels[ix(LEVEL_COLUMNS * last + LEVEL_END)], below)
     return True
 
 
@@ -159,7 +159,8 @@ def list_repeats(
     logs : Logs
     chain : Chain
         The hits as ``update`` wrote them, several of one event where the last variable repeats. Logs are those of the
-        arcs that lead on to the next variable, levels are as many as variables; ranges and path are scratch.
+        arcs that lead on to the next variable, levels are as many as variables; ranges are scratch, and of the
+        path only the last event is used.
     stack : Stack
     out : Columns
         One for each variable; the first does not repeat. The hit of a match is the first of its event.
@@ -171,16 +172,13 @@ def list_repeats(
     """
     header, hits = chain.header, chain.hits
     while header[ix(CHAIN_HIT)] < hits.size // 2:
-        i = hits[ix(2 * header[ix(CHAIN_HIT)])]
-        place = events.place[ix(i)]
         if header[ix(HAS_BEGUN)] == 0:
-            slot, low = events.slot[ix(i)], events.tick[ix(i)] - window
-            begin_hit(chain, Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low), logs)
-        while header[ix(DEPTH)] > 0 or _begin_frames(chain, stack, place, logs):
+            begin_hit(chain, events, window, width, logs)
+        while header[ix(DEPTH)] > 0 or _begin_frames(chain, stack, logs):
             status = _step(chain, stack, logs, out)
             if status != DONE:
                 return status
-        header[ix(HAS_BEGUN)] = 0
+        header[ix(HAS_BEGUN)], i = 0, hits[ix(2 * header[ix(CHAIN_HIT)])]
         while header[ix(CHAIN_HIT)] < hits.size // 2 and hits[ix(2 * header[ix(CHAIN_HIT)])] == i:
             header[ix(CHAIN_HIT)] += 1
     return DONE
