@@ -120,7 +120,7 @@ def listing(errors: int, window: int, events: int) -> None:
         total = 0
         for at in range(0, len(rows), 1 << 16):
             row = rows[at : at + (1 << 16)]
-            group = Grouped(np.zeros(len(row), np.int64), row, cls[row], row, row, row)
+            group = Grouped(np.zeros(len(row), np.int64), row, cls[row], row, row, row, row)
             floors = np.array([int(row[0]) - window])
             start = time.process_time()
             hits = logs.update(group, floors)

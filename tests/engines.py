@@ -26,7 +26,7 @@ def grouped(streams: Sequence[Stream], classes: list[int]) -> Grouped:
         (slot, tick, number[mask], i) for slot, stream in enumerate(streams) for i, (tick, mask) in enumerate(stream)
     ]
     slot, tick, cls, row = (np.array(c, np.int64) for c in zip(*columns, strict=True))
-    return Grouped(slot, tick, cls, row, row, row)
+    return Grouped(slot, tick, cls, row, row, row, row)
 
 
 def detected(automaton: Automaton, window: int, streams: Sequence[Stream], classes: list[int]) -> list[dict[int, int]]:

@@ -51,7 +51,7 @@ class Engine:
         stream = sorted(stream, key=lambda event: event[0])
         slot, tick = (np.array([event[i] for event in stream], np.int64) for i in (0, 1))
         cls = np.array([self.classes.index(self.mask(letter)) for *_, letter in stream], np.int64)
-        events = Grouped(slot, tick, cls, tick, tick, tick)
+        events = Grouped(slot, tick, cls, tick, tick, tick, tick)
         points = self.cells.detect(slot, tick, cls)
         found: Found = [(int(slot[i]), int(tick[i]), err, start) for i, err, start in points.tolist()]
         hits = self.logs.update(events, tick.min(initial=0) - self.window - np.zeros(1, np.int64))

@@ -73,7 +73,7 @@ class OfCells:
     def run(self, event: int, _: int) -> Found:
         """What an event completes: the point, or matches by ids."""
         self._now = self._ticks[event]
-        words = self._key, self._now, self._masks[event], event, event, self._now * NAME + event
+        words = self._key, self._now, self._masks[event], event, event, self._now * NAME + event, event
         some = Grouped(*(np.array([word]) for word in words))
         if isinstance(self._engine, Cells):
             return self._engine.detect(some.slot, some.tick, some.cls).tolist()

@@ -31,7 +31,7 @@ def events_of(dice: Random, names: str, size: int) -> Grouped:
     tick -= np.where(slot > 0, tick[np.argmax(slot)], 0)
     row = np.argsort(np.argsort(tick, kind="stable"), kind="stable")
     cls = np.array([dice.randrange(len(names) + 1) for _ in range(size)])
-    return Grouped(slot, tick, cls, row, row, row)
+    return Grouped(slot, tick, cls, row, row, row, row)
 
 
 def rows_of(parts: Iterator[Listed]) -> Rows:
@@ -96,7 +96,7 @@ def test_the_stack_grows() -> None:
     """The first match of many has all events; nobody waits for the others."""
     cls = np.array([1, *[2] * 100, 3])
     row = np.arange(len(cls))
-    events = Grouped(np.zeros(len(cls), np.int64), row, cls, row, row, row)
+    events = Grouped(np.zeros(len(cls), np.int64), row, cls, row, row, row, row)
     logs, hits = logs_of("A a, B+ b[], C c", 200, events)
     first = next(listing.listed(logs, hits, events, Placement.of([False, True, False]), 1000))
     offsets, ids = first.lists[0]

@@ -15,7 +15,7 @@ class Grouped:
 
     ``row`` is the number of an event in the input, by which results are put in order; ``id`` its name, which results
     and what leads to them bear; ``place`` a number that grows within its slot. Nothing else tells of two events of a
-    slot which was first, and nothing compares the places of two slots.
+    slot which was first, and nothing compares the places of two slots. ``at``: where the event stands in its batch.
     """
 
     slot: Ints
@@ -24,11 +24,12 @@ class Grouped:
     row: Ints
     id: Ints
     place: Ints
+    at: Ints
 
     @classmethod
     def none(cls) -> Grouped:
         """No events."""
-        return cls(*(np.zeros(0, np.int64) for _ in range(6)))
+        return cls(*(np.zeros(0, np.int64) for _ in range(7)))
 
 
 @dataclass(frozen=True)

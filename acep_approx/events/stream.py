@@ -32,25 +32,29 @@ class EventBatch:
         The columns asked for; strings are ``dictionary<int32, string>``.
     ids : numpy.ndarray of int64, optional
         The names of the events, all different, from 0 to ``2**44``. Default: their row numbers.
+    rows : numpy.ndarray of int64, optional
+        Row numbers that rise, from 0 to ``2**44``, where they leave gaps. Default: from ``first_row`` on, one by one.
     """
 
     first_row: int
     ticks: npt.NDArray[np.int64]
     data: pa.RecordBatch
     ids: npt.NDArray[np.int64] | None = None
+    rows: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.ticks)
 
     def slice(self, first: int, rows: int) -> EventBatch:
         """At most ``rows`` events from place ``first`` on; nothing is copied."""
-        ids = None if self.ids is None else self.ids[first : first + rows]
-        return EventBatch(self.first_row + first, self.ticks[first : first + rows], self.data.slice(first, rows), ids)
+        part = slice(first, first + rows)
+        ids, row_numbers = (None if column is None else column[part] for column in (self.ids, self.rows))
+        return EventBatch(self.first_row + first, self.ticks[part], self.data.slice(first, rows), ids, row_numbers)
 
     def at(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Where the events of these names stand in the batch."""
         if self.ids is None:
-            return ids - self.first_row
+            return ids - self.first_row if self.rows is None else np.searchsorted(self.rows, ids)
         order = np.argsort(self.ids)
         return order[np.searchsorted(self.ids, ids, sorter=order)]
 

@@ -27,6 +27,7 @@ class Neighbours:
 
     def __init__(self, batch: EventBatch, slot: Ints, counters: Ints) -> None:
         self.first_row = batch.first_row
+        self._rows = batch.rows
         self._ticks = batch.ticks
         self._order = np.argsort(slot, kind="stable")[int((slot < 0).sum()) :]  # by slot, then by row
         self._slot = slot[self._order]
@@ -85,4 +86,4 @@ class Neighbours:
     def row_of(self, slot: Ints, number: Ints) -> Ints:
         """The rows of the events of these numbers within their slots; they are in this batch."""
         place = np.searchsorted(self._slot, slot, side="right") - (self._counters[slot] - number)
-        return self._order[place] + self.first_row
+        return self._order[place] + self.first_row if self._rows is None else self._rows[self._order[place]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acep_approx.arrays import Ints, extended
+from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.letters import LetterReader, Masks
 from acep_approx.engines.batches import Grouped
 from acep_approx.events.keys import KeyCodes
@@ -47,6 +47,7 @@ class Preparer:
         self.is_count = plan.is_count_window
         self._counts = _counting(plan)
         self.counts_events = self._counts > UNCOUNTED
+        self._places_are_rows = plan.registers is None  # logs name events by their places
         self.classes: list[int] = [0]
         self.counters: Ints = np.zeros(1, np.int64)
         self._count: Ints = np.zeros(1, np.int64)
@@ -71,6 +72,11 @@ class Preparer:
             self.set_counters(self.counters, room=2 * self.key_slots.slots)
         self._cls = self._classes(self.letters.masks(batch.computed.truths))
 
+    def is_relevant(self) -> Bools:
+        """Of each event of the batch that was read whether a letter holds on it; before it is run."""
+        relevant: Bools = self._cls > 0
+        return relevant
+
     def grouped(self, batch: StreamBatch, at_once: int | None = None) -> Grouped:
         """Group the events of a batch that was read, or of a piece of it, that a letter holds on by key slot.
 
@@ -92,8 +98,12 @@ class Preparer:
         out = Relevant(*(column[:used] for column in out))
         if rows == self._cls.size:  # not a piece: its memory is free for what comes
             self._cls = np.zeros(0, np.int64)
-        ids = out.row if batch.ids is None else batch.ids[out.row - batch.first_row]
-        return Grouped(out.slot, out.tick, out.cls, out.row, ids, out.place)
+        at, row, place = out.row - batch.first_row, out.row, out.place
+        if batch.rows is not None:
+            row = batch.rows[at]
+            place = row if self._places_are_rows else place
+        ids = row if batch.ids is None else batch.ids[at]
+        return Grouped(out.slot, out.tick, out.cls, row, ids, place, at)
 
     def set_counters(self, counters: Ints, room: int = 0) -> None:
         """Take over the number of events per slot, with room for more slots."""

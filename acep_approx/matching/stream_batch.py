@@ -86,7 +86,7 @@ class StreamBatch(EventBatch):
     """
 
     def __init__(self, events: EventBatch, computed: Computed, first: int = 0) -> None:
-        super().__init__(events.first_row, events.ticks, events.data, events.ids)
+        super().__init__(events.first_row, events.ticks, events.data, events.ids, events.rows)
         self.computed = computed
         self._first = first
 

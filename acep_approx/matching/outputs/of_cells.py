@@ -50,7 +50,7 @@ class CellPoints:
             **self.stamps.keys(events.slot[at]),
             "errors": to_arrow(errors),
             **extent,
-            "end": self.stamps.time(batch.ticks[events.row[at] - batch.first_row]),
+            "end": self.stamps.time(batch.ticks[events.at[at]]),
         }
         named = self.stamps.events
         yield pa.table({**columns, **named.column(ids, named.of_batch(batch), list(columns))})
@@ -74,11 +74,11 @@ class CellCounts:
         order = np.lexsort((errors, row))
         first = np.flatnonzero(np.diff(row[order], prepend=-1) | np.diff(errors[order], prepend=-1))
         matches = _sums(self.engine.count(hits, events)[order], first)
-        at, row, errors = hits[0::2][order][first], row[order][first], errors[order][first]
+        at, errors = hits[0::2][order][first], errors[order][first]
         columns = {
             **self.stamps.keys(events.slot[at]),
             "errors": to_arrow(errors),
-            "end": self.stamps.time(batch.ticks[row - batch.first_row]),
+            "end": self.stamps.time(batch.ticks[events.at[at]]),
         }
         named = self.stamps.events
         event = named.column(events.id[at], named.of_batch(batch), [*columns, "matches"])
@@ -113,6 +113,8 @@ class CellListing:
     ----------
     held : HeldEvents, optional
         What detects first, and holds back what is not to be listed yet. Default: every event is run by the arc logs.
+    forgets : bool
+        As for ``RunOutput``.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class CellListing:
         self.stamps = stamps
         self.bindings = bindings
         self.recent = recent
+        self.forgets = True
         self.held: HeldEvents | None = None
 
     @property
@@ -141,12 +144,12 @@ class CellListing:
         hits = self.engine.update(events, floors)
         if hits.size:
             yield from self._listed(hits, events, batch)
-        if self._needs_recent:
+        if self.forgets and self._needs_recent:
             self._forget(batch, floors)
 
     def _listed(self, hits: Ints, events: Grouped, batch: EventBatch) -> Iterator[pa.Table]:
         at, errors = hits[0::2], self.engine.err(hits)
-        completed = _Completed(events.slot[at], errors, batch.ticks[events.row[at] - batch.first_row])
+        completed = _Completed(events.slot[at], errors, batch.ticks[events.at[at]])
         placement = replace(self.bindings.placement, keeps_first=self.stamps.preparer.is_count)
         for listed in listed_matches(self.engine, hits, events, placement, CHUNK):
             yield self._table(completed, self._with_ids(listed))

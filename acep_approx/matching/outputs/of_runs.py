@@ -49,13 +49,17 @@ class RunOutput:
         self.stamps = stamps
         self.recent = recent
         finder.by_event = self.groups
+        self.forgets = True
         self._kept = 0
         self._neighbours = Neighbours.none()
         automaton = finder.automaton
-        self._tick_places = (
+        self.tick_places = (
             TickPlaces(by_partition=automaton.counted == "partition") if automaton.is_simultaneous else None
         )
         self.is_strict = automaton.counted == "stream"
+
+    forgets: bool
+    """Whether events are forgotten as windows close; else who brings keys back says which ones he needs no more."""
 
     gives_up = False
     """Whether a run ends where the engine's limit of run-steps stops it."""
@@ -100,10 +104,10 @@ class RunOutput:
 
     def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
         self.engine.begin()
-        expressions, at = self.engine.columns.expressions, events.row - batch.first_row
+        expressions, at = self.engine.columns.expressions, events.at
         place = events.place
-        if self._tick_places is not None:
-            place = self._tick_places.of(batch.slots(self.stamps.preparer.key_columns), batch.ticks)[at]
+        if self.tick_places is not None:
+            place = self.tick_places.of(batch.slots(self.stamps.preparer.key_columns), batch.ticks)[at]
         words = np.empty((len(expressions), len(at)), np.int64)
         for number, expression in enumerate(expressions):
             np.take(batch.words(expression), at, out=words[number])
@@ -141,13 +145,13 @@ class RunOutput:
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
-        return {**self.finder.arrays(), **(self._tick_places.arrays() if self._tick_places else {})}
+        return {**self.finder.arrays(), **(self.tick_places.arrays() if self.tick_places else {})}
 
     def restore(self, arrays: dict[str, Ints]) -> None:
         """Take over a state; the engine has its own already."""
         self.finder.restore(arrays)
-        if self._tick_places:
-            self._tick_places.restore(arrays)
+        if self.tick_places:
+            self.tick_places.restore(arrays)
 
     # --- events that may still be asked for -----------------------------------------------------------------
 
@@ -173,16 +177,16 @@ class RunOutput:
     def _forget(self, batch: EventBatch) -> None:
         if self._is_count:
             self.finder.forget(self.stamps.preparer.counters - 1 - self.engine.window)
-            if self._keeps_recent and len(self.recent.ids) > 2 * self._kept + MANY_ROWS:
-                self.recent.keep_only(self._reachable())
+            if self.forgets and self._keeps_recent and len(self.recent.ids) > 2 * self._kept + MANY_ROWS:
+                self.recent.keep_only(self.reachable())
                 self._kept = len(self.recent.ids)
         elif len(batch.ticks):
             floor = int(batch.ticks[-1]) - self.engine.window
             self.finder.forget(floor)
-            if self._keeps_recent:  # points and counts wait for all matches of their event
+            if self.forgets and self._keeps_recent:  # points and counts wait for all matches of their event
                 self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
 
-    def _reachable(self) -> Ints:
+    def reachable(self) -> Ints:
         """All events that something still points to."""
         return np.concatenate((self.engine.ids(), self.recent.ids_of(self.finder.log.row), self.finder.waiting.id))
 

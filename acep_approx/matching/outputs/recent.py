@@ -43,8 +43,12 @@ class Recent:
 
     def add(self, events: Grouped, batch: EventBatch) -> None:
         """Take in the events of a batch that a letter holds on."""
-        rows = np.sort(events.row)
-        places = rows - batch.first_row
+        places = np.sort(events.at)
+        rows = places + batch.first_row if batch.rows is None else batch.rows[places]
+        if batch.rows is not None and len(self.ids) and len(rows) and rows[0] <= self.ids[-1]:  # some were here before
+            is_new = ~np.isin(rows, self.ids)
+            places, rows = places[is_new], rows[is_new]
+        is_in_order = not len(self.ids) or not len(rows) or rows[0] > self.ids[-1]
         self.ids = np.concatenate((self.ids, rows if batch.ids is None else batch.ids[places]))
         self.ticks = np.concatenate((self.ticks, batch.ticks[places]))
         if self.columns:
@@ -53,6 +57,8 @@ class Recent:
             self.data = pa.concat_tables([self.data, plain])
         if batch.ids is not None:
             self.rows = np.concatenate((self.rows, rows))
+            self._take(np.argsort(self.ids))
+        elif not is_in_order:
             self._take(np.argsort(self.ids))
 
     def widened(self, schema: pa.Schema) -> pa.Table:
