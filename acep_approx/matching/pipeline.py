@@ -31,7 +31,7 @@ from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
-from acep_approx.matching.outputs.output import Output, Stamps
+from acep_approx.matching.outputs.output import Output, RawStamps, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import BindingColumns, joined
@@ -77,6 +77,8 @@ class Pipeline:
         How the runs engine stays inside a load budget.
     bind : tuple of str
         Columns of the events that stand for them in the results; none for row numbers.
+    is_raw : bool, default False
+        Whether results have key slots, ticks and row numbers in the places of what they stand for.
 
     Attributes
     ----------
@@ -104,6 +106,8 @@ class Pipeline:
         merging: frozenset[str] = frozenset(MERGING),
         shedding: LoadShedder | None = None,
         bind: tuple[str, ...] = (),
+        *,
+        is_raw: bool = False,
     ) -> None:
         if output == "partial":
             plan = partial_plan(plan)
@@ -122,6 +126,8 @@ class Pipeline:
         self._merging = merging
         self._shedding = shedding
         self._bind = bind
+        self._is_raw = is_raw
+        self._kept_from: tuple[int, Ints] | None = None
         self.set_up()
         stream.add(self)
 
@@ -137,20 +143,21 @@ class Pipeline:
         self.preparer = Preparer(plan, self.key_slots)
         self.recent = Recent(schema, ())
         self.engine: Cells | ArcLogs | Runs
-        self._output: Output
+        self.results: Output
         self._events = BoundEvents(self._bind, schema)
-        self._stamps = Stamps(self.preparer, schema, self._events, is_time=is_time)
+        self.is_time = is_time
+        self._stamps = (RawStamps if self._is_raw else Stamps)(self.preparer, schema, self._events, is_time=is_time)
         if plan.registers is not None:
-            self.engine, self._output = self._runs(plan.registers)
+            self.engine, self.results = self._runs(plan.registers)
         elif output == "points":
             self.engine = Cells(plan.automaton, self.window)
-            self._output = CellPoints(self.engine, self._stamps)
+            self.results = CellPoints(self.engine, self._stamps)
         elif output == "counts":
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
-            self._output = CellCounts(self.engine, self._stamps)
+            self.results = CellCounts(self.engine, self._stamps)
         else:
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
-            self._output = self._listing(self.engine)
+            self.results = self._listing(self.engine)
         self.reads = self._columns()
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
@@ -222,7 +229,7 @@ class Pipeline:
 
     def _bindings(self) -> BindingColumns:
         query = self.plan.query
-        returns = ReturnColumns(query.outputs, self.roles)
+        returns = ReturnColumns(() if self._is_raw else query.outputs, self.roles)
         taken = set(self.preparer.key_columns) & set(self.plan.automaton.variables)
         if taken and not returns:
             raise DataError(
@@ -248,19 +255,19 @@ class Pipeline:
 
     def give_up_after(self, steps: int) -> None:
         """Let ``run`` raise ``run_outputs.TooManyStepsError`` when the runs engine has taken so many run-steps."""
-        if isinstance(self._output, RunOutput):
-            self._output.engine.limit = steps
-            self._output.gives_up = True
+        if isinstance(self.results, RunOutput):
+            self.results.engine.limit = steps
+            self.results.gives_up = True
 
     def look_back_after(self, events: int) -> None:
         """With the output "trace": look at runs whose windows have closed whenever so many links or events are kept."""
-        assert isinstance(self._output, RunTrace), "another output was asked for"
-        self._output.chunk = events
+        assert isinstance(self.results, RunTrace), "another output was asked for"
+        self.results.chunk = events
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         if self._nothing is None:
-            self._nothing = self._output.nothing()
+            self._nothing = self.results.nothing()
         return self._nothing
 
     def joined(self, tables: Sequence[pa.Table]) -> pa.Table:
@@ -269,13 +276,13 @@ class Pipeline:
 
     def compressed(self, hits: pa.Table) -> Compressed:
         """With the output "compressed": what was found so far, ``hits`` being all tables of results."""
-        assert isinstance(self._output, RunShared), "another output was asked for"
-        return self._output.compressed(hits)
+        assert isinstance(self.results, RunShared), "another output was asked for"
+        return self.results.compressed(hits)
 
     def hindsight(self) -> list[Hindsight]:
         """With the output "trace": what became known since the last call."""
-        assert isinstance(self._output, RunTrace), "another output was asked for"
-        return self._output.take()
+        assert isinstance(self.results, RunTrace), "another output was asked for"
+        return self.results.take()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -288,13 +295,13 @@ class Pipeline:
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
-        return self._output.arrays() if isinstance(self._output, RunOutput) else {}
+        return self.results.arrays() if isinstance(self.results, RunOutput) else {}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Take over what ``header`` and ``arrays`` gave."""
         self.progress, self._piece = RunProgress(**header["progress"]), header["piece"]
-        if isinstance(self._output, RunOutput):
-            self._output.restore(arrays)
+        if isinstance(self.results, RunOutput):
+            self.results.restore(arrays)
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what this query asks of it: key slots, letters, words."""
@@ -329,18 +336,18 @@ class Pipeline:
 
     def pass_time(self, tick: int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""
-        if isinstance(self._output, RunOutput):
-            yield from self._output.pass_time(tick)
+        if isinstance(self.results, RunOutput):
+            yield from self.results.pass_time(tick)
 
     @property
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
-        return self._output.waits_until if isinstance(self._output, RunOutput) else None
+        return self.results.waits_until if isinstance(self.results, RunOutput) else None
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting for the end of its window."""
-        if isinstance(self._output, RunOutput):
-            yield from self._output.finish()
+        if isinstance(self.results, RunOutput):
+            yield from self.results.finish()
 
     def _run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         at_once = self.engine.load_shedder.grouped_at_once if isinstance(self.engine, Runs) else None
@@ -349,7 +356,7 @@ class Pipeline:
         self.progress.relevant += len(events.row)
         if isinstance(self.engine, Runs):
             self.engine.load_shedder.begin_piece(batch, events.row)
-        yield from self._output.run(events, batch, self._floors(batch))
+        yield from self.results.run(events, batch, self._floors(batch))
         if isinstance(self.engine, Runs):
             self.progress.take(self.engine.work())
 
@@ -361,20 +368,46 @@ class Pipeline:
     def _floors(self, batch: EventBatch) -> Ints:
         """Starts from which on entries may still be asked for while this batch is listed; per slot or for all."""
         if not self.preparer.is_count:
-            return np.array([int(batch.ticks[0]) - self.window])
-        floors = np.zeros(self.engine.slots, np.int64)
-        known = min(self.engine.slots, self.preparer.counters.size)
-        floors[:known] = self.preparer.counters[:known] - len(batch) - self.window
-        return floors
+            first = int(batch.ticks[0])
+            return np.array([(first if self._kept_from is None else min(first, self._kept_from[0])) - self.window])
+        if self._kept_from is not None:
+            return self._floors_of(self._kept_from[1], 1)
+        return self._floors_of(self.preparer.counters, len(batch))
 
     def floors_after(self, tick: int) -> Ints:
         """Starts from which on entries may be asked for once the events up to ``tick`` are done; as for ``_floors``."""
-        if not self.preparer.is_count:
-            return np.array([tick - self.window])
+        return self._floors_of(self.preparer.counters, 1) if self.preparer.is_count else np.array([tick - self.window])
+
+    def _floors_of(self, counters: Ints, events: int) -> Ints:
+        """Per slot, in windows of events: where a window begins that ends so many events before a count."""
         floors = np.zeros(self.engine.slots, np.int64)
-        known = min(self.engine.slots, self.preparer.counters.size)
-        floors[:known] = self.preparer.counters[:known] - 1 - self.window
+        known = min(self.engine.slots, counters.size)
+        floors[:known] = counters[:known] - events - self.window
         return floors
+
+    def keep_from(self, tick: int, counters: Ints) -> None:
+        """Forget nothing that a run may point to which lived at ``tick``, or once so many events had come per slot.
+
+        From the first call on events are only forgotten by ``forget_events``.
+        """
+        self._kept_from = tick, counters
+        if isinstance(self.results, RunOutput | CellListing):
+            self.results.forgets = False
+
+    def forget_before(self, floor: int) -> None:
+        """Let go of events before a tick, in windows of time."""
+        self.recent.drop_before(floor)
+
+    def forget_all_but(self, others: Ints) -> Ints:
+        """In windows of events: let go of events but those that something points to, and ``others``; gives these."""
+        reached = others
+        if isinstance(self.results, RunOutput):
+            reached = np.concatenate((self.results.reachable(), others))
+        elif isinstance(self.engine, ArcLogs):
+            floors = self._floors_of(self._kept_from[1] if self._kept_from else self.preparer.counters, 1)
+            reached = np.concatenate((self.engine.live_places(floors), others))
+        self.recent.keep_only(reached)
+        return reached
 
     # --- what the stream side asks --------------------------------------------------------------------------
 
@@ -383,8 +416,8 @@ class Pipeline:
         if self.preparer.is_count:
             return np.zeros(len(slots), np.bool_)
         silent = self.engine.newest()[slots] < now - self.window
-        if isinstance(self._output, RunOutput):
-            silent &= ~np.isin(slots, self._output.slots())
+        if isinstance(self.results, RunOutput):
+            silent &= ~np.isin(slots, self.results.slots())
         return silent
 
     def clear(self, slots: Ints) -> None:

@@ -8,7 +8,7 @@ events as Arrow IPC streams. ``FORMAT`` changes when the layout does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,9 @@ Header = dict[str, Any]
 Arrays = dict[str, Any]
 
 
-def pack(queries: Sequence[tuple[Plan, Header]], stream: StreamSide | None) -> bytes:
+def pack(
+    queries: Sequence[tuple[Plan, Header]], stream: StreamSide | None, more: Mapping[str, Any] | None = None
+) -> bytes:
     """Everything that is needed to go on in another process: the stream side once, and each query's side beside it.
 
     Parameters
@@ -41,6 +43,8 @@ def pack(queries: Sequence[tuple[Plan, Header]], stream: StreamSide | None) -> b
         query; the dict is what the caller wants to keep of it, as JSON.
     stream : StreamSide or None
         None where no columns have been seen.
+    more : mapping of str to array, optional
+        What the caller wants to keep beside it.
 
     Raises
     ------
@@ -49,7 +53,7 @@ def pack(queries: Sequence[tuple[Plan, Header]], stream: StreamSide | None) -> b
 
     Complexity: O(state).
     """
-    arrays: Arrays = {}
+    arrays: Arrays = dict(more or {})
     of_queries: list[Header] = [{"query": meaning(plan), "caller": caller} for plan, caller in queries]
     saved: Header = {"format": FORMAT, "queries": of_queries, "stream": None}
     if stream is not None:
@@ -140,8 +144,8 @@ def _save_stream(stream: StreamSide, arrays: Arrays) -> Header:
     keys = []
     for number, one in enumerate(stream.key_slots.values()):
         keys.append([one.columns, one.slots, one.without_key, one.swept])
-        arrays[f"keys_{number}"] = _raw(pa.Table.from_batches([one.keys.to_state()]))
-    arrays["schema"] = _raw(stream.schema.empty_table())
+        arrays[f"keys_{number}"] = raw(pa.Table.from_batches([one.keys.to_state()]))
+    arrays["schema"] = raw(stream.schema.empty_table())
     return {
         "roles": vars(stream.roles),
         "derived": stream.derived,
@@ -159,7 +163,7 @@ def _save(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
         "recent_ids": recent.ids,
         "recent_ticks": recent.ticks,
         "recent_rows": recent.rows,
-        "recent_data": _raw(recent.data),
+        "recent_data": raw(recent.data),
     }
     floors = pipeline.floors_after(pipeline.stream.last_tick or 0)
     mine |= {f"engine_{name}": array for name, array in pipeline.engine.arrays(floors).items()}
@@ -208,7 +212,7 @@ def meaning(plan: Plan) -> dict[str, str]:
     }
 
 
-def _raw(table: pa.Table) -> Any:
+def raw(table: pa.Table) -> Any:
     """A table as an array of bytes."""
     return np.frombuffer(to_ipc(table), np.uint8)
 

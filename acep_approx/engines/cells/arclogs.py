@@ -266,6 +266,39 @@ class ArcLogs:
         self.latest.reshape(self.slots, self._states)[slot, states[live]] = copy.latest[live]
         self.used += wanted
 
+    def logs_of(self, slots: Ints, floors: Ints) -> tuple[Ints, Ints, Ints]:
+        """The latest starts by state, the lengths of the logs, and their entries one after the other, of some keys.
+
+        Complexity: O(entries of the keys).
+        """
+        heads = self.logs.reshape(self.slots, self.width, HEAD_COLUMNS)[slots, : len(self._numbering())]
+        begin = heads[:, :, layout.OFFSET] + heads[:, :, layout.FIRST]
+        lengths = heads[:, :, layout.END] - heads[:, :, layout.FIRST]
+        entries = self.arena.reshape(-1, layout.ENTRY_COLUMNS)[places(begin.ravel(), lengths.ravel())]
+        floor = np.broadcast_to(floors, self.slots)[slots] if len(floors) == 1 else floors[slots]
+        kept = entries[:, layout.ENTRY_START] >= np.repeat(np.repeat(floor, lengths.shape[1]), lengths.ravel())
+        if not kept.all():
+            log = np.repeat(np.arange(lengths.size), lengths.ravel())[kept]
+            lengths = np.bincount(log, minlength=lengths.size).reshape(lengths.shape)
+            entries = entries[kept]
+        return self.latest.reshape(self.slots, self._states)[slots, : len(self.determinised)], lengths, entries
+
+    def put_logs(self, slots: Ints, latest: Ints, lengths: Ints, entries: Ints) -> None:
+        """Bring keys, which hold nothing, back to where they stood when ``logs_of`` gave these.
+
+        Complexity: O(entries).
+        """
+        if layout.ENTRY_COLUMNS * (self.used + len(entries)) > self.arena.size:
+            self._grow(len(entries), np.full(self.slots, NEVER))
+        first = layout.ENTRY_COLUMNS * self.used
+        self.arena[first : first + entries.size] = entries.ravel()
+        heads = self.logs.reshape(self.slots, self.width, HEAD_COLUMNS)
+        logs = slots[:, None], np.arange(lengths.shape[1])
+        heads[(*logs, layout.OFFSET)] = self.used + (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape)
+        heads[(*logs, layout.END)] = heads[(*logs, layout.ROOM)] = lengths
+        self.latest.reshape(self.slots, self._states)[slots, : latest.shape[1]] = latest
+        self.used += len(entries)
+
     # --- state ----------------------------------------------------------------------------------------------
 
     def header(self) -> dict[str, Any]:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
-from acep_approx.arrays import Floats, Ints, extended
+from acep_approx.arrays import Floats, Ints, extended, places
 from acep_approx.engines.runs.fork import RunsOfKey, SavedPool, saved_pools
 from acep_approx.kernels.runs import layout, records, saved
 from acep_approx.kernels.runs.pools import NEVER
+
+
+class KeptRuns(Protocol):
+    """Runs of many keys that are kept beside an engine, whose links they share."""
+
+    store: KeyStore
+
+    def renumber(self, number: Ints, pools: Ints) -> None:
+        """Links have got new numbers; ``pools``: the words of all pools of the engine."""
 
 
 class KeyStore:
@@ -105,6 +115,38 @@ class KeyStore:
         control[layout.STORED] = at + copy.words.size
         self.guards.reshape(self.slots, -1)[slot] = copy.guards
         self.pace.reshape(-1, 2)[slot] = copy.pace
+
+    def copied(self, used: int, slots: Ints | None = None) -> KeyStore:
+        """A store of its own with all keys, or with some, whose runs are packed."""
+        copy = KeyStore(self._guard_words)
+        keys = np.arange(self.needed) if slots is None else slots
+        copy.slots = copy.needed = len(keys)
+        copy.spans = self.rows[keys].ravel()
+        copy.guards = self.guards.reshape(self.slots, self._guard_words)[keys].ravel()
+        copy.pace = self.pace.reshape(self.slots, 2)[keys].ravel()
+        begin, length, _ = copy.rows.T
+        copy.stored = self.stored[:used][places(begin, length)]
+        copy.rows[:, 0] = np.cumsum(length) - length
+        return copy
+
+    def take(self, slots: Ints, other: KeyStore, theirs: Ints, control: Ints) -> None:
+        """Let keys stand where those of the slots ``theirs`` stand in another store.
+
+        Complexity: O(runs of these keys), if there is room.
+        """
+        begin, length, _ = other.rows[theirs].T
+        self.rows[slots, 1] = 0
+        self.room_for(int(length.sum()), control)
+        at = int(control[layout.STORED])
+        ends = at + np.cumsum(length)
+        self.stored[at : ends[-1] if len(ends) else at] = other.stored[places(begin, length)]
+        self.rows[slots] = other.rows[theirs]
+        self.rows[slots, 0] = ends - length
+        control[layout.STORED] = ends[-1] if len(ends) else at
+        shape = self.slots, self._guard_words
+        guards = other.guards.reshape(other.slots, self._guard_words)
+        self.guards.reshape(shape)[slots] = guards[theirs]
+        self.pace.reshape(-1, 2)[slots] = other.pace.reshape(-1, 2)[theirs]
 
     def arrays(self, used: int, *, sheds: bool) -> dict[str, Ints]:
         """The state as arrays, packed before."""

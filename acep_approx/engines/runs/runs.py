@@ -26,7 +26,7 @@ from acep_approx.engines.runs.fork import (
     renumber,
     with_links,
 )
-from acep_approx.engines.runs.key_store import KeyStore
+from acep_approx.engines.runs.key_store import KeptRuns, KeyStore
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad, LoadShedder
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
@@ -115,6 +115,7 @@ class Runs:
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
         self._copies: WeakSet[RunsOfKey] = WeakSet()
+        self._kept: WeakSet[KeptRuns] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
@@ -197,6 +198,14 @@ class Runs:
             return with_links(copy, self.arena.fields, self.links[: layout.LINK * int(self.control[layout.LINKS])])
         self._copies.add(copy)
         return copy
+
+    def keep(self, runs: KeptRuns) -> None:
+        """Look after runs that are kept elsewhere, as long as someone holds them: links and words change."""
+        self._kept.add(runs)
+
+    def runs_saved(self, slots: Ints) -> int:
+        """How many runs some keys have that are not at hand."""
+        return int(saved.runs_of(self.store.record(), slots, self.arena.table))
 
     def put(self, slot: int, copy: RunsOfKey) -> None:
         """Bring the runs of a key back to where they were when ``copy`` was made; other keys stay as they are.
@@ -364,6 +373,7 @@ class Runs:
         """Where the saved runs of all keys, and their copies, hold registers."""
         fields, stored = self.arena.fields, self.store.stored
         copies = [(copy.words, copy.pools(fields)) for copy in self._copies]
+        copies += [(one.store.stored, one.store.pools(fields)) for one in self._kept]
         for words, pools in [(stored, self.store.pools(fields)), *copies]:
             for each in pools:
                 first, runs = each.columns_at + each.runs * kp.COLUMNS, each.runs
@@ -427,6 +437,8 @@ class Runs:
         self.control[layout.LINKS] = kept
         for copy in copies:
             renumber(copy, fields, self._number)
+        for one in self._kept:
+            one.renumber(self._number, self.arena.table)
         hits = self._hits[: layout.HIT * int(self.control[layout.HITS])]
         arena, store = self.arena, self.store
         kernel_lineage.renumber(self._number, arena.table, arena.words, store.spans, store.stored, hits)

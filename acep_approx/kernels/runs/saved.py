@@ -125,6 +125,20 @@ def pack_stored(keys: Keys, moved: Ints) -> int:
 
 
 @block_kernel
+def runs_of(keys: Keys, slots: Ints, pools: Ints) -> int:
+    """How many runs are saved of some keys; ``pools``: the words of all pools."""
+    total = 0
+    for i in range(slots.size):
+        at = keys.spans[ix(slots[ix(i)] * SPAN)]
+        end = at + keys.spans[ix(slots[ix(i)] * SPAN + 1)]
+        while at < end:
+            pool, runs = keys.stored[ix(at)] & POOL_MASK, keys.stored[ix(at + 1)]
+            total += runs
+            at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
+    return total
+
+
+@block_kernel
 def put_away(pools: Pools, keys: Keys, key: int, end: int) -> int:
     """``save_runs`` for callers in Python."""
     return save_runs(pools, keys, key, end)

@@ -55,3 +55,19 @@ class Stamps:
         if not self._empty or not len(slots):
             return self._empty
         return dict(zip(self._empty, self.preparer.keys.values(slots), strict=True))
+
+
+SLOT = " slot"
+"""The column of key slots in raw results: no name of the query language has a blank."""
+
+
+class RawStamps(Stamps):
+    """Leaves ticks and key slots as they are: for who holds results against each other before they are put out."""
+
+    def time(self, ticks: Ints) -> pa.Array:
+        """Ticks as integers."""
+        return to_arrow(ticks)
+
+    def keys(self, slots: Ints) -> dict[str, pa.Array]:
+        """One column of slots."""
+        return {SLOT: to_arrow(slots)}

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.aggregates import aggregate
-from acep_approx.matching.outputs.recent import Recent
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, ReturnItem
+
+
+class Values(Protocol):
+    """What knows the columns of some events; ``Recent`` is one."""
+
+    def take(self, column: str, ids: Ints, missing: Bools, /) -> pa.Array:
+        """Values of ``column`` of some events; null where ``missing``."""
 
 
 class ReturnColumns:
@@ -44,14 +52,14 @@ class ReturnColumns:
     def __bool__(self) -> bool:
         return bool(self._outputs)
 
-    def columns(self, bound: dict[str, pa.Array], recent: Recent) -> dict[str, pa.Array]:
+    def columns(self, bound: dict[str, pa.Array], recent: Values) -> dict[str, pa.Array]:
         """One column per output.
 
         Parameters
         ----------
         bound : dict of str to pyarrow.Array
             Row numbers per variable: int64 with nulls, or lists of int64 for Kleene variables.
-        recent : Recent
+        recent : Values
             Has the columns ``needed`` of all these rows.
 
         Raises
@@ -69,7 +77,7 @@ class ReturnColumns:
 class _MatchLeaves:
     """The values of attributes and aggregates, one per match; what several outputs name is made once."""
 
-    def __init__(self, bound: dict[str, pa.Array], recent: Recent, roles: Roles) -> None:
+    def __init__(self, bound: dict[str, pa.Array], recent: Values, roles: Roles) -> None:
         self._bound = bound
         self._recent = recent
         self._roles = roles

@@ -1,0 +1,207 @@
+"""Where a query stands with its keys at one moment: its engine, and what is kept beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acep_approx.arrays import Bools, Ints, extended
+from acep_approx.engines.cells.arclogs import ArcLogs
+from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.cells.snapshots import CellsSnapshot, LogsSnapshot
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.snapshots import RunsSnapshot
+from acep_approx.engines.snapshots import Slots, Snapshot
+from acep_approx.matching.outputs.completed import CompletedMatches, Finder
+from acep_approx.matching.outputs.negations import LOGGED
+from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.tick_places import NEVER, TickPlaces
+
+
+class QuerySnapshot:
+    """The state of all keys of a query, or of some, as it is now.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+    floors : int64 array, shape (slots,) or (1,)
+        Starts from which on a match may still be asked for; see ``Pipeline.floors_after``.
+    slots : int64 array, optional
+        Ascending. Default: all keys.
+
+    Complexity: O(state of these keys).
+    """
+
+    def __init__(self, pipeline: Pipeline, floors: Ints, slots: Ints | None = None) -> None:
+        self._parts: list[Snapshot] = [_engine_snapshot(pipeline, floors, slots)]
+        preparer, output = pipeline.preparer, pipeline.results
+        self._parts.append(_ByKey(preparer, "counters", 0, slots))
+        if isinstance(output, RunOutput):
+            self._parts += [_Waiting(output.finder, slots), _ByKey(output.finder, "last_end", -1, slots)]
+            if output.finder.log.letters:
+                self._parts.append(_Log(output.finder, slots))
+            if output.tick_places is not None:
+                self._parts += [_ByTick(output.tick_places, "number", -1, slots)]
+                self._parts += [_ByTick(output.tick_places, "tick", NEVER, slots)]
+
+    @property
+    def words(self) -> int:
+        """How much it holds, in words of 8 bytes."""
+        return sum(part.words for part in self._parts)
+
+    @property
+    def counters(self) -> Ints:
+        """Per slot how many events had come, where they are counted."""
+        part = self._parts[1]
+        assert isinstance(part, _ByKey)
+        return part.values
+
+    def events_held(self) -> Ints:
+        """Events that it names itself, in windows of events; those of runs are named by the links of the engine."""
+        held = [np.zeros(0, np.int64)]
+        for part in self._parts:
+            if isinstance(part, LogsSnapshot):
+                held.append(part.places_held())
+            elif isinstance(part, _Waiting):
+                held.append(part.rows.id)
+            elif isinstance(part, _Log):
+                held.append(part.rows["row"])
+        return np.concatenate(held)
+
+    def bring_back(self, slots: Ints) -> None:
+        """Let these keys stand where they stood; keys that had not come then hold nothing."""
+        for part in self._parts:
+            part.bring_back(slots)
+
+    def renew(self, slots: Ints) -> None:
+        """Take over where these keys stand now."""
+        for part in self._parts:
+            part.renew(slots)
+
+
+def _engine_snapshot(pipeline: Pipeline, floors: Ints, slots: Ints | None) -> Snapshot:
+    engine = pipeline.engine
+    if isinstance(engine, Runs):
+        return RunsSnapshot(engine, slots)
+    if isinstance(engine, Cells):
+        return CellsSnapshot(engine, slots)
+    assert isinstance(engine, ArcLogs)
+    return LogsSnapshot(engine, slots, floors)
+
+
+class _ByKey:
+    """An array with one item for each slot."""
+
+    def __init__(self, owner: Any, name: str, fill: int, slots: Ints | None) -> None:
+        self._owner, self._name, self._fill = owner, name, fill
+        self._slots = Slots(slots)
+        now = getattr(owner, name)
+        self.values: Ints = now.copy() if slots is None else _at(now, slots, fill)
+
+    @property
+    def words(self) -> int:
+        return self.values.size
+
+    def bring_back(self, slots: Ints) -> None:
+        here = self._with_room(getattr(self._owner, self._name), slots)
+        here[slots] = _at(self.values, self._slots.places(slots), self._fill)
+        setattr(self._owner, self._name, here)
+
+    def renew(self, slots: Ints) -> None:
+        self.values = self._with_room(self.values, slots)
+        self.values[slots] = _at(getattr(self._owner, self._name), slots, self._fill)
+
+    def _with_room(self, values: Ints, slots: Ints) -> Ints:
+        needed = int(slots.max(initial=-1)) + 1
+        return values if needed <= values.size else extended(values, 2 * needed, self._fill)
+
+
+class _ByTick(_ByKey):
+    """An array of ``TickPlaces``: by slot, or one item for the whole stream."""
+
+    def __init__(self, owner: TickPlaces, name: str, fill: int, slots: Ints | None) -> None:
+        self._is_one = not owner.by_partition
+        super().__init__(owner, name, fill, np.zeros(1, np.int64) if self._is_one else slots)
+
+    def bring_back(self, slots: Ints) -> None:
+        super().bring_back(np.zeros(1, np.int64) if self._is_one else slots)
+
+    def renew(self, slots: Ints) -> None:
+        super().renew(np.zeros(1, np.int64) if self._is_one else slots)
+
+
+class _Waiting:
+    """The matches that wait for the end of their window."""
+
+    def __init__(self, finder: Finder, slots: Ints | None) -> None:
+        self._finder = finder
+        self.rows = finder.waiting
+        if slots is not None:
+            self.rows = self.rows.take(np.flatnonzero(_of(self.rows.slot, slots)))
+
+    @property
+    def words(self) -> int:
+        return 6 * len(self.rows) + 2 * self.rows.id.size
+
+    def bring_back(self, slots: Ints) -> None:
+        self._finder.waiting = self._mixed(self._finder.waiting, self.rows, slots)
+
+    def renew(self, slots: Ints) -> None:
+        self.rows = self._mixed(self.rows, self._finder.waiting, slots)
+
+    @staticmethod
+    def _mixed(to: CompletedMatches, source: CompletedMatches, slots: Ints) -> CompletedMatches:
+        """``to``, but of some slots the rows of ``source``."""
+        others, these = ~_of(to.slot, slots), _of(source.slot, slots)
+        return CompletedMatches.joined([to.take(np.flatnonzero(others)), source.take(np.flatnonzero(these))])
+
+
+class _Log:
+    """The events that negations at the borders of a pattern look for."""
+
+    def __init__(self, finder: Finder, slots: Ints | None) -> None:
+        self._log = finder.log
+        self.rows = self._now()
+        if slots is not None:
+            mine = _of(self.rows["slot"], slots)
+            self.rows = {name: column[mine] for name, column in self.rows.items()}
+
+    def _now(self) -> dict[str, Ints]:
+        return {name: getattr(self._log, name) for name in LOGGED}
+
+    @property
+    def words(self) -> int:
+        return 4 * len(self.rows["slot"])
+
+    def bring_back(self, slots: Ints) -> None:
+        for name, column in self._mixed(self._now(), self.rows, slots).items():
+            setattr(self._log, name, column)
+
+    def renew(self, slots: Ints) -> None:
+        self.rows = self._mixed(self.rows, self._now(), slots)
+
+    @staticmethod
+    def _mixed(to: dict[str, Ints], source: dict[str, Ints], slots: Ints) -> dict[str, Ints]:
+        """``to``, but of some slots the rows of ``source``; sorted by slot, then by row."""
+        others, these = ~_of(to["slot"], slots), _of(source["slot"], slots)
+        mixed = {name: np.concatenate((to[name][others], source[name][these])) for name in LOGGED}
+        order = np.lexsort((mixed["row"], mixed["slot"]))
+        return {name: column[order] for name, column in mixed.items()}
+
+
+def _of(slot: Ints, slots: Ints) -> Bools:
+    """Which of the slots ``slot`` are among ``slots``."""
+    if not len(slot) or not len(slots):
+        return np.zeros(len(slot), np.bool_)
+    mark = np.zeros(max(int(slot.max()), int(slots.max())) + 1, np.bool_)
+    mark[slots] = True
+    return mark[slot]
+
+
+def _at(values: Ints, places: Ints, fill: int) -> Ints:
+    """Items of an array; ``fill`` behind its end."""
+    if not values.size:
+        return np.full(len(places), fill)
+    return np.where(places < values.size, values[np.minimum(places, values.size - 1)], fill)
