@@ -209,7 +209,7 @@ FROM_THE_TOP = (
     {"results"},
     {"shedding"},
     {"learning"},
-    {"training", "why"},
+    {"training", "why", "revisions"},
     {"matching"},
     {"planning", "engines", "report"},
     {"automaton", "timeline"},

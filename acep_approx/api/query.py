@@ -15,11 +15,13 @@ from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import MERGING, merging
 from acep_approx.results.matches import Matches
+from acep_approx.revisions.request import REVISING, Revisions
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.revisions.matcher import RevisedMatcher
     from acep_approx.shedding.load import Load
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.training.history_graph import HistoryGraph
@@ -191,10 +193,22 @@ class Query(CompiledQuery):
         return HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
 
     @overload
-    def matcher(self, *, budget: None = None, **options: Any) -> Matcher: ...
+    def matcher(self, *, budget: str | Budget, **options: Any) -> BudgetedMatcher: ...
 
     @overload
-    def matcher(self, *, budget: str | Budget, **options: Any) -> BudgetedMatcher: ...
+    def matcher(self, *, watermark: str | int, **options: Any) -> RevisedMatcher: ...
+
+    @overload
+    def matcher(self, *, emit: str | int, **options: Any) -> RevisedMatcher: ...
+
+    @overload
+    def matcher(self, *, op: str, **options: Any) -> RevisedMatcher: ...
+
+    @overload
+    def matcher(self, *, sequence: str, **options: Any) -> RevisedMatcher: ...
+
+    @overload
+    def matcher(self, **options: Any) -> Matcher: ...
 
     def matcher(
         self,
@@ -206,32 +220,38 @@ class Query(CompiledQuery):
         unit: str | None = None,
         merge: str = ",".join(MERGING),
         bind: str | Sequence[str] | None = None,
+        id: str | None = None,  # noqa: A002  (what users call it)
         budget: str | Budget | None = None,
-        **spending: Any,
-    ) -> Matcher:
+        **more: Any,
+    ) -> Matcher | RevisedMatcher:
         """A matcher to push batches into: a live run, which can be saved and taken up again.
 
         Parameters
         ----------
         output, time, key, type, unit, merge, bind
             See ``Matcher``.
+        id : str, optional
+            The column that names an event: it stands for the events of a match, unless ``bind`` says otherwise.
+            Default: the number of its row, in order of arrival.
         budget : str or Budget, optional
             The load budget of the run; default: every match is found.
-        **spending
-            With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and ``full_work``, as for
-            ``match_within``.
+        **more
+            Where events may be late or change: ``watermark``, ``emit``, ``op``, ``source``, ``sequence`` and ``idle``;
+            see ``Revisions``. With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and ``full_work``,
+            as for ``match_within``.
 
         Returns
         -------
         Matcher
             With a budget a ``BudgetedMatcher``: it has ``record()``, ``report(path)``, ``refreshed(query)`` and
-            ``learning()`` too.
+            ``learning()`` too. Where events may be late or change a ``RevisedMatcher``, whose results are final, or a
+            changelog.
 
         Raises
         ------
         UsageError, HistoryError
             Not a budget or a policy; no history, or one of another query; ``ACEP-U040``: how a budget is spent, where
-            there is none.
+            there is none; ``ACEP-U055``: what cannot be combined; ``ACEP-U056``: not a length of time.
 
         Examples
         --------
@@ -245,14 +265,23 @@ class Query(CompiledQuery):
         [[0, 1]]
         """
         options = {"output": output, "time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind}
+        asked = {name: value for name in REVISING & more.keys() if (value := more.pop(name)) is not None}
+        revisions = Revisions(id=id, **asked) if asked else None
+        if revisions is not None:
+            revisions.check(output, budget)
+        options |= {"bind": id if bind is None and not self.plan.query.outputs else bind}
         if budget is not None:
-            return self._matcher_within(budget, options, **spending)
-        for name in spending:
+            return self._matcher_within(budget, options, **more)
+        for name in more:
             raise UsageError(
                 f"{name}= is about a load budget, and there is none",
                 code="ACEP-U040",
                 hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
             )
+        if revisions is not None:
+            from acep_approx.revisions.matcher import RevisedMatcher
+
+            return RevisedMatcher(self.plan, revisions, **options)
         return Matcher(self.plan, **options)  # type: ignore[arg-type]
 
     def _matcher_within(
@@ -421,7 +450,9 @@ class Query(CompiledQuery):
             spending=spending,
         )
 
-    def from_state(self, state: bytes, *, history: HistoryGraph | str | Path | None = None) -> Matcher:
+    def from_state(
+        self, state: bytes, *, history: HistoryGraph | str | Path | None = None
+    ) -> Matcher | RevisedMatcher:
         """The matcher that ``Matcher.state_bytes`` was called on, to go on with.
 
         Parameters
@@ -441,6 +472,10 @@ class Query(CompiledQuery):
 
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved = unpack([self.plan], state)
+        if "revisions" in saved.callers[0]:
+            from acep_approx.revisions.matcher import RevisedMatcher
+
+            return RevisedMatcher.from_saved(self.plan, saved)
         if "spending" in saved.callers[0]:
             from acep_approx.api.budgeted_matcher import BudgetedMatcher
 

@@ -1,0 +1,267 @@
+"""From raw results that go and come to a changelog: what really changed, in words that users know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Ints
+from acep_approx.errors import DataError
+from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.output import SLOT, Stamps
+from acep_approx.matching.outputs.returns import ReturnColumns
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.renumber import renumbered
+from acep_approx.revisions.replay import Changed
+from acep_approx.revisions.segments import Lookup, Tail
+
+Words = npt.NDArray[np.uint64]
+
+INSERT, DELETE = "+I", "-D"
+ADDED = ("op", "match_id")
+"""Columns of a changelog behind those of the results."""
+NULL = np.uint64(0x9E3779B97F4A7C15)
+NOT_COMPARED = ("missing", "position")
+"""Columns of raw results that follow from the others, or that a change far away moves."""
+
+
+class Changelog:
+    """Puts raw results out, each with what happened to it.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        A raw one.
+    bind : tuple of str
+        Columns that stand for events in the results; none for the numbers of their rows.
+    id : str, optional
+        The column that names events.
+    is_changelog : bool
+        Whether results have the columns ``ADDED``.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D043``: a column of the results has the name of one of these.
+    """
+
+    def __init__(self, pipeline: Pipeline, bind: tuple[str, ...], id: str | None, *, is_changelog: bool) -> None:  # noqa: A002
+        self._pipeline = pipeline
+        self._id = id
+        self._is_changelog = is_changelog
+        self._events = BoundEvents(bind, pipeline.schema)
+        self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
+        self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
+        self._variables = place_columns(pipeline)
+        self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
+        taken = set(ADDED) & set(self.nothing().column_names[: -len(ADDED)]) if is_changelog else set()
+        if taken:
+            raise DataError(
+                f"{min(taken)!r} is a column of the results and of the changelog",
+                code="ACEP-D043",
+                hint="choose another name for the variable, the output or the key",
+            )
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns of the events that results are made of."""
+        ids = (self._id,) if self._id is not None and self._is_changelog else ()
+        return (*(self._returns.needed or self._events.names), *ids)
+
+    def nothing(self) -> pa.Table:
+        """An empty table with the columns of the results."""
+        none = self._pipeline.nothing()
+        return self._table(none, none, Tail())
+
+    def table(self, changed: Changed, tail: Tail) -> pa.Table:
+        """What changed: first what is taken back, then what came."""
+        self._know()
+        gone, came = self._joined(changed.gone), self._joined(changed.came)
+        if gone.num_rows:
+            gone, came = difference(gone, came)
+        return self._table(gone, came, tail)
+
+    def _know(self) -> None:
+        """Take over the types that the columns have got by now."""
+        self._events.know(self._pipeline.schema)
+        self._stamps.know(self._pipeline.schema)
+
+    def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
+        whole = [table for table in tables if table.num_rows]
+        return pa.concat_tables(whole).combine_chunks() if whole else self._pipeline.nothing()
+
+    def _table(self, gone: pa.Table, came: pa.Table, tail: Tail) -> pa.Table:
+        raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came.combine_chunks()
+        is_known = not self.needed and tail.in_order > tail.last_place  # no event is looked up
+        places = self._places(raw) if not is_known else np.zeros(0, np.int64)
+        lookup = Lookup(tail.parts() if len(places) else (), places, tail.in_order)
+        columns = self._columns(raw, lookup)
+        if not self._is_changelog:
+            return pa.table(columns)
+        ops = pa.DictionaryArray.from_arrays(
+            to_arrow(np.repeat([0, 1], [gone.num_rows, came.num_rows])), pa.array([DELETE, INSERT])
+        ).dictionary_decode()
+        return pa.table({**columns, "op": ops, "match_id": self._ids(raw, lookup)})
+
+    def _places(self, raw: pa.Table) -> Ints:
+        """The places of all events that results name."""
+        parts = [np.zeros(0, np.int64)]
+        for name in self._variables:
+            column = raw.column(name).combine_chunks()
+            column = column.flatten() if pa.types.is_list(column.type) else column.drop_null()
+            parts.append(to_numpy(column))
+        return np.concatenate(parts)
+
+    def _columns(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
+        """The columns of the output, in its order."""
+        slots = to_numpy(raw.column(SLOT).combine_chunks())
+        columns = dict(self._stamps.keys(slots))
+        for name in raw.column_names:
+            column = raw.column(name).combine_chunks()
+            if name in ("start", "end"):
+                columns[name] = self._stamps.time(to_numpy(column))
+            elif name not in (SLOT, "position", *self._variables):
+                columns[name] = column
+            elif name == "row":
+                columns |= self._row(column, lookup, columns)
+        if self._pipeline.output == "matches":
+            columns |= self._shown(raw, lookup)
+        return columns
+
+    def _row(self, places: pa.Array, lookup: Lookup, others: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        values = to_numpy(places)
+        if self._events.names:
+            return self._events.column(values, lookup.take, list(others))
+        return {"row": to_arrow(lookup.arrivals(values))}
+
+    def _shown(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
+        """What is shown of the bound events."""
+        bound = {name: raw.column(name).combine_chunks() for name in self._variables}
+        if self._returns:
+            return self._returns.columns(bound, lookup)
+        if self._events.names:
+            return {name: self._events.shown(column, lookup.take) for name, column in bound.items()}
+        table = renumbered(pa.table(bound), self._variables, lookup.arrivals)
+        return {name: table.column(name).combine_chunks() for name in self._variables}
+
+    # --- ids ------------------------------------------------------------------------------------------------
+
+    def _ids(self, raw: pa.Table, lookup: Lookup) -> pa.Array:
+        """The id of each result: 128 bits of what it binds, by the names of the events, as hexadecimal digits."""
+        high, low = self._words(raw, lookup)
+        mixed = np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
+        offsets = np.arange(0, len(mixed) + 1, 32, dtype=np.int32)
+        return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(mixed.encode()))
+
+    def _words(self, raw: pa.Table, lookup: Lookup) -> tuple[Words, Words]:
+        seeds = np.frombuffer(self._seed, np.uint64)
+        sums = [np.full(raw.num_rows, seed) for seed in seeds]
+        places = self._places(raw)
+        unique, inverse = np.unique(places, return_inverse=True)
+        names = self._names(unique, lookup)
+        at = 0
+        with np.errstate(over="ignore"):
+            for number, name in enumerate(self._variables):
+                column = raw.column(name).combine_chunks()
+                row = _rows_of(column)
+                mine = inverse[at : at + len(row)]
+                at += len(row)
+                for half in (0, 1):
+                    mixed = _mixed(names[half][mine] + _mixed(np.full(1, number + 1, np.uint64)))
+                    np.add.at(sums[half], row, mixed) if pa.types.is_list(column.type) else _add(sums[half], row, mixed)
+            if self._pipeline.output == "counts":
+                errors = to_numpy(raw.column("errors").combine_chunks()).astype(np.uint64)
+                sums = [_mixed(one + _mixed(errors)) for one in sums]
+            return _mixed(sums[0]), _mixed(sums[1] ^ seeds[0])
+
+    def _names(self, places: Ints, lookup: Lookup) -> tuple[Words, Words]:
+        """Two words that stand for the name of each event: its id, else the number of its row."""
+        if self._id is None:
+            values = lookup.arrivals(places).astype(np.uint64)
+        else:
+            column = lookup.take(self._id, places, np.zeros(len(places), np.bool_))
+            if not pa.types.is_integer(column.type) or column.null_count:
+                return _words_of(column)
+            values = to_numpy(column.cast(pa.int64())).astype(np.uint64)
+        return _mixed(values), _mixed(values ^ NULL)
+
+
+def difference(gone: pa.Table, came: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Two tables of raw results without the rows that they share: as often as both have them.
+
+    Complexity: O(n log n). Rows are held against each other by hashes of 128 bits.
+    """
+    first = [np.concatenate(pair) for pair in zip(_hashes(gone), _hashes(came), strict=True)]
+    order = np.lexsort(first)
+    high, low = first[0][order], first[1][order]
+    begins = np.append(True, (high[1:] != high[:-1]) | (low[1:] != low[:-1]))
+    group = np.cumsum(begins) - 1
+    is_old = order < gone.num_rows
+    old, new = np.bincount(group[is_old], minlength=group[-1] + 1), np.bincount(group[~is_old], minlength=group[-1] + 1)
+    shared = np.minimum(old, new)
+    kept = []
+    for side, before in ((is_old, 0), (~is_old, gone.num_rows)):
+        mine = group[side]
+        rank = np.arange(len(mine)) - np.searchsorted(mine, mine, side="left")
+        kept.append(np.sort(order[side][rank >= shared[mine]]) - before)
+    return gone.take(to_arrow(kept[0])), came.take(to_arrow(kept[1]))
+
+
+def _hashes(table: pa.Table) -> tuple[Words, Words]:
+    """Two hashes of each row of integers and lists of integers."""
+    sums = [np.zeros(table.num_rows, np.uint64) for _ in range(2)]
+    with np.errstate(over="ignore"):
+        for number, name in enumerate(table.column_names):
+            if name in NOT_COMPARED:
+                continue
+            column = table.column(name).combine_chunks()
+            flat = column.flatten() if pa.types.is_list(column.type) else column.drop_null()
+            values, row = to_numpy(flat).astype(np.uint64), _rows_of(column)
+            for half in (0, 1):
+                mixed = _mixed(_mixed(values ^ (NULL * np.uint64(half))) + np.uint64(number + 1) * NULL)
+                np.add.at(sums[half], row, mixed) if pa.types.is_list(column.type) else _add(sums[half], row, mixed)
+    return sums[0], sums[1]
+
+
+def _add(sums: Words, row: Ints, values: Words) -> None:
+    """Add to rows that are all different."""
+    if len(row) == len(sums):
+        sums += values
+    else:
+        sums[row] += values
+
+
+def _rows_of(column: pa.Array) -> Ints:
+    """The row of each value: of lists of their items, else without nulls."""
+    if pa.types.is_list(column.type):
+        return np.repeat(np.arange(len(column)), to_numpy(column.value_lengths()))
+    return np.flatnonzero(to_numpy(pc.is_valid(column))) if column.null_count else np.arange(len(column))
+
+
+def _mixed(values: Words) -> Words:
+    """Words with all bits mixed (Steele, Lea, Flood, OOPSLA 2014: SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _words_of(column: pa.Array) -> tuple[Words, Words]:
+    """Two words for each value of any type; equal values have equal words, in any process."""
+    coded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+    digests = [blake2b(repr(value).encode(), digest_size=16).digest() for value in coded.dictionary.to_pylist()]
+    words = np.frombuffer(b"".join([*digests, bytes(16)]), np.uint64).reshape(-1, 2)
+    codes = to_numpy(pc.fill_null(coded.indices, len(digests)).cast(pa.int64()))
+    return words[codes, 0], words[codes, 1]
+
+
+def place_columns(pipeline: Pipeline) -> Sequence[str]:
+    """The columns of raw results that hold places of events."""
+    if pipeline.output != "matches":
+        return ("row",)
+    return ("events",) if pipeline.plan.query.is_regex else tuple(pipeline.plan.automaton.variables)

@@ -1,0 +1,88 @@
+"""A query over events that the watermark has passed, in order of time: nothing that it puts out is ever taken back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.events.columns import encode_text
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.revisions.changelog import Changelog
+from acep_approx.revisions.events import Events, PlacedEvents
+from acep_approx.revisions.replay import Changed
+from acep_approx.revisions.segments import Tail
+
+MANY = 1 << 16
+"""Events that are kept, in windows of events, before it is looked which of them something still points to."""
+
+
+class FinalRun:
+    """Runs events that will not change.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        A raw one.
+    changelog : Changelog
+        Puts results out.
+    """
+
+    def __init__(self, pipeline: Pipeline, changelog: Changelog) -> None:
+        self.pipeline = pipeline
+        self.tail = Tail()
+        self._changelog = changelog
+        self._events = 0
+        self._kept = 0
+
+    def run(self, events: Events) -> list[pa.Table]:
+        """Run events in order; returns results."""
+        if not len(events):
+            return []
+        pipeline, first = self.pipeline, self._events
+        self._note(events)
+        arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
+        data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
+        return self._shown([table for _, table in pipeline.stream.run(EventBatch(first, events.tick, data))])
+
+    def _note(self, events: Events) -> None:
+        """Remember which row each event is, unless they come in the order of their rows."""
+        first, tail = self._events, self.tail
+        place = np.arange(first, first + len(events))
+        self._events += len(events)
+        if tail.in_order == first and np.array_equal(events.arrival, place):
+            tail.in_order = self._events
+        tail.last_place = int(place[-1])
+        if self._changelog.needed or tail.in_order < self._events:
+            tail.passed.append(PlacedEvents.of(events, place, place))
+
+    def pass_time(self, tick: int) -> list[pa.Table]:
+        """No event before ``tick`` will come any more."""
+        found = self._shown([table for _, table in self.pipeline.stream.pass_time(tick)])
+        self._forget(tick)
+        return found
+
+    def _forget(self, tick: int) -> None:
+        pipeline, tail = self.pipeline, self.tail
+        if not pipeline.preparer.is_count:
+            tail.forget(tick - 2 * pipeline.window)  # points with a negation at the end wait for two windows
+        elif tail.held > 2 * self._kept + MANY:
+            tail.keep_only(pipeline.forget_all_but(np.zeros(0, np.int64)))
+            self._kept = tail.held
+
+    def finish(self) -> list[pa.Table]:
+        """The stream has ended."""
+        return self._shown(list(self.pipeline.finish()))
+
+    def header(self) -> dict[str, int]:
+        """What ``take_up`` needs beside the events."""
+        return {"events": self._events, "in_order": self.tail.in_order, "last_place": self.tail.last_place}
+
+    def take_up(self, header: dict[str, int], passed: PlacedEvents) -> None:
+        """Go on from a state."""
+        self._events, self.tail.in_order = header["events"], header["in_order"]
+        self.tail.last_place = header["last_place"]
+        self.tail.passed = [passed] if len(passed) else []
+
+    def _shown(self, raw: list[pa.Table]) -> list[pa.Table]:
+        return [self._changelog.table(Changed([], [table]), self.tail) for table in raw if table.num_rows]

@@ -1,0 +1,366 @@
+"""The push interface of streams whose events may be late, revised and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.errors import DataError
+from acep_approx.events.changes import Op, find_op, ops_of
+from acep_approx.events.columns import encode_text, missing_column, to_numpy
+from acep_approx.events.reading.memory import DICTS_PER_CHUNK
+from acep_approx.events.reading.widening import one_table
+from acep_approx.events.source import Source, open_source
+from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import ticks
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.state import Saved
+from acep_approx.planning.planner import Plan
+from acep_approx.revisions.events import Events, in_order
+from acep_approx.revisions.final import FinalRun
+from acep_approx.revisions.live import rejected_table, taken_out
+from acep_approx.revisions.replay import Replay
+from acep_approx.revisions.request import Revisions
+from acep_approx.revisions.state import checked, left_out, packed, take_up
+from acep_approx.revisions.stream import FAR, RawExecution, RevisedStream, RevisionCounts, set_up
+from acep_approx.revisions.watermarks import NEVER
+
+LATE, BACKWARDS = "late", "backwards"
+PROGRESSED = ("mz_progressed", "progressed")
+
+
+class RevisedMatcher:
+    """Runs one query over a stream whose events may be late, revised and taken back; made by ``Query.matcher``.
+
+    Parameters
+    ----------
+    plan : Plan
+    revisions : Revisions
+        How events may come late and change.
+    **options
+        As for ``Matcher``: ``output``, ``time``, ``key``, ``type``, ``unit``, ``merge``, ``bind``.
+
+    Attributes
+    ----------
+    revisions : RevisionCounts
+        What became of the rows so far.
+
+    Notes
+    -----
+    Source: Chandramouli, Goldstein, Maier, PVLDB 3(1) 2010, sections 2.4, 5.1, 5.3, 5.4 and C. See ``docs/disorder.md``
+    for what is theirs and what is ours. After each push the sum of all that was put out is what ``Query.match`` finds
+    in the sorted stream of the events that were inserted and not retracted, up to the horizon: the watermark with
+    ``emit="final"``, everything with ``"early"``. No row is taken back and put out again in one push.
+    """
+
+    def __init__(self, plan: Plan, asked: Revisions, **options: Any) -> None:
+        self.plan = plan
+        self.asked = asked
+        self.revisions = RevisionCounts()
+        self.execution = RawExecution(plan, **options)
+        self.rows = 0
+        self.stream: RevisedStream | None = None
+        self.left_out: list[pa.Table] = []
+
+    # --- what users ask -------------------------------------------------------------------------------------
+
+    @property
+    def watermark(self) -> int | None:
+        """The tick before which no event is taken in any more; None where nothing has moved it yet."""
+        reached = NEVER if self.stream is None else self.stream.watermarks.current
+        return None if reached == NEVER else reached
+
+    @property
+    def held_events(self) -> int:
+        """Events that are held because they, or others beside them, may still change."""
+        return 0 if self.stream is None else self.stream.held
+
+    def rejected(self) -> pa.Table:
+        """The rows that were left out since the last call: why, the number of the row, then what stands in it.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``reason`` is ``late``, ``unknown`` (takes back what is not there), ``duplicate`` (inserts what is there)
+            or ``backwards`` (a punctuation before the watermark).
+        """
+        tables, self.left_out = self.left_out, []
+        if not tables:
+            return pa.table({"reason": pa.array([], pa.string()), "row": pa.array([], pa.int64())})
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def push(self, events: Any) -> pa.Table:
+        """Take in rows, in the order in which they come, and return what changes.
+
+        Parameters
+        ----------
+        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
+            The next rows.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the output. Unless only final results are put out, ``op`` (``+I`` or ``-D``) and
+            ``match_id`` stand behind them, and what is taken back comes first.
+
+        Raises
+        ------
+        DataError
+            A missing column or a wrong type; ``ACEP-D070``: an op that nobody knows. Nothing of the push is taken in.
+            ``ACEP-D045``: an error stopped it in the middle of a batch before.
+        """
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
+            events = iter(events)
+        source = open_source(events)
+        if not len(source.schema):
+            return self._nothing()
+        stream = self.stream or self._bind(source)
+        data = self._read(source, stream)
+        return self._take_in(data, stream) if data.num_rows else self._nothing()
+
+    def punctuate(self, tick: int, where: str | None = None) -> pa.Table:
+        """No event before ``tick`` will come any more: put out what that makes final.
+
+        Parameters
+        ----------
+        tick : int
+        where : str, optional
+            Only of the events that satisfy this, such as ``"exchange = 'NYSE'"``. Of a ``source`` it moves the
+            watermark of that source; else results become final once no letter of the pattern can come any more.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D072``: the watermark has passed this time.
+        """
+        if self.stream is None:
+            raise DataError(
+                "the watermark cannot move before the first event: the columns are not known yet",
+                code="ACEP-D072",
+                hint="push events first",
+            )
+        if not self._punctuated(self.stream, tick, where):
+            of_what = "" if where is None else f" for {where}"
+            raise DataError(
+                f"the watermark{of_what} cannot go back to {tick}; the watermark of the stream is {self.watermark}",
+                code="ACEP-D072",
+                hint="a watermark only rises: give a later time",
+            )
+        return self._settled(self.stream, self._moved(self.stream, ()))
+
+    def state_bytes(self) -> bytes:
+        """The state as bytes, to go on later or elsewhere with ``Query.from_state``.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D045``: an error stopped it in the middle of a batch.
+
+        Complexity: O(keys + events held); taking it up runs the events held once more.
+        """
+        return packed(self)
+
+    @classmethod
+    def from_saved(cls, plan: Plan, saved: Saved) -> Self:
+        """What ``state_bytes`` was called on; see ``Query.from_state``.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: its parts do not fit together; ``ACEP-D041``: another version wrote it.
+        """
+        mine = checked(saved)
+        made = cls(plan, Revisions(**mine["asked"]), **mine["options"])
+        made.rows, made.revisions = mine["rows"], RevisionCounts(**mine["counts"])
+        made.left_out = left_out(saved)
+        if mine["stream"] is not None:
+            made.execution.take(saved)
+            made.stream = set_up(made.execution, made.asked, tuple(mine["stream"]["names"]), mine["stream"]["op"])
+            take_up(made.stream, saved, mine["stream"])
+        return made
+
+    def finish(self) -> pa.Table:
+        """The stream has ended: nothing is late, changes or goes any more."""
+        if self.stream is None:
+            return self._nothing()
+        self.stream.watermarks.close()
+        tables = self._moved(self.stream, ())
+        if isinstance(self.stream.run, FinalRun):
+            tables += self.stream.run.finish()
+        return self._settled(self.stream, tables)
+
+    # --- a push ---------------------------------------------------------------------------------------------
+
+    def _bind(self, source: Source) -> RevisedStream:
+        """Set up for the columns of the first rows."""
+        asked, schema = self.asked, source.schema
+        pipeline = source.settle(self.execution.bind)
+        read = {*pipeline.columns, *(name for name in (asked.id, asked.source, asked.sequence) if name is not None)}
+        for name in sorted(read):
+            if name not in schema.names:
+                raise missing_column(name, schema.names)
+        op = find_op(schema.names, asked.op, read)
+        self.stream = set_up(self.execution, asked, tuple(schema.names), op)
+        return self.stream
+
+    def _read(self, source: Source, stream: RevisedStream) -> pa.RecordBatch:
+        """All rows of a push as one batch."""
+        asked = self.asked
+        must = {*stream.columns, *(name for name in (stream.op, asked.source, asked.sequence) if name is not None)}
+        source.expect([name for name in must if not stream.is_by_content or name in source.schema.names])
+        names = source.schema.names
+        batches = [batch for batch in source.batches(names) if batch.num_rows]
+        if not batches:
+            return pa.RecordBatch.from_pylist([], schema=source.schema)
+        if len(batches) == 1:
+            return batches[0]
+        return one_table(batches).combine_chunks().to_batches()[0]
+
+    def _take_in(self, data: pa.RecordBatch, stream: RevisedStream) -> pa.Table:
+        pipeline, asked = stream.pipeline, self.asked
+        pipeline.stream.check_whole()
+        ops = self._ops(data, stream)
+        tick = ticks(data.column(pipeline.roles.time), pipeline.roles.unit, first_row=self.rows)
+        arrival = np.arange(self.rows, self.rows + len(tick))
+        events = Events(tick, arrival, arrival, self._kept_columns(data, stream))
+        self._fit(events, pipeline)
+        is_mark = None if ops is None else ops == Op.WATERMARK
+        sequence = None if asked.sequence is None else _numbers(data.column(asked.sequence), asked.sequence)
+        source = None if asked.source is None else data.column(asked.source)
+        before = stream.watermarks.advance(tick, source, sequence, is_mark)
+        self.rows += len(tick)
+        rejects = self._late(tick, before, is_mark)
+        rejects |= dict.fromkeys(np.flatnonzero(stream.closed.late(tick, data)).tolist(), LATE)
+        kept = np.ones(len(tick), np.bool_)
+        kept[list(rejects)] = False
+        gone: list[tuple[int, int]] = []
+        if ops is not None:
+            kept &= ops != Op.WATERMARK
+            which = np.flatnonzero(kept)
+            rows = events if len(which) == len(kept) else events.take(which)
+            found = stream.live.resolve(rows, ops[which], before[which], stream.events_at)
+            rejects |= {int(which[row]): reason for row, reason in found.rejected}
+            gone = found.gone
+            events = Events(rows.tick, rows.arrival, found.tie, rows.data).where(found.is_new)
+        elif rejects:
+            events = events.where(kept)
+        self._note(data, rejects, arrival, inserted=len(events), retracted=len(gone))
+        stream.waiting.append(events.where(events.tick >= stream.closed.reached))  # others cannot play a role
+        return self._settled(stream, self._moved(stream, gone))
+
+    def _ops(self, data: pa.RecordBatch, stream: RevisedStream) -> npt.NDArray[np.int8] | None:
+        """What each row does; None where all insert."""
+        if stream.op is None:
+            return None
+        progressed = next((data.column(name) for name in PROGRESSED if name in data.schema.names), None)
+        ops = ops_of(data.column(stream.op), stream.op, self.rows, progressed)
+        if self.asked.id is None and (ops == Op.UPDATE).any():
+            row = int(np.argmax(ops == Op.UPDATE))
+            raise DataError(
+                f"row {self.rows + row}: an update in one row does not say which event it updates",
+                code="ACEP-D071",
+                hint="name the column of the ids of events: id='COLUMN' (--id COLUMN)",
+                row=self.rows + row,
+            )
+        return ops
+
+    @staticmethod
+    def _kept_columns(data: pa.RecordBatch, stream: RevisedStream) -> pa.RecordBatch:
+        """The columns that are needed later; of those that only content is made of, nulls where they are missing."""
+        there = set(data.schema.names)
+        arrays = [data.column(n) if n in there else pa.nulls(data.num_rows) for n in stream.columns]
+        return pa.RecordBatch.from_arrays(arrays, names=list(stream.columns))
+
+    @staticmethod
+    def _fit(events: Events, pipeline: Pipeline) -> None:
+        """Refuse columns of types that do not go together with those before, while nothing has changed yet."""
+        arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
+        batch = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
+        pipeline.stream.fit(EventBatch(int(events.arrival[0]), events.tick, batch))
+
+    @staticmethod
+    def _late(tick: Ints, before: Ints, is_mark: Bools | None) -> dict[int, str]:
+        """The rows whose time the watermark has passed, and why they are left out."""
+        behind = np.flatnonzero(tick < before).tolist()
+        return {row: BACKWARDS if is_mark is not None and is_mark[row] else LATE for row in behind}
+
+    def _note(self, data: pa.RecordBatch, rejects: dict[int, str], arrival: Ints, **counts: int) -> None:
+        """Count, and keep what is left out."""
+        for name, number in counts.items():
+            setattr(self.revisions, name, getattr(self.revisions, name) + number)
+        for reason in rejects.values():
+            setattr(self.revisions, reason, getattr(self.revisions, reason) + 1)
+        if rejects:
+            rows = np.array(sorted(rejects), np.int64)
+            self.left_out.append(rejected_table(data, rows, [rejects[row] for row in rows.tolist()], arrival))
+
+    def _moved(self, stream: RevisedStream, gone: Sequence[tuple[int, int]]) -> list[pa.Table]:
+        """Run what lies before the horizon now, and take back what is gone."""
+        watermark = stream.final
+        horizon = min(watermark + stream.beyond, FAR) if stream.beyond < FAR else FAR
+        waiting = Events.joined(stream.waiting) if stream.waiting else stream.no_events()
+        arrivals = {arrival: tick for tick, arrival in gone}
+        held = np.isin(waiting.arrival, np.array(list(arrivals), np.int64)) if arrivals else None
+        if held is not None and held.any():
+            for arrival in waiting.arrival[held].tolist():
+                del arrivals[arrival]
+            waiting = taken_out(waiting, waiting.arrival[held].tolist())
+        is_due = waiting.tick < horizon if horizon < FAR else np.ones(len(waiting), np.bool_)
+        due = waiting.where(is_due)
+        stream.waiting = [] if is_due.all() else [waiting.where(~is_due)]
+        if isinstance(stream.run, FinalRun):
+            assert not arrivals, "what the watermark has passed does not change"
+            tables = stream.run.run(_sorted(due, self.asked.id))
+            return tables + (stream.run.pass_time(watermark) if watermark > NEVER else [])
+        return [self._changed(stream, stream.run, due, arrivals)]
+
+    def _changed(self, stream: RevisedStream, run: Replay, due: Events, gone: dict[int, int]) -> pa.Table:
+        due = _sorted(due, self.asked.id)
+        is_late = run.is_late(due)
+        removed = np.array(list(gone.values()), np.int64), np.array(list(gone), np.int64)
+        if not len(due) and not gone:
+            return self._nothing()
+        changed = run.change(due.where(is_late), removed, due.where(~is_late))
+        return stream.changelog.table(changed, run.tail)
+
+    def _settled(self, stream: RevisedStream, tables: list[pa.Table]) -> pa.Table:
+        watermark = stream.final
+        if isinstance(stream.run, Replay) and watermark > NEVER:
+            stream.run.settle(watermark)
+        if stream.op is not None and len(stream.live) > 2 * self.held_events + DICTS_PER_CHUNK:
+            stream.live.forget(watermark)
+        whole = [table for table in tables if table.num_rows]
+        if not whole:
+            return self._nothing()
+        return whole[0] if len(whole) == 1 else pa.concat_tables(whole, promote_options="permissive")
+
+    def _nothing(self) -> pa.Table:
+        return self.stream.changelog.nothing() if self.stream is not None else pa.table({})
+
+    def _punctuated(self, stream: RevisedStream, tick: int, where: str | None) -> bool:
+        """Move the watermark: of all events, of a source, or of the events that satisfy a condition."""
+        if where is None:
+            return stream.watermarks.punctuate(tick)
+        of_source = stream.closed.value_of(where, self.asked.source) if self.asked.source is not None else ()
+        return stream.watermarks.punctuate(tick, *of_source) if of_source else stream.closed.close(where, tick)
+
+
+def _sorted(events: Events, id: str | None) -> Events:  # noqa: A002
+    order = in_order(events.tick, events.tie, None if id is None else events.data.column(id))
+    return events if (order[1:] > order[:-1]).all() else events.take(order)
+
+
+def _numbers(column: pa.Array, name: str) -> Ints:
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise DataError(
+            f"the sequence numbers in {name!r} are not whole numbers, or some are missing",
+            code="ACEP-D074",
+            hint="give each event a whole number, one more than that of the event before it",
+        )
+    numbers: Ints = to_numpy(column.cast(pa.int64()))
+    return numbers

@@ -1,0 +1,394 @@
+"""A query over a stream that may still change: it runs what comes, and runs again what a change may have touched.
+
+Source: Chandramouli, Goldstein, Maier, PVLDB 3(1) 2010, sections 5.1, C and C.1: an insertion or a deletion takes away
+the partial matches that span it, and makes new ones from those before it. Deviations, which are ours: instead of a list
+of partial matches for each event there is a snapshot of all keys for each segment of the stream; the keys that a change
+touches are brought back to it and run once more; what was put out is remembered, and held against what comes now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.events.columns import encode_text, to_numpy
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.output import SLOT
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.snapshots import QuerySnapshot
+from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.revisions.events import Events, PlacedEvents, in_order
+from acep_approx.revisions.segments import LONG_AGO, Segment, Tail
+
+PIECE, LEAST_PIECE = 1 << 14, 1 << 10
+"""Most and fewest events that a segment begins with where many come at once: towards the end there are fewer, since
+most events that come late do not come very late."""
+WORDS_PER_EVENT = 2
+"""Words of a snapshot that may be copied for each event: what that costs stays small beside running it."""
+FAR = 2**62
+
+
+@dataclass
+class Changed:
+    """Raw results that are taken back, and those that come; rows that are in both have not changed."""
+
+    gone: list[pa.Table] = field(default_factory=list)
+    came: list[pa.Table] = field(default_factory=list)
+
+
+class Replay:
+    """Runs one query over the tail of a stream.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        A raw one, which has run nothing.
+    id : str, optional
+        The column that orders events of one time.
+    """
+
+    def __init__(self, pipeline: Pipeline, id: str | None = None) -> None:  # noqa: A002  (what users call it)
+        self.pipeline = pipeline
+        self.tail = Tail()
+        self.head = LONG_AGO  # the tick of the last event in order
+        self._id = id
+        self._before = 0  # events of the stream at the head
+        self._since = 0  # events since the last snapshot
+        self._count = 0  # the same, where events are run again
+        self._kept = 0  # events that were kept when it was last looked which ones are needed
+        self._waiting: list[pa.Table] = []  # what was put out as if the stream ended there
+        automaton = pipeline.plan.registers
+        self._has_late_ends = automaton is not None and automaton.has_late_ends
+        self._is_whole = pipeline.plan.counted == "stream"  # a change touches all keys
+        stops = not pipeline.preparer.is_count and not pipeline.plan.query.non_overlap
+        waits = self._has_late_ends and isinstance(pipeline.results, RunOutput) and pipeline.results.groups
+        self._reach = pipeline.window * (2 if waits else 1) if stops else FAR
+        self._skips = pipeline.plan.counted == "nothing" and not pipeline.preparer.is_count
+        pipeline.keep_from(LONG_AGO, pipeline.preparer.counters * 0)
+
+    def is_late(self, events: Events) -> Bools:
+        """Which of some events, in order, come before one that was run."""
+        late = events.tick < self.head
+        if not len(late) or events.tick[-1] < self.head or not self.tail.segments:
+            return late
+        tied = np.flatnonzero(events.tick == self.head)
+        if len(tied):  # they come behind the others of this time, or between them
+            old = self.tail.segments[-1].events
+            old = old.where(old.tick == self.head)
+            both = Events.joined([Events(e.tick, e.arrival, e.tie, e.data) for e in (old, events.take(tied))])
+            order = in_order(both.tick, both.tie, None if self._id is None else both.data.column(self._id))
+            late[tied] = not (order[1:] > order[:-1]).all()
+        return late
+
+    # --- changes --------------------------------------------------------------------------------------------
+
+    def change(self, late: Events, removed: tuple[Ints, Ints], new: Events) -> Changed:
+        """Take in a change of the stream.
+
+        Parameters
+        ----------
+        late : Events
+            That come in between; in any order.
+        removed : (int64 array, int64 array)
+            Ticks and rows of the events that are taken back.
+        new : Events
+            That come behind all others, in order.
+
+        Returns
+        -------
+        Changed
+        """
+        stream = self.pipeline.stream
+        stream.check_whole()
+        stream.is_within = True
+        changed = Changed()
+        touched = self._insert(late)
+        self._remove(*removed, touched)
+        if touched:
+            self._run_again(touched, changed)
+        changed.came += self._forward(new)
+        if self._has_late_ends:
+            waiting = self._as_if_ended()
+            changed.gone += self._waiting
+            changed.came += waiting
+            self._waiting = waiting
+        stream.is_within = False
+        self.pipeline.done()
+        return changed
+
+    def _insert(self, late: Events) -> dict[int, list[PlacedEvents]]:
+        """Put late events into their segments; returns what each segment got."""
+        touched: dict[int, list[PlacedEvents]] = {}
+        if not len(late):
+            return touched
+        slot = self._prepared(late, np.zeros(len(late), np.int64), 0)[1]
+        number = self.tail.segment_of(late.tick)
+        for one in np.unique(number).tolist():
+            which = np.flatnonzero(number == one)
+            placed = self.tail.insert(one, late.take(which), slot[which], self._id)
+            if placed is None:
+                self._place_anew(one, len(which) + 1)
+                placed = self.tail.insert(one, late.take(which), slot[which], self._id)
+            assert placed is not None
+            touched.setdefault(one, []).append(placed)
+        return touched
+
+    def _remove(self, tick: Ints, arrival: Ints, touched: dict[int, list[PlacedEvents]]) -> None:
+        """Take events out of their segments."""
+        self.tail.removed = []
+        number = self.tail.segment_of(tick)
+        for one in np.unique(number).tolist():
+            touched.setdefault(one, []).append(self.tail.remove(one, arrival[number == one]))
+
+    def _place_anew(self, first: int, gap: int) -> None:
+        """Make room between events, from a segment on: give them places anew, so far apart, and run them once more."""
+        segments = self.tail.segments
+        everything = np.arange(self.pipeline.key_slots.slots)
+        segments[first].snapshot.bring_back(everything)
+        for number in range(first, len(segments)):
+            segment = segments[number]
+            events = segment.events
+            segment.parts = [PlacedEvents.of(events, self.tail.next_places(len(events), gap), events.slot)]
+            if number > first:
+                segment.snapshot = self._snapshot(segment.since)
+            segment.results = []
+            segment.add_results(self._run_segment(number, segment.events))
+        if self._has_late_ends:
+            self._waiting = self._as_if_ended()
+
+    def _run_again(self, touched: dict[int, list[PlacedEvents]], changed: Changed) -> None:
+        """Bring the keys that changed back, and run what came since, as far as the change may reach."""
+        segments, slots = self.tail.segments, self.pipeline.key_slots.slots
+        all_touched = self._slots_of([events for some in touched.values() for events in some])
+        if not len(all_touched):
+            return
+        head = self._snapshot(LONG_AGO, all_touched)
+        active, until = np.zeros(slots, np.bool_), np.full(slots, LONG_AGO)
+        last = max(touched)
+        for number in range(min(touched), len(segments)):
+            segment = segments[number]
+            is_past = active & (until < segment.since - self._reach)  # what comes now has not seen the change
+            if is_past.any():
+                head.bring_back(np.flatnonzero(is_past))
+                active &= ~is_past
+            if active.any():
+                segment.snapshot.renew(np.flatnonzero(active))
+                segment.before = self._count if self._is_whole else segment.before
+            for events in touched.get(number, []):
+                mine = self._slots_of([events])
+                segment.snapshot.bring_back(mine[~active[mine]])
+                active[mine] = True
+                until[mine] = np.maximum(until[mine], int(events.tick.max(initial=LONG_AGO)))
+            if active.any():
+                self._run_active(number, active, changed)
+            elif number >= last:
+                break
+        if self._is_whole and active.any():
+            self._before = self._count
+
+    def _run_active(self, number: int, active: Bools, changed: Changed) -> None:
+        """Run the events of some keys of a segment, and put their results in the place of those before."""
+        segment = self.tail.segments[number]
+        for table in segment.results:
+            is_theirs = active[to_numpy(table.column(SLOT).combine_chunks())]
+            if is_theirs.any():
+                changed.gone.append(table.filter(pa.array(is_theirs)))
+        segment.results = [_without(table, active) for table in segment.results]
+        events = segment.events
+        mine = events if self._is_whole else events.where((events.slot >= 0) & active[events.slot])
+        tables = self._run_segment(number, mine)
+        segment.add_results(tables)
+        changed.came += tables
+
+    def _slots_of(self, parts: Sequence[PlacedEvents]) -> Ints:
+        """The keys that a change of some events touches, ascending."""
+        if self._is_whole:
+            return np.arange(self.pipeline.key_slots.slots) if any(map(len, parts)) else np.zeros(0, np.int64)
+        slots = np.unique(np.concatenate([part.slot for part in parts]))
+        return slots[slots >= 0]
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def _forward(self, new: Events) -> list[pa.Table]:
+        """Run events that come behind all others; segments begin where a snapshot is worth it."""
+        came = []
+        first = 0
+        for border in _borders(len(new)):
+            last = border
+            if last < len(new):  # a border lies between two times
+                last = int(np.searchsorted(new.tick, new.tick[last - 1], side="right"))
+            if last <= first:
+                continue
+            piece = new.slice(first, last - first)
+            if self._is_due(int(piece.tick[0])):
+                came += self._begin_segment(int(piece.tick[0]))
+            tables, placed = self._run_new(piece)
+            segment = self.tail.segments[-1]
+            segment.add(placed)
+            segment.add_results(tables)
+            came += tables
+            self.head = int(piece.tick[-1])
+            self._since += len(piece)
+            first = last
+        return came
+
+    def _is_due(self, tick: int) -> bool:
+        """Whether a segment begins with an event of this time."""
+        segments = self.tail.segments
+        if not segments:
+            return True
+        words = segments[-1].snapshot.words
+        return tick > self.head and self._since >= LEAST_PIECE // 2 and self._since * WORDS_PER_EVENT >= words
+
+    def _begin_segment(self, tick: int) -> list[pa.Table]:
+        """Begin a segment; returns what no event from this time on can change any more of the one before."""
+        closed = list(self.pipeline.pass_time(tick)) if self._has_late_ends and self.tail.segments else []
+        if closed:
+            self.tail.segments[-1].add_results(closed)
+        since = tick if self.tail.segments else LONG_AGO
+        self.tail.segments.append(Segment(since, self._snapshot(since), self._before))
+        self._since = 0
+        return closed
+
+    def _snapshot(self, since: int, slots: Ints | None = None) -> QuerySnapshot:
+        """Where all keys stand, or some: what matches from the tick ``since`` on may still ask for."""
+        is_bounded = since > LONG_AGO and not self.pipeline.preparer.is_count
+        floors = self.pipeline.floors_after(since) if is_bounded else np.array([LONG_AGO])
+        return QuerySnapshot(self.pipeline, floors, slots)
+
+    def _run_new(self, events: Events) -> tuple[list[pa.Table], PlacedEvents]:
+        place = events.place if isinstance(events, PlacedEvents) else self.tail.next_places(len(events))
+        batch, slot = self._prepared(events, place, self._before)
+        self._before += len(events)
+        return list(self.pipeline.run(batch)), PlacedEvents.of(events, place, slot)
+
+    def _run_segment(self, number: int, events: PlacedEvents) -> list[pa.Table]:
+        """Run events of a segment, all or those of some keys; returns the results up to the next one."""
+        segments = self.tail.segments
+        self._count = segments[number].before + len(events)
+        tables: list[pa.Table] = []
+        if len(events):
+            batch, _ = self._prepared(events, events.place, segments[number].before)
+            tables += self.pipeline.run(batch)
+        if self._has_late_ends and number + 1 < len(segments):
+            tables += self.pipeline.pass_time(segments[number + 1].since)
+        return tables
+
+    def _prepared(self, events: Events, place: Ints, before: int) -> tuple[StreamBatch, Ints]:
+        """Events as the pipeline takes them, and the keys that a change of each touches: -1 where none."""
+        pipeline = self.pipeline
+        arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
+        data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
+        batch = pipeline.stream.batch(EventBatch(before, events.tick, data, rows=place))
+        pipeline.prepare(batch)
+        slot = batch.slots(pipeline.preparer.key_columns)
+        if self._is_whole:
+            return batch, np.zeros(len(events), np.int64)
+        return batch, np.where(pipeline.preparer.is_relevant(), slot, -1) if self._skips else slot.copy()
+
+    def _as_if_ended(self) -> list[pa.Table]:
+        """What waits for the end of its window, as it would come if the stream ended now."""
+        assert isinstance(self.pipeline.results, RunOutput)
+        finder = self.pipeline.results.finder
+        waiting, last_end = finder.waiting, finder.last_end.copy()
+        tables = [table for table in self.pipeline.finish() if table.num_rows]
+        finder.waiting, finder.last_end = waiting, last_end
+        return tables
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def go_to_base(self) -> QuerySnapshot:
+        """Bring the pipeline back to before the tail; returns what brings it to the head again."""
+        everything = np.arange(self.pipeline.key_slots.slots)
+        head = self._snapshot(LONG_AGO, everything)
+        if self.tail.segments:
+            self.tail.segments[0].snapshot.bring_back(everything)
+            self.pipeline.stream.last_tick = self.tail.segments[0].since
+        return head
+
+    def header(self) -> dict[str, int]:
+        """What ``take_up`` needs beside the events."""
+        tail = self.tail
+        base = tail.segments[0] if tail.segments else None
+        return {
+            "since": base.since if base else LONG_AGO,
+            "before": base.before if base else self._before,
+            "base_place": tail.base_place,
+            "last_place": tail.last_place,
+        }
+
+    def take_up(self, header: dict[str, int], passed: PlacedEvents, events: PlacedEvents) -> None:
+        """Go on from a state: the pipeline stands before the tail, whose events are run once more."""
+        tail, pipeline = self.tail, self.pipeline
+        tail.passed = [passed] if len(passed) else []
+        tail.base_place, tail.last_place = header["base_place"], header["last_place"]
+        self._before = header["before"]
+        pipeline.keep_from(header["since"], pipeline.preparer.counters.copy())
+        if not len(events):
+            return
+        tail.segments = [Segment(header["since"], self._snapshot(LONG_AGO), self._before, [events.slice(0, 0)])]
+        self._forward(events)
+        if self._has_late_ends:
+            self._waiting = self._as_if_ended()
+
+    # --- letting go -----------------------------------------------------------------------------------------
+
+    def settle(self, watermark: int) -> None:
+        """No event before ``watermark`` will come or go: let go of what only they would have needed."""
+        segments = self.tail.segments
+        passed = sum(segment.since <= watermark for segment in segments) - 1
+        if passed <= 0:
+            return
+        self.tail.pass_segments(passed)
+        base, pipeline = segments[0], self.pipeline
+        pipeline.keep_from(base.since, base.snapshot.counters)
+        if not pipeline.preparer.is_count:
+            floor = base.since - (2 * pipeline.window if self._has_late_ends else pipeline.window)
+            self.tail.forget(floor)
+            pipeline.forget_before(floor)
+            self._forget_keys(base.since)
+        elif sum(map(len, self.tail.passed)) > 2 * self._kept + PIECE:
+            in_tail = [part.place for segment in segments for part in segment.parts]
+            others = np.concatenate([*in_tail, *(segment.snapshot.events_held() for segment in segments)])
+            self.tail.keep_only(pipeline.forget_all_but(others))
+            self._kept = sum(map(len, self.tail.passed))
+
+    def _forget_keys(self, since: int) -> None:
+        """Free the slots of keys that have nothing in the tail, nor in the window before it."""
+        pipeline = self.pipeline
+        keys = pipeline.key_slots
+        if not keys.is_due:
+            return
+        is_used = np.zeros(keys.slots + 1, np.bool_)
+        for segment in self.tail.segments:
+            for part in segment.parts:
+                is_used[part.slot] = True
+            for table in segment.results:
+                is_used[to_numpy(table.column(SLOT).combine_chunks())] = True
+        slots = keys.keys.used()
+        silent = slots[~is_used[slots]]
+        silent = silent[pipeline.is_silent(silent, since)]
+        keys.keys.release(silent)
+        pipeline.clear(silent)
+        keys.swept = len(keys.keys)
+
+
+def _borders(events: int) -> list[int]:
+    """Where pieces of so many events end: large ones first, towards the end smaller ones."""
+    borders, at, size = [events], events, LEAST_PIECE
+    while at > size:
+        at -= size
+        borders.append(at)
+        size = min(2 * size, PIECE)
+    return borders[::-1]
+
+
+def _without(table: pa.Table, active: Bools) -> pa.Table:
+    """Raw results without those of some keys."""
+    slot = to_numpy(table.column(SLOT).combine_chunks())
+    return table.filter(pa.array(~active[slot])) if active[slot].any() else table

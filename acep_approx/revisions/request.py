@@ -1,0 +1,129 @@
+"""What is asked of a matcher whose events may be late or change: durations, columns, and what does not go together."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from acep_approx.errors import AcepError, DataError, UsageError
+from acep_approx.planning.planner import MICROSECONDS
+from acep_approx.query.parser import parse_window
+
+REVISING = frozenset(("watermark", "emit", "op", "source", "sequence", "idle"))
+"""Arguments that say that events may be late or change."""
+OUTPUTS = ("matches", "points", "counts")
+Duration = str | int
+
+
+@dataclass(frozen=True)
+class Revisions:
+    """How events may come late and change.
+
+    Parameters
+    ----------
+    watermark : str or int, optional
+        How much later than the newest event an event may come: ``"10 s"``; a bare number is in ticks. Default: only
+        punctuations say how far the stream is.
+    emit : str or int, default "final"
+        When a result is put out: ``"final"``, when nothing can change it any more; ``"early"``, at once; or how far
+        beyond the watermark events are taken in, such as ``"2 s"``. The paper calls it sigma.
+    id : str, optional
+        The column that names events.
+    op : str, optional
+        The column that says what a row does. Default: found by its name.
+    source : str, optional
+        The column that says where an event comes from: each source has a watermark of its own, and the least counts.
+    sequence : str, optional
+        The column with numbers without gaps, which tell what is still to come.
+    idle : str or int, optional
+        A source that is so far behind the others does not hold the watermark back.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U055``: what does not go together; ``ACEP-U056``: not a length of time.
+    """
+
+    watermark: Duration | None = None
+    emit: Duration = "final"
+    id: str | None = None
+    op: str | None = None
+    source: str | None = None
+    sequence: str | None = None
+    idle: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.emit not in ("final", "early"):
+            _window("emit", self.emit)
+        for name in ("watermark", "idle"):
+            if getattr(self, name) is not None:
+                _window(name, getattr(self, name))
+        if self.idle is not None and self.source is None:
+            raise _apart("idle= is about sources, and no column says where events come from", "add source='COLUMN'")
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing that is put out is ever taken back."""
+        return self.emit == "final"
+
+    def check(self, output: str, budget: object) -> None:
+        """Refuse what cannot be combined yet.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U055``
+        """
+        if budget is not None:
+            raise _apart(
+                "budget= and a stream whose events may be late or change do not go together yet",
+                "leave out budget=, or watermark=, emit=, op=, source=, sequence= and idle=",
+            )
+        if output not in OUTPUTS:
+            raise _apart(
+                f"output={output!r} and a stream whose events may be late or change do not go together yet",
+                f"choose one of {', '.join(OUTPUTS)}",
+            )
+
+    def ticks(self, name: str, *, is_time: bool) -> int | None:
+        """A length of time in ticks; None where it is not given.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D073``: it has a unit and the times have none, or the other way round.
+        """
+        given = getattr(self, name)
+        if given is None or given in ("final", "early"):
+            return None
+        amount, unit = _window(name, given)
+        if (unit == "ticks") == is_time:
+            plain = f"write {name}={amount:g}, or say what times count: unit="
+            what = "has no unit, and the times of the events are real" if is_time else "has a unit, and times have none"
+            raise DataError(
+                f"{name}={given!r} {what}",
+                code="ACEP-D073",
+                hint=f"write {name}='{amount:g} s'" if is_time else plain,
+            )
+        return round(amount) if unit == "ticks" else round(amount * MICROSECONDS[unit])
+
+    def header(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def _window(name: str, given: Duration) -> tuple[float, str]:
+    """Amount and unit of a length of time."""
+    try:
+        if not isinstance(given, bool):
+            window = parse_window(str(given))
+            if window.unit != "events":
+                return float(window.amount), window.unit
+    except AcepError:
+        pass
+    words = "'final', 'early', or a length of time" if name == "emit" else "a length of time"
+    raise UsageError(f"{name} is {given!r}", code="ACEP-U056", hint=f"it is {words}: '10 s', or 5 in ticks")
+
+
+def _apart(what: str, hint: str) -> UsageError:
+    return UsageError(what, code="ACEP-U055", hint=hint)

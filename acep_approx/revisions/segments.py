@@ -1,0 +1,244 @@
+"""The part of the stream that may still change, in segments: events, their results, and a snapshot before each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.reading.widening import one_table
+from acep_approx.matching.snapshots import QuerySnapshot
+from acep_approx.revisions.events import Events, PlacedEvents, in_order, places_between
+
+GAP = 256
+"""Free places behind an event that comes in order: so many may come late before places are given anew."""
+PARTS = 64
+"""Parts of a segment that are put together before they are too many to look through."""
+LONG_AGO = -(2**62)
+
+
+@dataclass
+class Segment:
+    """Events from the tick ``since`` on, up to that of the next segment.
+
+    ``snapshot`` is of before the first of them; ``before``: how many events the stream had then; ``results``: raw
+    tables of what they completed.
+    """
+
+    since: int
+    snapshot: QuerySnapshot
+    before: int
+    parts: list[PlacedEvents] = field(default_factory=list)
+    results: list[pa.Table] = field(default_factory=list)
+
+    def add(self, events: PlacedEvents) -> None:
+        """Take in events behind all others."""
+        if len(self.parts) >= PARTS:
+            self.parts = [PlacedEvents.joined(self.parts)]
+        self.parts.append(events)
+
+    def add_results(self, tables: Sequence[pa.Table]) -> None:
+        """Take in raw results."""
+        self.results += [table for table in tables if table.num_rows]
+        if len(self.results) > PARTS:
+            self.results = [pa.concat_tables(self.results).combine_chunks()]
+
+    @property
+    def events(self) -> PlacedEvents:
+        """All events, in order."""
+        self.parts = [PlacedEvents.joined(self.parts)]
+        return self.parts[0]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+
+class Tail:
+    """The segments of the stream, the events of the window before them, and events just taken back.
+
+    Attributes
+    ----------
+    segments : list of Segment
+        The first one reaches back as far as events may still change.
+    passed : list of PlacedEvents
+        Events that will not change, and that matches may still bind.
+    removed : list of PlacedEvents
+        Events that were taken back, while results with them are.
+    last_place : int
+        Of all events so far.
+    in_order : int
+        Events at the beginning of the stream that came in order: the place of each is the number of its row.
+    """
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        self.passed: list[PlacedEvents] = []
+        self.removed: list[PlacedEvents] = []
+        self.last_place = 0
+        self.in_order = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self.segments))
+
+    @property
+    def held(self) -> int:
+        """Events that are held in all."""
+        return len(self) + sum(map(len, self.passed))
+
+    def next_places(self, events: int, gap: int = 0) -> Ints:
+        """Places for events behind all others, so far apart."""
+        gap = max(gap, GAP)
+        places = self.last_place + gap * np.arange(1, events + 1)
+        self.last_place += gap * events
+        return places
+
+    def segment_of(self, ticks: Ints) -> Ints:
+        """The segments that events of these times belong to."""
+        borders = np.array([segment.since for segment in self.segments[1:]], np.int64)
+        return np.searchsorted(borders, ticks, side="right")
+
+    def remove(self, number: int, arrivals: Ints) -> PlacedEvents:
+        """Take events out of a segment, named by their rows; they can be looked up until ``removed`` is emptied."""
+        segment = self.segments[number]
+        which = np.isin(segment.events.arrival, arrivals)
+        gone = segment.events.where(which)
+        segment.parts = [segment.events.where(~which)]
+        self.removed.append(gone)
+        return gone
+
+    def insert(self, number: int, events: Events, slot: Ints, id: str | None) -> PlacedEvents | None:  # noqa: A002
+        """Put events into a segment, each in its place; None where there is no room between two others.
+
+        Complexity: O(events of the segment), and of those between the first and the last of the new ones O(n log n).
+        """
+        segment = self.segments[number]
+        old = segment.events
+        first = int(np.searchsorted(old.tick, events.tick.min(), side="left"))
+        last = int(np.searchsorted(old.tick, events.tick.max(), side="right"))
+        some = old.slice(first, last - first)
+        both_ids = () if id is None else [e.data.select([id]) for e in (some, events)]
+        ids = one_table(both_ids).column(0).combine_chunks() if both_ids else None
+        tick, tie = np.concatenate((some.tick, events.tick)), np.concatenate((some.tie, events.tie))
+        order = in_order(tick, tie, ids)
+        is_new = order >= len(some)
+        low = int(old.place[first - 1]) if first else self._before(number)
+        high = int(old.place[last]) if last < len(old) else self._behind(number, len(events))
+        places = places_between(some.place, is_new, low, high)
+        if places is None:
+            return None
+        which = order[is_new] - len(some)
+        placed = PlacedEvents.of(events.take(which), places, slot[which])
+        both = PlacedEvents.joined([old, placed])
+        new = len(old) + np.arange(len(placed))
+        where = np.insert(np.arange(len(old)), first + np.searchsorted(some.place, places), new)
+        segment.parts = [both.take(where)]
+        self.last_place = max(self.last_place, int(places[-1]))
+        return placed
+
+    def _before(self, number: int) -> int:
+        """The last place before a segment."""
+        for segment in reversed(self.segments[:number]):
+            for part in reversed(segment.parts):
+                if len(part):
+                    return int(part.place[-1])
+        return self.base_place
+
+    def _behind(self, number: int, events: int) -> int:
+        """The first place behind a segment; behind the last one there is room for so many events."""
+        for segment in self.segments[number + 1 :]:
+            for part in segment.parts:
+                if len(part):
+                    return int(part.place[0])
+        return self.last_place + GAP * (events + 1)
+
+    base_place = 0
+    """The last place before the first segment."""
+
+    # --- letting go -----------------------------------------------------------------------------------------
+
+    def pass_segments(self, segments: int) -> None:
+        """The first segments will not change any more."""
+        for segment in self.segments[:segments]:
+            self.passed += [part for part in segment.parts if len(part)]
+        del self.segments[:segments]
+        if self.passed:
+            self.base_place = max(self.base_place, int(self.passed[-1].place[-1]))
+
+    def forget(self, floor: int) -> None:
+        """Let go of events before the tick ``floor`` that will not change."""
+        kept = 0
+        while kept < len(self.passed) and self.passed[kept].tick[-1] < floor:
+            kept += 1
+        del self.passed[:kept]
+        if len(self.passed) > PARTS:
+            self.passed = [PlacedEvents.joined(self.passed)]
+
+    def keep_only(self, places: Ints) -> None:
+        """Let go of events that will not change and are not at these places."""
+        kept = [part.where(np.isin(part.place, places)) for part in self.passed]
+        self.passed = [PlacedEvents.joined(kept)] if kept else []
+
+    # --- looking up -----------------------------------------------------------------------------------------
+
+    def parts(self) -> list[PlacedEvents]:
+        """All events held, in order but for those taken back, which come last."""
+        of_segments = [part for segment in self.segments for part in segment.parts]
+        return [part for part in (*self.passed, *of_segments, *self.removed) if len(part)]
+
+
+class Lookup:
+    """Finds events by their places.
+
+    Parameters
+    ----------
+    parts : sequence of PlacedEvents
+        Each ascending.
+    places : int64 array
+        Of all events that will be asked for; parts that have none of them are left out.
+    in_order : int, default 0
+        The number of the row of an event below is its place.
+    """
+
+    def __init__(self, parts: Sequence[PlacedEvents], places: Ints, in_order: int = 0) -> None:
+        low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
+        self._in_order = in_order
+        self._parts = [part for part in parts if part.place[-1] >= low and part.place[0] <= high]
+        joined = np.concatenate([np.zeros(0, np.int64), *(part.place for part in self._parts)])
+        is_sorted = bool((joined[1:] > joined[:-1]).all())
+        self._order = None if is_sorted else np.argsort(joined, kind="stable")
+        self._place = joined if self._order is None else joined[self._order]
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    def find(self, places: Ints) -> Ints:
+        """Where events stand among all."""
+        at = np.searchsorted(self._place, places)
+        return at if self._order is None else self._order[at]
+
+    def arrivals(self, places: Ints) -> Ints:
+        """In which row of the input events came."""
+        if self._in_order and places.max(initial=-1) < self._in_order:
+            return places
+        arrival = np.concatenate([np.zeros(0, np.int64), *(part.arrival for part in self._parts)])
+        if not self._in_order:
+            result: Ints = arrival[self.find(places)]
+            return result
+        later = places >= self._in_order
+        result = places.copy()
+        result[later] = arrival[self.find(places[later])]
+        return result
+
+    def take(self, column: str, places: Ints, missing: Bools) -> pa.Array:
+        """Values of a column of some events; null where ``missing``."""
+        if not self._parts:
+            return pa.nulls(len(places))
+        if column not in self._columns:
+            table = one_table([part.data.select([column]) for part in self._parts])
+            self._columns[column] = table.column(0)
+        at = np.where(missing, 0, self.find(np.where(missing, self._place[0], places)))
+        values = self._columns[column].take(to_arrow(at, ~missing if missing.any() else None))
+        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values

@@ -1,0 +1,128 @@
+"""One stream whose events may be late or change: what a matcher has once it knows the columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.stream_side import StreamSide
+from acep_approx.revisions.changelog import Changelog
+from acep_approx.revisions.closed import ClosedParts
+from acep_approx.revisions.events import Events
+from acep_approx.revisions.final import FinalRun
+from acep_approx.revisions.live import LiveEvents
+from acep_approx.revisions.replay import Replay
+from acep_approx.revisions.request import Revisions
+from acep_approx.revisions.watermarks import Watermarks
+
+FAR = 2**62
+"""Further than any time."""
+
+
+@dataclass
+class RevisionCounts:
+    """What became of the rows so far.
+
+    ``inserted`` and ``retracted`` events; rows left out because they were ``late``, took back an event that was
+    ``unknown``, inserted one that was there (``duplicate``), or were a punctuation that went ``backwards``.
+    """
+
+    inserted: int = 0
+    retracted: int = 0
+    late: int = 0
+    unknown: int = 0
+    duplicate: int = 0
+    backwards: int = 0
+
+    @property
+    def rejected(self) -> int:
+        """Rows left out."""
+        return self.late + self.unknown + self.duplicate + self.backwards
+
+
+class RawExecution(Execution):
+    """Carries out one plan, with raw results."""
+
+    def _pipeline(self, stream: StreamSide) -> Pipeline:
+        return Pipeline(stream, self.plan, self.output, self.state_cap, self._merging, is_raw=True)
+
+
+@dataclass
+class RevisedStream:
+    """What a matcher has once the columns of the events are known.
+
+    ``names`` are the columns of the first rows, ``columns`` those that are kept of events; ``beyond``: how far beyond
+    the watermark events are run; ``waiting``: events that are not run yet.
+    """
+
+    pipeline: Pipeline
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    op: str | None
+    is_by_content: bool
+    watermarks: Watermarks
+    beyond: int
+    changelog: Changelog
+    run: Replay | FinalRun
+    live: LiveEvents
+    closed: ClosedParts
+    waiting: list[Events] = field(default_factory=list)
+
+    @property
+    def final(self) -> int:
+        """Before this tick nothing changes any more that the pattern asks for."""
+        return max(self.watermarks.current, self.closed.reached)
+
+    def events_at(self, tick: int) -> list[Events]:
+        """The events of a time that may still change."""
+        found: list[Events] = []
+        tail = self.run.tail
+        if tail.segments:
+            events = tail.segments[int(tail.segment_of(np.array([tick]))[0])].events
+            first, last = np.searchsorted(events.tick, [tick, tick + 1])
+            found.append(events.slice(int(first), int(last - first)))
+        return found + [part.where(part.tick == tick) for part in self.waiting]
+
+    def no_events(self) -> Events:
+        """None, with the columns that are kept."""
+        none = np.zeros(0, np.int64)
+        data = pa.RecordBatch.from_arrays([pa.nulls(0)] * len(self.columns), list(self.columns))
+        return Events(none, none, none, data)
+
+    @property
+    def held(self) -> int:
+        """Events that are held because they, or others beside them, may still change."""
+        return self.run.tail.held + sum(map(len, self.waiting))
+
+
+def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op: str | None) -> RevisedStream:
+    """Begin with events of these columns, of which ``op`` says what a row does."""
+    pipeline = execution.pipeline
+    assert pipeline is not None, "bind first"
+    is_time = pipeline.is_time
+    changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=not asked.is_final)
+    is_by_content = op is not None and asked.id is None
+    needed = (*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))
+    beyond = asked.ticks("emit", is_time=is_time)
+    return RevisedStream(
+        pipeline=pipeline,
+        names=names,
+        columns=names if is_by_content else tuple(dict.fromkeys(needed)),
+        op=op,
+        is_by_content=is_by_content,
+        watermarks=Watermarks(
+            asked.ticks("watermark", is_time=is_time),
+            idle=asked.ticks("idle", is_time=is_time),
+            by_source=asked.source is not None,
+            by_sequence=asked.sequence is not None,
+        ),
+        beyond=beyond if beyond is not None else 0 if asked.is_final else FAR,
+        changelog=changelog,
+        run=FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id),
+        live=LiveEvents(asked.id, [name for name in names if name not in (op, asked.sequence)]),
+        closed=ClosedParts(pipeline.plan, pipeline.roles),
+    )
