@@ -53,7 +53,7 @@ PIECE, LEAST_PIECE = 1 << 14, 64
 """Most and fewest events that the runs engine takes at a time, at first and under a load budget."""
 LARGE_PIECE = 1 << 17
 """Most events at a time where they make few links: there what is done once per piece takes a fifth of the time. Only
-once a piece of ``PIECE`` events was run: fewer say too little of what is to come."""
+once a piece of ``PIECE`` events was run: fewer say too little of what is to come, and do not end it either."""
 MOST_PER_EVENT = 1.5
 """Links per event that are few. Where there are more, there are more matches, too, and listing many at once is slow."""
 LINKS_AT_ONCE = 1 << 20
@@ -330,7 +330,8 @@ class Pipeline:
             seconds = time.perf_counter() - begun + len(piece) * self._seconds_before
             self.engine.load_shedder.end_piece(piece, progress, seconds)
             per_event = max((progress.made - made) / len(piece), 1.0)
-            is_quiet = self._may_grow and len(piece) >= PIECE and per_event <= MOST_PER_EVENT
+            says_enough = len(piece) >= PIECE or self._piece > PIECE
+            is_quiet = self._may_grow and says_enough and per_event <= MOST_PER_EVENT
             most = LARGE_PIECE if is_quiet else PIECE
             self._piece = int(min(most, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
 

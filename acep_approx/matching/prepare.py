@@ -70,11 +70,11 @@ class Preparer:
         batch.slots(self.key_columns)
         if self.key_slots.slots > self._count.size:
             self.set_counters(self.counters, room=2 * self.key_slots.slots)
-        self._cls = self._classes(self.letters.masks(batch.computed.truths))
+        batch.computed.classes[self] = self._classes(self.letters.masks(batch.computed.truths))
 
-    def is_relevant(self) -> Bools:
-        """Of each event of the batch that was read whether a letter holds on it; before it is run."""
-        relevant: Bools = self._cls > 0
+    def is_relevant(self, batch: StreamBatch) -> Bools:
+        """Of each event of a batch that was read, and not run, whether a letter holds on it."""
+        relevant: Bools = batch.here(batch.computed.classes[self]) > 0
         return relevant
 
     def grouped(self, batch: StreamBatch, at_once: int | None = None) -> Grouped:
@@ -86,7 +86,8 @@ class Preparer:
         rows, used = len(batch), 0
         if rows == 0:
             return Grouped.none()
-        slot, cls = batch.slots(self.key_columns), batch.here(self._cls)
+        classes = batch.computed.classes
+        slot, cls = batch.slots(self.key_columns), batch.here(classes[self])
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
         slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
@@ -96,8 +97,8 @@ class Preparer:
             arrived, rest = Arrived(slot[some], cls[some], ticks[some]), Relevant(*(column[used:] for column in out))
             used += group(arrived, batch.first_row + first, self._counts, slots, rest)
         out = Relevant(*(column[:used] for column in out))
-        if rows == self._cls.size:  # not a piece: its memory is free for what comes
-            self._cls = np.zeros(0, np.int64)
+        if rows == classes[self].size:  # not a piece: its memory is free for what comes
+            del classes[self]
         at, row, place = out.row - batch.first_row, out.row, out.place
         if batch.rows is not None:
             row = batch.rows[at]

@@ -49,6 +49,7 @@ class Computed:
         encode: Callable[[tuple[str, ...], pa.RecordBatch], Ints],
     ) -> None:
         self.truths = Truths(len(events), column)
+        self.classes: dict[object, Ints] = {}  # of events, by who tells classes apart
         self._events = events
         self._column = column
         self._maker = words

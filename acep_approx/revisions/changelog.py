@@ -55,6 +55,7 @@ class Changelog:
         self._pipeline = pipeline
         self._id = id
         self._is_changelog = is_changelog
+        self._schema = pipeline.schema
         self._events = BoundEvents(bind, pipeline.schema)
         self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
@@ -85,22 +86,26 @@ class Changelog:
         gone, came = self._joined(changed.gone), self._joined(changed.came)
         if gone.num_rows:
             gone, came = difference(gone, came)
-        return self._table(gone, came, tail)
+        return self._table(gone, self._joined([came, *changed.new]), tail)
 
     def _know(self) -> None:
         """Take over the types that the columns have got by now."""
-        self._events.know(self._pipeline.schema)
-        self._stamps.know(self._pipeline.schema)
+        if self._schema is not self._pipeline.schema:
+            self._schema = self._pipeline.schema
+            self._events.know(self._schema)
+            self._stamps.know(self._schema)
 
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
         whole = [table for table in tables if table.num_rows]
-        return pa.concat_tables(whole).combine_chunks() if whole else self._pipeline.nothing()
+        if len(whole) > 1:
+            return pa.concat_tables(whole).combine_chunks()
+        return whole[0] if whole else self._pipeline.nothing()
 
     def _table(self, gone: pa.Table, came: pa.Table, tail: Tail) -> pa.Table:
-        raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came.combine_chunks()
-        is_known = not self.needed and tail.in_order > tail.last_place  # no event is looked up
+        raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came
+        is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
         places = self._places(raw) if not is_known else np.zeros(0, np.int64)
-        lookup = Lookup(tail.parts() if len(places) else (), places, tail.in_order)
+        lookup = Lookup(tail.parts() if len(places) else (), places, tail.in_order, tail.gap)
         columns = self._columns(raw, lookup)
         if not self._is_changelog:
             return pa.table(columns)
@@ -162,15 +167,13 @@ class Changelog:
     def _words(self, raw: pa.Table, lookup: Lookup) -> tuple[Words, Words]:
         seeds = np.frombuffer(self._seed, np.uint64)
         sums = [np.full(raw.num_rows, seed) for seed in seeds]
-        places = self._places(raw)
-        unique, inverse = np.unique(places, return_inverse=True)
-        names = self._names(unique, lookup)
+        names = self._names(self._places(raw), lookup)
         at = 0
         with np.errstate(over="ignore"):
             for number, name in enumerate(self._variables):
                 column = raw.column(name).combine_chunks()
                 row = _rows_of(column)
-                mine = inverse[at : at + len(row)]
+                mine = slice(at, at + len(row))
                 at += len(row)
                 for half in (0, 1):
                     mixed = _mixed(names[half][mine] + _mixed(np.full(1, number + 1, np.uint64)))

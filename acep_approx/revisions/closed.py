@@ -81,6 +81,11 @@ class ClosedParts:
             return (one.right.value,) if isinstance(one.right, Constant) else ()
         return ()
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether there are any."""
+        return bool(self._ticks)
+
     def late(self, tick: Ints, data: pa.RecordBatch) -> Bools:
         """Which events come after it was said that none of their kind would."""
         late = np.zeros(len(tick), np.bool_)

@@ -52,7 +52,10 @@ class Events:
         if len(parts) == 1:
             return parts[0]
         columns = {f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls) if f.name != "data"}
-        (data,) = one_table([part.data for part in parts]).combine_chunks().to_batches() or [parts[0].data]
+        batches = [part.data for part in parts]
+        are_alike = all(batch.schema.equals(batches[0].schema) for batch in batches[1:])
+        table = pa.Table.from_batches(batches) if are_alike else one_table(batches)
+        (data,) = table.combine_chunks().to_batches() or batches[:1]
         return cls(**columns, data=data)
 
 
@@ -95,7 +98,8 @@ def in_order(tick: Ints, tie: Ints, ids: pa.Array | None) -> Ints:
     >>> in_order(np.array([2, 1, 1]), np.arange(3), pa.array(["a", "c", "b"])).tolist()
     [2, 1, 0]
     """
-    if (tick[1:] > tick[:-1]).all():
+    later = tick[1:] - tick[:-1]
+    if (later > 0).all() or (ids is None and ((later > 0) | ((later == 0) & (tie[1:] > tie[:-1]))).all()):
         return np.arange(len(tick))
     order = np.argsort(tick, kind="stable")
     same = tick[order[1:]] == tick[order[:-1]]

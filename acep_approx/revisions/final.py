@@ -31,6 +31,7 @@ class FinalRun:
     def __init__(self, pipeline: Pipeline, changelog: Changelog) -> None:
         self.pipeline = pipeline
         self.tail = Tail()
+        self.tail.gap = 1
         self._changelog = changelog
         self._events = 0
         self._kept = 0

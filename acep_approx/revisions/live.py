@@ -186,12 +186,6 @@ def _same(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def taken_out(events: Events, arrivals: Sequence[int]) -> Events:
-    """Events without those of some rows."""
-    gone = np.isin(events.arrival, np.array(arrivals, np.int64))
-    return events.take(np.flatnonzero(~gone)) if gone.any() else events
-
-
 def rejected_table(data: pa.RecordBatch, rows: Ints, reasons: Sequence[str], arrival: Ints) -> pa.Table:
     """Rows that were left out, as a table: the reason, the number of the row, then what stands in it."""
     names = ["reason", "row"]

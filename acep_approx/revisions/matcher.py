@@ -18,17 +18,16 @@ from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import ticks
-from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
 from acep_approx.planning.planner import Plan
-from acep_approx.revisions.events import Events, in_order
+from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
-from acep_approx.revisions.live import rejected_table, taken_out
+from acep_approx.revisions.live import rejected_table
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
 from acep_approx.revisions.stream import FAR, RawExecution, RevisedStream, RevisionCounts, set_up
-from acep_approx.revisions.watermarks import NEVER
+from acep_approx.revisions.watermarks import NEVER, Held
 
 LATE, BACKWARDS = "late", "backwards"
 PROGRESSED = ("mz_progressed", "progressed")
@@ -80,6 +79,11 @@ class RevisedMatcher:
         """Events that are held because they, or others beside them, may still change."""
         return 0 if self.stream is None else self.stream.held
 
+    @property
+    def holding(self) -> Held:
+        """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
+        return Held() if self.stream is None else self.stream.watermarks.holding()
+
     def rejected(self) -> pa.Table:
         """The rows that were left out since the last call: why, the number of the row, then what stands in it.
 
@@ -105,8 +109,8 @@ class RevisedMatcher:
         Returns
         -------
         pyarrow.Table
-            The columns of the output. Unless only final results are put out, ``op`` (``+I`` or ``-D``) and
-            ``match_id`` stand behind them, and what is taken back comes first.
+            The columns of the output. Unless only final results are put out, and with ``changelog=True`` always, ``op``
+            (``+I`` or ``-D``) and ``match_id`` stand behind them, and what is taken back comes first.
 
         Raises
         ------
@@ -228,16 +232,18 @@ class RevisedMatcher:
         tick = ticks(data.column(pipeline.roles.time), pipeline.roles.unit, first_row=self.rows)
         arrival = np.arange(self.rows, self.rows + len(tick))
         events = Events(tick, arrival, arrival, self._kept_columns(data, stream))
-        self._fit(events, pipeline)
+        self._fit(events, stream)
         is_mark = None if ops is None else ops == Op.WATERMARK
         sequence = None if asked.sequence is None else _numbers(data.column(asked.sequence), asked.sequence)
         source = None if asked.source is None else data.column(asked.source)
         before = stream.watermarks.advance(tick, source, sequence, is_mark)
         self.rows += len(tick)
         rejects = self._late(tick, before, is_mark)
-        rejects |= dict.fromkeys(np.flatnonzero(stream.closed.late(tick, data)).tolist(), LATE)
+        if stream.closed.has_parts:
+            rejects |= dict.fromkeys(np.flatnonzero(stream.closed.late(tick, data)).tolist(), LATE)
         kept = np.ones(len(tick), np.bool_)
-        kept[list(rejects)] = False
+        if rejects:
+            kept[list(rejects)] = False
         gone: list[tuple[int, int]] = []
         if ops is not None:
             kept &= ops != Op.WATERMARK
@@ -250,7 +256,9 @@ class RevisedMatcher:
         elif rejects:
             events = events.where(kept)
         self._note(data, rejects, arrival, inserted=len(events), retracted=len(gone))
-        stream.waiting.append(events.where(events.tick >= stream.closed.reached))  # others cannot play a role
+        if stream.closed.has_parts:  # what lies before cannot play a role
+            events = events.where(events.tick >= stream.closed.reached)
+        stream.waiting.add(events)
         return self._settled(stream, self._moved(stream, gone))
 
     def _ops(self, data: pa.RecordBatch, stream: RevisedStream) -> npt.NDArray[np.int8] | None:
@@ -277,11 +285,15 @@ class RevisedMatcher:
         return pa.RecordBatch.from_arrays(arrays, names=list(stream.columns))
 
     @staticmethod
-    def _fit(events: Events, pipeline: Pipeline) -> None:
+    def _fit(events: Events, stream: RevisedStream) -> None:
         """Refuse columns of types that do not go together with those before, while nothing has changed yet."""
+        pipeline, schema = stream.pipeline, events.data.schema
+        if stream.fitting is not None and stream.fitting.equals(schema):
+            return
         arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
-        batch = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
-        pipeline.stream.fit(EventBatch(int(events.arrival[0]), events.tick, batch))
+        data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
+        batch = EventBatch(int(events.arrival[0]), events.tick, data)
+        stream.fitting = schema if pipeline.stream.fit(batch) is batch else None
 
     @staticmethod
     def _late(tick: Ints, before: Ints, is_mark: Bools | None) -> dict[int, str]:
@@ -303,30 +315,23 @@ class RevisedMatcher:
         """Run what lies before the horizon now, and take back what is gone."""
         watermark = stream.final
         horizon = min(watermark + stream.beyond, FAR) if stream.beyond < FAR else FAR
-        waiting = Events.joined(stream.waiting) if stream.waiting else stream.no_events()
-        arrivals = {arrival: tick for tick, arrival in gone}
-        held = np.isin(waiting.arrival, np.array(list(arrivals), np.int64)) if arrivals else None
-        if held is not None and held.any():
-            for arrival in waiting.arrival[held].tolist():
-                del arrivals[arrival]
-            waiting = taken_out(waiting, waiting.arrival[held].tolist())
-        is_due = waiting.tick < horizon if horizon < FAR else np.ones(len(waiting), np.bool_)
-        due = waiting.where(is_due)
-        stream.waiting = [] if is_due.all() else [waiting.where(~is_due)]
+        tick, arrival = np.array(gone, np.int64).reshape(-1, 2).T
+        if len(gone):
+            here = np.isin(arrival, stream.waiting.remove(arrival))
+            tick, arrival = tick[~here], arrival[~here]
+        due = stream.waiting.due(horizon)
         if isinstance(stream.run, FinalRun):
-            assert not arrivals, "what the watermark has passed does not change"
-            tables = stream.run.run(_sorted(due, self.asked.id))
+            assert not len(arrival), "what the watermark has passed does not change"
+            tables = [table for events in due for table in stream.run.run(events)]
             return tables + (stream.run.pass_time(watermark) if watermark > NEVER else [])
-        return [self._changed(stream, stream.run, due, arrivals)]
+        if not due and not len(arrival):
+            return []
+        whole = Events.joined(due) if due else stream.no_events()
+        return [self._changed(stream, stream.run, whole, (tick, arrival))]
 
-    def _changed(self, stream: RevisedStream, run: Replay, due: Events, gone: dict[int, int]) -> pa.Table:
-        due = _sorted(due, self.asked.id)
-        is_late = run.is_late(due)
-        removed = np.array(list(gone.values()), np.int64), np.array(list(gone), np.int64)
-        if not len(due) and not gone:
-            return self._nothing()
-        changed = run.change(due.where(is_late), removed, due.where(~is_late))
-        return stream.changelog.table(changed, run.tail)
+    @staticmethod
+    def _changed(stream: RevisedStream, run: Replay, due: Events, removed: tuple[Ints, Ints]) -> pa.Table:
+        return stream.changelog.table(run.change(due, removed), run.tail)
 
     def _settled(self, stream: RevisedStream, tables: list[pa.Table]) -> pa.Table:
         watermark = stream.final
@@ -348,11 +353,6 @@ class RevisedMatcher:
             return stream.watermarks.punctuate(tick)
         of_source = stream.closed.value_of(where, self.asked.source) if self.asked.source is not None else ()
         return stream.watermarks.punctuate(tick, *of_source) if of_source else stream.closed.close(where, tick)
-
-
-def _sorted(events: Events, id: str | None) -> Events:  # noqa: A002
-    order = in_order(events.tick, events.tie, None if id is None else events.data.column(id))
-    return events if (order[1:] > order[:-1]).all() else events.take(order)
 
 
 def _numbers(column: pa.Array, name: str) -> Ints:

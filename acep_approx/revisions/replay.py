@@ -25,9 +25,11 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.revisions.events import Events, PlacedEvents, in_order
 from acep_approx.revisions.segments import LONG_AGO, Segment, Tail
 
-PIECE, LEAST_PIECE = 1 << 14, 1 << 10
-"""Most and fewest events that a segment begins with where many come at once: towards the end there are fewer, since
-most events that come late do not come very late."""
+PIECE, LEAST_PIECE = 1 << 15, 1 << 10
+"""Most and fewest events that a segment begins with where many come at once. The last one has as many as changes lately
+reached back: a segment has a price, and so has going back too far."""
+DECAY = 0.9
+"""How much of a distance is remembered from one change to the next."""
 WORDS_PER_EVENT = 2
 """Words of a snapshot that may be copied for each event: what that costs stays small beside running it."""
 FAR = 2**62
@@ -35,10 +37,14 @@ FAR = 2**62
 
 @dataclass
 class Changed:
-    """Raw results that are taken back, and those that come; rows that are in both have not changed."""
+    """Raw results that are taken back, and those that come; rows that are in both have not changed.
+
+    ``new``: results that come and cannot have been there before.
+    """
 
     gone: list[pa.Table] = field(default_factory=list)
     came: list[pa.Table] = field(default_factory=list)
+    new: list[pa.Table] = field(default_factory=list)
 
 
 class Replay:
@@ -58,6 +64,7 @@ class Replay:
         self.head = LONG_AGO  # the tick of the last event in order
         self._id = id
         self._before = 0  # events of the stream at the head
+        self._depth = 0.0  # events that changes lately reached back
         self._since = 0  # events since the last snapshot
         self._count = 0  # the same, where events are run again
         self._kept = 0  # events that were kept when it was last looked which ones are needed
@@ -71,33 +78,28 @@ class Replay:
         self._skips = pipeline.plan.counted == "nothing" and not pipeline.preparer.is_count
         pipeline.keep_from(LONG_AGO, pipeline.preparer.counters * 0)
 
-    def is_late(self, events: Events) -> Bools:
-        """Which of some events, in order, come before one that was run."""
-        late = events.tick < self.head
-        if not len(late) or events.tick[-1] < self.head or not self.tail.segments:
+    def _late(self, events: Events) -> int:
+        """How many of some events, in order, come before one that was run."""
+        late, tied = (int(n) for n in np.searchsorted(events.tick, [self.head, self.head + 1]))
+        if tied == late or not self.tail.segments:
             return late
-        tied = np.flatnonzero(events.tick == self.head)
-        if len(tied):  # they come behind the others of this time, or between them
-            old = self.tail.segments[-1].events
-            old = old.where(old.tick == self.head)
-            both = Events.joined([Events(e.tick, e.arrival, e.tie, e.data) for e in (old, events.take(tied))])
-            order = in_order(both.tick, both.tie, None if self._id is None else both.data.column(self._id))
-            late[tied] = not (order[1:] > order[:-1]).all()
-        return late
+        old = self.tail.segments[-1].events  # those of this time come behind the others, or between them
+        old, new = old.where(old.tick == self.head), events.slice(late, tied - late)
+        both = Events.joined([Events(e.tick, e.arrival, e.tie, e.data) for e in (old, new)])
+        order = in_order(both.tick, both.tie, None if self._id is None else both.data.column(self._id))
+        return late if (order[1:] > order[:-1]).all() else tied
 
     # --- changes --------------------------------------------------------------------------------------------
 
-    def change(self, late: Events, removed: tuple[Ints, Ints], new: Events) -> Changed:
+    def change(self, events: Events, removed: tuple[Ints, Ints]) -> Changed:
         """Take in a change of the stream.
 
         Parameters
         ----------
-        late : Events
-            That come in between; in any order.
+        events : Events
+            That come, in order.
         removed : (int64 array, int64 array)
             Ticks and rows of the events that are taken back.
-        new : Events
-            That come behind all others, in order.
 
         Returns
         -------
@@ -107,11 +109,18 @@ class Replay:
         stream.check_whole()
         stream.is_within = True
         changed = Changed()
-        touched = self._insert(late)
+        late = self._late(events)
+        batch, place, slot = self._prepared(events, np.zeros(len(events), np.int64), 0)
+        touched = self._insert(events.slice(0, late), slot[:late])
         self._remove(*removed, touched)
         if touched:
+            self._note_depth(events.tick[:late], removed[0])
             self._run_again(touched, changed)
-        changed.came += self._forward(new)
+        batch.first_row = self._before - late
+        place[late:] = self.tail.next_places(len(events) - late)
+        self._note_order(events.arrival[late:])
+        new = PlacedEvents.of(events, place, slot).slice(late, len(events) - late)
+        self._forward(new, batch.piece(late, len(new)), changed.came if self._has_late_ends else changed.new)
         if self._has_late_ends:
             waiting = self._as_if_ended()
             changed.gone += self._waiting
@@ -121,12 +130,23 @@ class Replay:
         self.pipeline.done()
         return changed
 
-    def _insert(self, late: Events) -> dict[int, list[PlacedEvents]]:
+    def _note_depth(self, *ticks: Ints) -> None:
+        """Remember how many events back a change reaches."""
+        first = min(int(some.min()) for some in ticks if len(some))
+        number = int(self.tail.segment_of(np.array([first]))[0])
+        here = self.tail.segments[number].events
+        depth = len(here) - int(np.searchsorted(here.tick, first)) + sum(map(len, self.tail.segments[number + 1 :]))
+        self._depth = max(float(depth), DECAY * self._depth)
+
+    def _note_order(self, arrival: Ints) -> None:
+        """Remember whether all events so far came in order."""
+        first = self._before
+        if self.tail.in_order == first and np.array_equal(arrival, np.arange(first, first + len(arrival))):
+            self.tail.in_order += len(arrival)
+
+    def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
         """Put late events into their segments; returns what each segment got."""
         touched: dict[int, list[PlacedEvents]] = {}
-        if not len(late):
-            return touched
-        slot = self._prepared(late, np.zeros(len(late), np.int64), 0)[1]
         number = self.tail.segment_of(late.tick)
         for one in np.unique(number).tolist():
             which = np.flatnonzero(number == one)
@@ -214,11 +234,10 @@ class Replay:
 
     # --- running --------------------------------------------------------------------------------------------
 
-    def _forward(self, new: Events) -> list[pa.Table]:
+    def _forward(self, new: PlacedEvents, batch: StreamBatch, came: list[pa.Table]) -> None:
         """Run events that come behind all others; segments begin where a snapshot is worth it."""
-        came = []
         first = 0
-        for border in _borders(len(new)):
+        for border in self._borders(len(new)):
             last = border
             if last < len(new):  # a border lies between two times
                 last = int(np.searchsorted(new.tick, new.tick[last - 1], side="right"))
@@ -227,15 +246,25 @@ class Replay:
             piece = new.slice(first, last - first)
             if self._is_due(int(piece.tick[0])):
                 came += self._begin_segment(int(piece.tick[0]))
-            tables, placed = self._run_new(piece)
+            tables = list(self.pipeline.run(batch.piece(first, len(piece))))
             segment = self.tail.segments[-1]
-            segment.add(placed)
+            segment.add(piece)
             segment.add_results(tables)
             came += tables
             self.head = int(piece.tick[-1])
+            self._before += len(piece)
             self._since += len(piece)
             first = last
-        return came
+
+    def _borders(self, events: int) -> list[int]:
+        """Where pieces of so many events end: the last one is as long as changes lately reached back."""
+        borders, at = [events], events
+        size = min(max(int(self._depth), LEAST_PIECE), PIECE) if self._depth else PIECE
+        while at > size:
+            at -= size
+            borders.append(at)
+            size = PIECE
+        return borders[::-1]
 
     def _is_due(self, tick: int) -> bool:
         """Whether a segment begins with an event of this time."""
@@ -261,26 +290,20 @@ class Replay:
         floors = self.pipeline.floors_after(since) if is_bounded else np.array([LONG_AGO])
         return QuerySnapshot(self.pipeline, floors, slots)
 
-    def _run_new(self, events: Events) -> tuple[list[pa.Table], PlacedEvents]:
-        place = events.place if isinstance(events, PlacedEvents) else self.tail.next_places(len(events))
-        batch, slot = self._prepared(events, place, self._before)
-        self._before += len(events)
-        return list(self.pipeline.run(batch)), PlacedEvents.of(events, place, slot)
-
     def _run_segment(self, number: int, events: PlacedEvents) -> list[pa.Table]:
         """Run events of a segment, all or those of some keys; returns the results up to the next one."""
         segments = self.tail.segments
         self._count = segments[number].before + len(events)
         tables: list[pa.Table] = []
         if len(events):
-            batch, _ = self._prepared(events, events.place, segments[number].before)
+            batch, *_ = self._prepared(events, events.place, segments[number].before)
             tables += self.pipeline.run(batch)
         if self._has_late_ends and number + 1 < len(segments):
             tables += self.pipeline.pass_time(segments[number + 1].since)
         return tables
 
-    def _prepared(self, events: Events, place: Ints, before: int) -> tuple[StreamBatch, Ints]:
-        """Events as the pipeline takes them, and the keys that a change of each touches: -1 where none."""
+    def _prepared(self, events: Events, place: Ints, before: int) -> tuple[StreamBatch, Ints, Ints]:
+        """Events as the pipeline takes them, their places, and the keys that a change of each touches, -1 for none."""
         pipeline = self.pipeline
         arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
         data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
@@ -288,8 +311,8 @@ class Replay:
         pipeline.prepare(batch)
         slot = batch.slots(pipeline.preparer.key_columns)
         if self._is_whole:
-            return batch, np.zeros(len(events), np.int64)
-        return batch, np.where(pipeline.preparer.is_relevant(), slot, -1) if self._skips else slot.copy()
+            return batch, place, np.zeros(len(events), np.int64)
+        return batch, place, np.where(pipeline.preparer.is_relevant(batch), slot, -1) if self._skips else slot.copy()
 
     def _as_if_ended(self) -> list[pa.Table]:
         """What waits for the end of its window, as it would come if the stream ended now."""
@@ -332,7 +355,8 @@ class Replay:
         if not len(events):
             return
         tail.segments = [Segment(header["since"], self._snapshot(LONG_AGO), self._before, [events.slice(0, 0)])]
-        self._forward(events)
+        batch, place, slot = self._prepared(events, events.place, self._before)
+        self._forward(PlacedEvents.of(events, place, slot), batch, [])
         if self._has_late_ends:
             self._waiting = self._as_if_ended()
 
@@ -376,16 +400,6 @@ class Replay:
         keys.keys.release(silent)
         pipeline.clear(silent)
         keys.swept = len(keys.keys)
-
-
-def _borders(events: int) -> list[int]:
-    """Where pieces of so many events end: large ones first, towards the end smaller ones."""
-    borders, at, size = [events], events, LEAST_PIECE
-    while at > size:
-        at -= size
-        borders.append(at)
-        size = min(2 * size, PIECE)
-    return borders[::-1]
 
 
 def _without(table: pa.Table, active: Bools) -> pa.Table:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from types import NoneType
 from typing import Any
 
-from acep_approx.errors import AcepError, DataError, UsageError
+from acep_approx.errors import AcepError, DataError, UsageError, expect
+from acep_approx.events.time import LIMIT
 from acep_approx.planning.planner import MICROSECONDS
 from acep_approx.query.parser import parse_window
 
-REVISING = frozenset(("watermark", "emit", "op", "source", "sequence", "idle"))
+REVISING = frozenset(("watermark", "emit", "op", "source", "sequence", "idle", "changelog"))
 """Arguments that say that events may be late or change."""
 OUTPUTS = ("matches", "points", "counts")
 Duration = str | int
@@ -37,11 +39,14 @@ class Revisions:
         The column with numbers without gaps, which tell what is still to come.
     idle : str or int, optional
         A source that is so far behind the others does not hold the watermark back.
+    changelog : bool, optional
+        Whether results have the columns ``op`` and ``match_id``. Default: where some may be taken back.
 
     Raises
     ------
     UsageError
-        ``ACEP-U055``: what does not go together; ``ACEP-U056``: not a length of time.
+        ``ACEP-U055``: what does not go together; ``ACEP-U056``: not a length of time; ``ACEP-U053``: ``changelog`` is
+        neither True nor False.
     """
 
     watermark: Duration | None = None
@@ -51,6 +56,7 @@ class Revisions:
     source: str | None = None
     sequence: str | None = None
     idle: Duration | None = None
+    changelog: bool | None = None
 
     def __post_init__(self) -> None:
         if self.emit not in ("final", "early"):
@@ -59,12 +65,26 @@ class Revisions:
             if getattr(self, name) is not None:
                 _window(name, getattr(self, name))
         if self.idle is not None and self.source is None:
-            raise _apart("idle= is about sources, and no column says where events come from", "add source='COLUMN'")
+            raise _apart(
+                "idle= is about sources, and no column says where events come from",
+                "add source='COLUMN' (--source COLUMN)",
+            )
+        expect("changelog", self.changelog, (bool, NoneType), "True or False")
+        if self.changelog is False and not self.is_final:
+            raise _apart(
+                "what is put out before it is final may be taken back, and without a changelog nothing would say so",
+                "leave out changelog=, or emit=",
+            )
 
     @property
     def is_final(self) -> bool:
         """Whether nothing that is put out is ever taken back."""
         return self.emit == "final"
+
+    @property
+    def is_changelog(self) -> bool:
+        """Whether results have the columns ``op`` and ``match_id``."""
+        return not self.is_final if self.changelog is None else self.changelog
 
     def check(self, output: str, budget: object) -> None:
         """Refuse what cannot be combined yet.
@@ -77,7 +97,7 @@ class Revisions:
         if budget is not None:
             raise _apart(
                 "budget= and a stream whose events may be late or change do not go together yet",
-                "leave out budget=, or watermark=, emit=, op=, source=, sequence= and idle=",
+                "leave out budget=, or watermark=, emit=, op=, source=, sequence=, idle= and changelog=",
             )
         if output not in OUTPUTS:
             raise _apart(
@@ -105,7 +125,7 @@ class Revisions:
                 code="ACEP-D073",
                 hint=f"write {name}='{amount:g} s'" if is_time else plain,
             )
-        return round(amount) if unit == "ticks" else round(amount * MICROSECONDS[unit])
+        return min(round(amount) if unit == "ticks" else round(amount * MICROSECONDS[unit]), LIMIT)
 
     def header(self) -> dict[str, Any]:
         """As JSON."""
@@ -117,7 +137,7 @@ def _window(name: str, given: Duration) -> tuple[float, str]:
     try:
         if not isinstance(given, bool):
             window = parse_window(str(given))
-            if window.unit != "events":
+            if window.unit != "events" and window.amount >= 0:
                 return float(window.amount), window.unit
     except AcepError:
         pass

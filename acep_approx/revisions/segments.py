@@ -71,14 +71,18 @@ class Tail:
     last_place : int
         Of all events so far.
     in_order : int
-        Events at the beginning of the stream that came in order: the place of each is the number of its row.
+        Events from the beginning of the stream on that came in order, as long as no other has come between them: their
+        places tell the numbers of their rows.
+    gap : int
+        Places of two events that come in order are so far apart.
     """
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
         self.passed: list[PlacedEvents] = []
         self.removed: list[PlacedEvents] = []
-        self.last_place = 0
+        self.gap = GAP
+        self.last_place = -GAP
         self.in_order = 0
 
     def __len__(self) -> int:
@@ -91,7 +95,7 @@ class Tail:
 
     def next_places(self, events: int, gap: int = 0) -> Ints:
         """Places for events behind all others, so far apart."""
-        gap = max(gap, GAP)
+        gap = max(gap, self.gap)
         places = self.last_place + gap * np.arange(1, events + 1)
         self.last_place += gap * events
         return places
@@ -115,6 +119,7 @@ class Tail:
 
         Complexity: O(events of the segment), and of those between the first and the last of the new ones O(n log n).
         """
+        self.in_order = 0
         segment = self.segments[number]
         old = segment.events
         first = int(np.searchsorted(old.tick, events.tick.min(), side="left"))
@@ -153,9 +158,9 @@ class Tail:
             for part in segment.parts:
                 if len(part):
                     return int(part.place[0])
-        return self.last_place + GAP * (events + 1)
+        return self.last_place + self.gap * (events + 1)
 
-    base_place = 0
+    base_place = -1
     """The last place before the first segment."""
 
     # --- letting go -----------------------------------------------------------------------------------------
@@ -199,13 +204,13 @@ class Lookup:
         Each ascending.
     places : int64 array
         Of all events that will be asked for; parts that have none of them are left out.
-    in_order : int, default 0
-        The number of the row of an event below is its place.
+    in_order, gap : int
+        See ``Tail``.
     """
 
-    def __init__(self, parts: Sequence[PlacedEvents], places: Ints, in_order: int = 0) -> None:
+    def __init__(self, parts: Sequence[PlacedEvents], places: Ints, in_order: int = 0, gap: int = 1) -> None:
         low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
-        self._in_order = in_order
+        self._in_order, self._gap = in_order * gap, gap
         self._parts = [part for part in parts if part.place[-1] >= low and part.place[0] <= high]
         joined = np.concatenate([np.zeros(0, np.int64), *(part.place for part in self._parts)])
         is_sorted = bool((joined[1:] > joined[:-1]).all())
@@ -221,13 +226,13 @@ class Lookup:
     def arrivals(self, places: Ints) -> Ints:
         """In which row of the input events came."""
         if self._in_order and places.max(initial=-1) < self._in_order:
-            return places
+            return places // self._gap if self._gap > 1 else places
         arrival = np.concatenate([np.zeros(0, np.int64), *(part.arrival for part in self._parts)])
         if not self._in_order:
             result: Ints = arrival[self.find(places)]
             return result
         later = places >= self._in_order
-        result = places.copy()
+        result = places // self._gap
         result[later] = arrival[self.find(places[later])]
         return result
 

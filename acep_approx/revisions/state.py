@@ -62,7 +62,7 @@ def packed(matcher: Packable) -> bytes:
         "closed": stream.closed.header(),
         "run": run.header(),
     }
-    _save(arrays, "waiting", Events.joined(stream.waiting) if stream.waiting else stream.no_events())
+    _save(arrays, "waiting", Events.joined(stream.waiting.parts) if stream.waiting.parts else stream.no_events())
     _save(arrays, "passed", _joined(run.tail.passed, stream))
     in_tail = [part for segment in run.tail.segments for part in segment.parts]
     _save(arrays, "tail", _joined(in_tail, stream))
@@ -109,8 +109,7 @@ def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None
     stream.closed.restore(header["closed"])
     passed, tail = _load(saved, "passed"), _load(saved, "tail")
     waiting = _load(saved, "waiting")
-    if len(waiting):
-        stream.waiting = [Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data)]
+    stream.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))
     if isinstance(stream.run, Replay):
         stream.run.take_up(header["run"], passed, tail)
     else:

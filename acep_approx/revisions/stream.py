@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
+from acep_approx.revisions.waiting import Waiting
 from acep_approx.revisions.watermarks import Watermarks
 
 FAR = 2**62
@@ -56,7 +57,8 @@ class RevisedStream:
     """What a matcher has once the columns of the events are known.
 
     ``names`` are the columns of the first rows, ``columns`` those that are kept of events; ``beyond``: how far beyond
-    the watermark events are run; ``waiting``: events that are not run yet.
+    the watermark events are run; ``fitting``: columns that need no conversion; ``waiting``:
+    events that are not run yet.
     """
 
     pipeline: Pipeline
@@ -70,7 +72,8 @@ class RevisedStream:
     run: Replay | FinalRun
     live: LiveEvents
     closed: ClosedParts
-    waiting: list[Events] = field(default_factory=list)
+    waiting: Waiting
+    fitting: pa.Schema | None = None
 
     @property
     def final(self) -> int:
@@ -85,7 +88,7 @@ class RevisedStream:
             events = tail.segments[int(tail.segment_of(np.array([tick]))[0])].events
             first, last = np.searchsorted(events.tick, [tick, tick + 1])
             found.append(events.slice(int(first), int(last - first)))
-        return found + [part.where(part.tick == tick) for part in self.waiting]
+        return found + self.waiting.at(tick)
 
     def no_events(self) -> Events:
         """None, with the columns that are kept."""
@@ -96,7 +99,7 @@ class RevisedStream:
     @property
     def held(self) -> int:
         """Events that are held because they, or others beside them, may still change."""
-        return self.run.tail.held + sum(map(len, self.waiting))
+        return self.run.tail.held + len(self.waiting)
 
 
 def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op: str | None) -> RevisedStream:
@@ -104,7 +107,7 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
     pipeline = execution.pipeline
     assert pipeline is not None, "bind first"
     is_time = pipeline.is_time
-    changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=not asked.is_final)
+    changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=asked.is_changelog)
     is_by_content = op is not None and asked.id is None
     needed = (*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))
     beyond = asked.ticks("emit", is_time=is_time)
@@ -125,4 +128,5 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
         run=FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id),
         live=LiveEvents(asked.id, [name for name in names if name not in (op, asked.sequence)]),
         closed=ClosedParts(pipeline.plan, pipeline.roles),
+        waiting=Waiting(asked.id),
     )

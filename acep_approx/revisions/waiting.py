@@ -1,0 +1,70 @@
+"""Events that are not run yet, because the horizon has not passed them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep_approx.arrays import Ints
+from acep_approx.revisions.events import Events, in_order
+
+APART = 1 << 14
+"""Events from which on it is cheaper to run them by themselves than to copy them behind those that waited."""
+
+
+class Waiting:
+    """Events beyond the horizon, in order.
+
+    Parameters
+    ----------
+    id : str, optional
+        The column that orders events of one time.
+    """
+
+    def __init__(self, id: str | None) -> None:  # noqa: A002  (what users call it)
+        self._id = id
+        self.parts: list[Events] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def add(self, events: Events) -> None:
+        """Take in events, in any order."""
+        if len(events):
+            self.parts.append(events)
+
+    def at(self, tick: int) -> list[Events]:
+        """The events of a time."""
+        return [part.where(part.tick == tick) for part in self.parts]
+
+    def remove(self, arrivals: Ints) -> Ints:
+        """Take events out, named by their rows; returns the rows of those that were here."""
+        found = [np.zeros(0, np.int64)]
+        for number, part in enumerate(self.parts):
+            is_gone = np.isin(part.arrival, arrivals)
+            if is_gone.any():
+                found.append(part.arrival[is_gone])
+                self.parts[number] = part.where(~is_gone)
+        return np.concatenate(found)
+
+    def due(self, horizon: int) -> list[Events]:
+        """Take out the events before ``horizon``: in order, within each part and from part to part."""
+        due, left = [], []
+        for part in self._ordered():
+            number = int(np.searchsorted(part.tick, horizon))
+            due.append(part.slice(0, number))
+            left.append(part.slice(number, len(part) - number))
+        self.parts = [part for part in left if len(part)]
+        return [part for part in due if len(part)]
+
+    def _ordered(self) -> list[Events]:
+        if len(self.parts) < 2:
+            return [self._sorted(part) for part in self.parts]
+        *before, new = self.parts
+        old, new = self._sorted(Events.joined(before)), self._sorted(new)
+        if len(new) >= APART and old.tick[-1] < new.tick[0]:
+            return [old, new]
+        return [self._sorted(Events.joined([old, new]))]
+
+    def _sorted(self, events: Events) -> Events:
+        order = in_order(events.tick, events.tie, None if self._id is None else events.data.column(self._id))
+        return events if (order[1:] > order[:-1]).all() else events.take(order)
