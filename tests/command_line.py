@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -26,9 +27,30 @@ def csv_text(rows=ROWS, names=NAMES) -> str:
     return "".join(",".join(map(str, row)) + "\n" for row in [names, *rows])
 
 
-def acep(*arguments: str, stdin: bytes = b"", code: int = 0) -> Any:
-    """Run a command in this process; whatever happens, there is no traceback."""
-    piped = SimpleNamespace(stdin=SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(stdin))))
+class Pieces(io.RawIOBase):
+    """A stream that comes in these pieces."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = [piece for piece in pieces if piece]
+
+    def readable(self) -> bool:
+        """As ``io`` asks."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next piece, or as much of it as there is room for."""
+        piece = self._pieces.pop(0) if self._pieces else b""
+        size = min(len(piece), len(buffer))
+        buffer[:size] = piece[:size]
+        if size < len(piece):
+            self._pieces.insert(0, piece[size:])
+        return size
+
+
+def acep(*arguments: str, stdin: bytes | Sequence[bytes] = b"", code: int = 0) -> Any:
+    """Run a command in this process, with an input that comes as a whole or in pieces; there is never a traceback."""
+    raw = Pieces([stdin] if isinstance(stdin, bytes) else stdin)
+    piped = SimpleNamespace(stdin=SimpleNamespace(buffer=io.BufferedReader(raw)))
     with patch("acep_approx.events.reading.files.sys", piped):  # the runner's own stdin is not buffered as a real one
         result = CliRunner().invoke(app, list(arguments))
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output

@@ -6,12 +6,7 @@ import gzip
 import io
 import json
 import os
-import queue
-import subprocess
-import sys
-import threading
 import zlib
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -21,9 +16,8 @@ from hypothesis import strategies as st
 from acep_approx import compile_query
 from acep_approx.errors import DataError, QueryError, UsageError
 from acep_approx.events import open_source
-from tests.patience import PATIENCE
+from tests.live_run import Run
 
-ROOT = Path(__file__).parent.parent
 CELLS = "PATTERN SEQ(A a, B b) WHERE [key] WITHIN 20"
 RUNS = "PATTERN SEQ(A a, B b) WHERE [key] AND b.x > a.x WITHIN 20"
 ROWS = [(1, "k", "A", 1.5), (2, "k", "B", 2.5), (3, "m", "A", 1.5), (4, "k", "B", 0.5), (5, "m", "B", 9.5)]
@@ -38,40 +32,6 @@ def as_text(form: str, rows=ROWS) -> list[str]:
 
 
 # --- as a process ---------------------------------------------------------------------------------------------------
-
-
-class Run:
-    """``acep run`` with a pipe at both ends."""
-
-    def __init__(self, *arguments: str, **options) -> None:
-        command = [sys.executable, "-m", "acep_approx.cli.main", "run", *arguments, "-q"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **options}
-        self.process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes)
-        self._lines: queue.Queue[bytes] = queue.Queue()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        for line in self.process.stdout:
-            self._lines.put(line)
-
-    def write(self, data: str | bytes) -> None:
-        """Feed it something."""
-        self.process.stdin.write(data.encode() if isinstance(data, str) else data)
-        self.process.stdin.flush()
-
-    def line(self) -> str:
-        """The next line that it prints."""
-        return self._lines.get(timeout=PATIENCE).decode().rstrip("\n")
-
-    def end(self) -> list[str]:
-        """Close its input; what it prints until it has ended well."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        assert self.process.wait(PATIENCE) == 0
-        self._reader.join()
-        self.process.stdout.close()
-        return [self.line() for _ in range(self._lines.qsize())]
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_what_the_shell_has_to_do_is_left_to_it():
         assert plain_acep(command) is None
 
 
-@pytest.mark.parametrize("name", ["flights", "history"])
+@pytest.mark.parametrize("name", ["flights", "history", "late"])
 def test_the_picture_is_what_its_script_draws(name):
     script = ROOT / "docs" / "images" / f"{name}.py"
     drawn = runpy.run_path(str(script))[f"{name}_picture"]()

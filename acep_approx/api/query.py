@@ -208,6 +208,9 @@ class Query(CompiledQuery):
     def matcher(self, *, sequence: str, **options: Any) -> RevisedMatcher: ...
 
     @overload
+    def matcher(self, *, changelog: bool, **options: Any) -> RevisedMatcher: ...
+
+    @overload
     def matcher(self, **options: Any) -> Matcher: ...
 
     def matcher(
@@ -236,9 +239,9 @@ class Query(CompiledQuery):
         budget : str or Budget, optional
             The load budget of the run; default: every match is found.
         **more
-            Where events may be late or change: ``watermark``, ``emit``, ``op``, ``source``, ``sequence`` and ``idle``;
-            see ``Revisions``. With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and ``full_work``,
-            as for ``match_within``.
+            Where events may be late or change: ``watermark``, ``emit``, ``op``, ``source``, ``sequence``, ``idle`` and
+            ``changelog``; see ``Revisions``. With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and
+            ``full_work``, as for ``match_within``.
 
         Returns
         -------
@@ -269,7 +272,8 @@ class Query(CompiledQuery):
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:
             revisions.check(output, budget)
-        options |= {"bind": id if bind is None and not self.plan.query.outputs else bind}
+        is_shown = not self.plan.query.outputs or output in ("points", "counts")
+        options |= {"bind": id if bind is None and is_shown else bind}
         if budget is not None:
             return self._matcher_within(budget, options, **more)
         for name in more:

@@ -113,6 +113,7 @@ EXAMPLES: dict[Callable[..., None], list[str]] = {
         "cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv",
         "acep run @query.acep logs/ --errors 2 --output points -o points.parquet",
         "acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count",
+        "tail -f changes.csv | acep run @query.acep - --watermark '10 s' --id id --emit early --late late.csv",
     ],
     check: [
         "acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'",

@@ -10,6 +10,7 @@ from acep_approx.cli.terminal import amount, say
 if TYPE_CHECKING:
     from acep_approx.cli.write import Results
     from acep_approx.engines.progress import RunProgress
+    from acep_approx.events.reading.malformed import MalformedRows
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.results.matches import Matches
 
@@ -35,12 +36,16 @@ def say_summary(matches: Matches, results: Results, output: ResultKind, seconds:
     if seen.without_key:
         names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)
         say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")
-    skipped = matches.source.malformed
-    if skipped.count:
-        say(f"{amount(skipped.count, 'row')} left out that could not be read; {skipped.reasons[0]}")
+    say_malformed(matches.source.malformed)
     late = matches.source.late
     if late.count:
         say(f"{amount(late.count, 'event')} left out that came late; {late.reasons[0]}")
+
+
+def say_malformed(skipped: MalformedRows) -> None:
+    """Say how many rows could not be read, if there were any."""
+    if skipped.count:
+        say(f"{amount(skipped.count, 'row')} left out that could not be read; {skipped.reasons[0]}")
 
 
 def events_read(events: int, relevant: int, seconds: float) -> str:
@@ -69,10 +74,15 @@ def say_found(results: Results, thing: str, target: str = "FILE") -> None:
     found = amount(results.rows, thing)
     say(f"{found}{by_errors(results.by_errors)}")
     if results.is_cut:
-        say(
-            f"stopped after {found}, there are more: --limit N lists more of them, -o {target} writes them all, "
-            "--output count counts all matches"
-        )
+        say_cut(found, target)
+
+
+def say_cut(found: str, target: str = "FILE") -> None:
+    """Say that there are more results than ``found``, and how to get them."""
+    say(
+        f"stopped after {found}, there are more: --limit N lists more of them, -o {target} writes them all, "
+        "--output count counts all matches"
+    )
 
 
 def work_done(seen: RunProgress) -> str:

@@ -28,6 +28,10 @@ LONGEST_LIST = 5
 """Items of a list that a table on the terminal shows."""
 
 
+WIDE = 2**63
+"""Counts from here on do not fit 64 bits; they are written as decimals."""
+
+
 class Results:
     """A stream of tables, cut at a limit and counted on the way.
 
@@ -114,6 +118,12 @@ def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
     for table in chain([first], tables):
         rows.write(table)
     rows.close()
+
+
+def count_table(counts: dict[int, int]) -> pa.Table:
+    """Numbers of matches by number of errors, as ``--output count`` shows them."""
+    wide = pa.decimal128(38) if max(counts.values()) >= WIDE else pa.int64()
+    return pa.table({"errors": list(counts), "matches": pa.array(list(counts.values()), wide)})
 
 
 def write_compressed(compressed: Compressed, folder: Path) -> Results:

@@ -71,12 +71,13 @@ class LateEvents:
             raise UsageError(
                 "a file for late events is given, but late events are refused, not skipped",
                 code="ACEP-U114",
-                hint="add on_late='skip' (--on-late skip)",
+                hint="add on_late='skip' (--on-late skip; or --watermark DELAY, to wait for them)",
             )
         self.policy = policy
         self.file = None if file is None else Path(file)
-        self._format = None if self.file is None else _format_of(self.file)
-        self._sink: _Sink | None = None
+        if self.file is not None:
+            _format_of(self.file)  # a name that says none is refused before anything is read
+        self._sink: Sink | None = None
         self.forget()
 
     def check(self, *, sort: bool) -> None:
@@ -112,20 +113,7 @@ class LateEvents:
         self.forget()
         if self.file is None:
             return
-        fields = [pa.field(_name_of_rows(schema.names), pa.int64()), *schema]
-        try:
-            file = OutFile(self.file)
-        except OSError as error:
-            raise UsageError(
-                f"cannot write late events to {self.file}: {error.strerror}",
-                code="ACEP-U114",
-                hint="name a file in a folder that exists and that you may write to",
-            ) from error
-        columns = pa.schema(fields)
-        if self._format == "parquet":
-            self._sink = _ParquetSink(file, columns)
-        else:
-            self._sink = _TextSink(file, columns, is_csv=self._format == "csv")
+        self._sink = open_sink(self.file, pa.schema([pa.field(_name_of_rows(schema.names), pa.int64()), *schema]))
 
     def add(self, rows: Ints, places: Ints, reasons: list[str], data: pa.RecordBatch | None) -> None:
         """Take in events that were left out.
@@ -195,7 +183,7 @@ def _name_of_rows(taken: list[str]) -> str:
     return name
 
 
-class _Sink(Protocol):
+class Sink(Protocol):
     """Where late events are written to."""
 
     schema: pa.Schema
@@ -205,6 +193,27 @@ class _Sink(Protocol):
 
     def close(self) -> None:
         """Nothing more comes."""
+
+
+def open_sink(path: Path, columns: pa.Schema) -> Sink:
+    """A file for late events, as JSON lines, CSV or Parquet: as its name says.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U018``: its name does not say; ``ACEP-U114``: it cannot be written; ``ACEP-U025``: another run is writing
+        it.
+    """
+    format_ = _format_of(path)
+    try:
+        file = OutFile(path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write late events to {path}: {error.strerror}",
+            code="ACEP-U114",
+            hint="name a file in a folder that exists and that you may write to",
+        ) from error
+    return _ParquetSink(file, columns) if format_ == "parquet" else _TextSink(file, columns, is_csv=format_ == "csv")
 
 
 class _TextSink:

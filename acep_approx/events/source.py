@@ -200,7 +200,7 @@ def open_source(
     """
     check_format(format)
     malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
-    _refuse_same(malformed.rejects, left_out.file)
+    refuse_same(malformed.rejects, left_out.file)
     if isinstance(events, str | Path):
         events = [events]
     if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
@@ -208,7 +208,8 @@ def open_source(
     return Source(_open_object(events), malformed, left_out)
 
 
-def _refuse_same(rejects: Path | None, late: Path | None) -> None:
+def refuse_same(rejects: Path | None, late: Path | None) -> None:
+    """Refuse to write rejected rows and late events to one file (``ACEP-U114``)."""
     if rejects is None or late is None or rejects.resolve() != late.resolve() or rejects.is_char_device():
         return
     raise UsageError(

@@ -224,11 +224,7 @@ class Matches:
         """
         counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
         for table in self._run("counts"):
-            errors, matches = table.column("errors").to_numpy(), table.column("matches").to_numpy()
-            for err in counts:
-                mine = matches[errors == err]
-                high, low = int((mine >> 32).sum()), int((mine & 0xFFFFFFFF).sum())  # their sum may not fit 64 bits
-                counts[err] += (high << 32) + low
+            add_counts(counts, table)
         return counts
 
     def counts(self) -> pa.Table:
@@ -326,6 +322,23 @@ def _joined(tables: Iterator[pa.Table]) -> pa.Table:
     parts = list(tables)
     filled = [part for part in parts if part.num_rows] or parts[:1]
     return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
+
+
+def add_counts(counts: dict[int, int], table: pa.Table) -> None:
+    """Add numbers of matches.
+
+    Parameters
+    ----------
+    counts : dict of int to int
+        Matches by number of errors; gets what is added.
+    table : pyarrow.Table
+        As ``Matches.counts`` gives it.
+    """
+    errors, matches = table.column("errors").to_numpy(), table.column("matches").to_numpy()
+    for err in counts:
+        mine = matches[errors == err]
+        high, low = int((mine >> 32).sum()), int((mine & 0xFFFFFFFF).sum())  # their sum may not fit 64 bits
+        counts[err] += (high << 32) + low
 
 
 def errors_of(points: pa.Table) -> dict[int, int]:

@@ -61,13 +61,7 @@ class Changelog:
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
         self._variables = place_columns(pipeline)
         self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
-        taken = set(ADDED) & set(self.nothing().column_names[: -len(ADDED)]) if is_changelog else set()
-        if taken:
-            raise DataError(
-                f"{min(taken)!r} is a column of the results and of the changelog",
-                code="ACEP-D043",
-                hint="choose another name for the variable, the output or the key",
-            )
+        self.nothing()  # refuses names before anything is run
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -109,10 +103,17 @@ class Changelog:
         columns = self._columns(raw, lookup)
         if not self._is_changelog:
             return pa.table(columns)
+        if taken := columns.keys() & set(ADDED):
+            raise DataError(
+                f"{min(taken)!r} is a column of the results and of the changelog",
+                code="ACEP-D043",
+                hint="choose another name for the variable, the output or the key",
+            )
         ops = pa.DictionaryArray.from_arrays(
             to_arrow(np.repeat([0, 1], [gone.num_rows, came.num_rows])), pa.array([DELETE, INSERT])
         ).dictionary_decode()
-        return pa.table({**columns, "op": ops, "match_id": self._ids(raw, lookup)})
+        table = pa.table({**columns, "op": ops, "match_id": self._ids(raw, lookup)})
+        return _without_pairs(table, gone.num_rows)
 
     def _places(self, raw: pa.Table) -> Ints:
         """The places of all events that results name."""
@@ -193,6 +194,28 @@ class Changelog:
                 return _words_of(column)
             values = to_numpy(column.cast(pa.int64())).astype(np.uint64)
         return _mixed(values), _mixed(values ^ NULL)
+
+
+def _without_pairs(table: pa.Table, gone: int) -> pa.Table:
+    """A changelog without rows that go and come again alike: an update may leave what is shown of a match as it was.
+
+    Complexity: O(rows); Python looks only at matches that go and come.
+    """
+    ids = table.column("match_id")
+    both = pc.is_in(ids.slice(gone), value_set=ids.slice(0, gone)) if 0 < gone < table.num_rows else None
+    if both is None or not pc.any(both).as_py():
+        return table
+    came = gone + np.flatnonzero(to_numpy(both.combine_chunks()))
+    went = np.flatnonzero(to_numpy(pc.is_in(ids.slice(0, gone), value_set=ids.take(to_arrow(came))).combine_chunks()))
+    shown = table.drop_columns(["op"])
+    waiting: dict[str, list[int]] = {}
+    for place, row in zip(went.tolist(), shown.take(to_arrow(went)).to_pylist(), strict=True):
+        waiting.setdefault(repr(row), []).append(place)
+    pairs: list[int] = []
+    for place, row in zip(came.tolist(), shown.take(to_arrow(came)).to_pylist(), strict=True):
+        if waiting.get(repr(row)):
+            pairs += (waiting[repr(row)].pop(), place)
+    return table.take(to_arrow(np.delete(np.arange(table.num_rows), pairs))) if pairs else table
 
 
 def difference(gone: pa.Table, came: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -25,13 +25,15 @@ class Resolved:
     """What rows of a changelog come to.
 
     ``is_new``: of each row whether it is an event that comes; ``tie``: their order among events of one time; ``gone``:
-    time and row of earlier events that go; ``rejected``: rows that were left out, each with the reason.
+    time and row of earlier events that go; ``rejected``: rows that were left out, each with the reason. Of events that
+    came and went within these rows, ``passing`` is the number.
     """
 
     is_new: Bools
     tie: Ints
     gone: list[tuple[int, int]]
     rejected: list[tuple[int, str]]
+    passing: int = 0
 
 
 class LiveEvents:
@@ -49,6 +51,7 @@ class LiveEvents:
         self._id = id
         self._content = tuple(content)
         self._tick: dict[Any, int] = {}  # by id
+        self.vacant: tuple[int, int] | None = None  # time and tie of what an update took away, until its new half comes
 
     def __len__(self) -> int:
         return len(self._tick)
@@ -87,7 +90,6 @@ class LiveEvents:
         made = Resolved(is_new, rows.tie.copy(), [], [])
         names, delicate, find = of_names
         here: dict[Any, list[int]] = {}
-        place: tuple[int, int] | None = None  # time and tie of the event in whose place the next one comes
         for row in delicate:
             name, op = names[row], ops[row]
             mine = here.setdefault(name, [])
@@ -97,24 +99,27 @@ class LiveEvents:
                     made.rejected.append((row, DUPLICATE))
                     continue
                 mine.append(row)
-                if op == Op.AFTER and place is not None and place[0] == rows.tick[row]:
-                    made.tie[row] = place[1]
-                place = None
+                if op == Op.AFTER:
+                    if self.vacant is not None and self.vacant[0] == rows.tick[row]:
+                        made.tie[row] = self.vacant[1]
+                    self.vacant = None
                 continue
             old = find(name, int(watermark[row]))
             if old is not None:
                 self._take(name, old, at, made)
-                place = old[0], old[2]
+                vacant = old[0], old[2]
             elif mine:
                 first = mine.pop(0)
                 made.is_new[first] = False
-                place = int(rows.tick[first]), int(made.tie[first])
+                made.passing += 1
+                vacant = int(rows.tick[first]), int(made.tie[first])
             elif op != Op.UPDATE:
                 made.rejected.append((row, UNKNOWN))
-                place = None
+                continue
             if op == Op.UPDATE:
                 mine.append(row)
-                place = None
+            elif op == Op.BEFORE:
+                self.vacant = vacant
         self.know(rows.where(made.is_new))
         return made
 
@@ -154,7 +159,8 @@ class LiveEvents:
         """The same, for events that have no ids."""
         going = np.flatnonzero((ops == Op.DELETE) | (ops == Op.BEFORE))
         ticks = np.unique(rows.tick[going])
-        some = np.flatnonzero(np.isin(rows.tick, ticks) | (ops == Op.AFTER)) if len(going) else going
+        is_after = ops == Op.AFTER
+        some = np.flatnonzero(np.isin(rows.tick, ticks) | is_after) if len(going) or self.vacant is not None else going
         names: dict[int, Any] = dict(zip(some.tolist(), self._contents(rows.take(some)), strict=True))
         wanted = {names[row] for row in going.tolist()}
         before: dict[Any, list[tuple[int, int, int]]] = {}

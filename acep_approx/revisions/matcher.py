@@ -245,17 +245,18 @@ class RevisedMatcher:
         if rejects:
             kept[list(rejects)] = False
         gone: list[tuple[int, int]] = []
+        passing = 0
         if ops is not None:
             kept &= ops != Op.WATERMARK
             which = np.flatnonzero(kept)
             rows = events if len(which) == len(kept) else events.take(which)
             found = stream.live.resolve(rows, ops[which], before[which], stream.events_at)
             rejects |= {int(which[row]): reason for row, reason in found.rejected}
-            gone = found.gone
+            gone, passing = found.gone, found.passing
             events = Events(rows.tick, rows.arrival, found.tie, rows.data).where(found.is_new)
         elif rejects:
             events = events.where(kept)
-        self._note(data, rejects, arrival, inserted=len(events), retracted=len(gone))
+        self._note(data, rejects, arrival, inserted=len(events) + passing, retracted=len(gone) + passing)
         if stream.closed.has_parts:  # what lies before cannot play a role
             events = events.where(events.tick >= stream.closed.reached)
         stream.waiting.add(events)

@@ -30,8 +30,9 @@ PIECE, LEAST_PIECE = 1 << 15, 1 << 10
 reached back: a segment has a price, and so has going back too far."""
 DECAY = 0.9
 """How much of a distance is remembered from one change to the next."""
-WORDS_PER_EVENT = 2
-"""Words of a snapshot that may be copied for each event: what that costs stays small beside running it."""
+WORDS_PER_EVENT = 16
+"""Words of a snapshot that may be copied for each event: about 10 ns, a fifth of what the fastest queries take to run
+one. It bounds the memory of snapshots, too."""
 FAR = 2**62
 
 

@@ -60,6 +60,7 @@ def packed(matcher: Packable) -> bytes:
         "op": stream.op,
         "watermarks": stream.watermarks.header(),
         "closed": stream.closed.header(),
+        "vacant": stream.live.vacant,
         "run": run.header(),
     }
     _save(arrays, "waiting", Events.joined(stream.waiting.parts) if stream.waiting.parts else stream.no_events())
@@ -107,6 +108,7 @@ def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None
     """
     stream.watermarks = Watermarks.restore(header["watermarks"])
     stream.closed.restore(header["closed"])
+    stream.live.vacant = tuple(header["vacant"]) if header["vacant"] else None
     passed, tail = _load(saved, "passed"), _load(saved, "tail")
     waiting = _load(saved, "waiting")
     stream.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))

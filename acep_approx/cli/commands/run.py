@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.commands.run_revised import RevisedRun, run_revised
 from acep_approx.cli.exact_command import exact_command
 from acep_approx.cli.learning import Saving
 from acep_approx.cli.on_spark import batch
@@ -20,6 +21,7 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, QueryText, RunInputOptions
 from acep_approx.cli.options.matching import EngineOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet, format_of
+from acep_approx.cli.options.revisions import RevisionOptions, check_id, check_revisions
 from acep_approx.cli.options.spark import OUTPUTS, RunSparkOptions, StreamOptions, check_options
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.summary import say_budget, say_summary
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.cli.write import Results
 
-WIDE = 2**63
-"""Counts from here on do not fit 64 bits; they are written as decimals."""
 TITLES = {ResultKind.COUNT: "matches", ResultKind.PARTIAL: "partial matches"}
 
 
@@ -60,6 +60,7 @@ def run(
     matching: EngineOptions,
     output: OutputOptions,
     source: RunInputOptions,
+    revisions: RevisionOptions,
     spending: ExpandedBudgetOptions,
     learning: LearningOptions,
     reports: ReportOptions,
@@ -69,9 +70,11 @@ def run(
 ) -> None:
     """Find the matches of QUERY in the events of INPUT.
 
-    Results go to stdout or FILE, words to stderr. Events must be ordered by time.
+    Results go to stdout or FILE, words to stderr. Events must be ordered by time, or see --watermark and --sort.
     """
     check_options(context, output.output, spark=spark.spark, stream=stream.stream)
+    check_id(context, spark=spark.spark)
+    asked = None if spark.spark else check_revisions(context, revisions, source, output.output, inputs)
     form = batch.folder_form(output, is_new=not stream.stream) if _is_folder(output, spark, stream) else output.form()
     output.check(form, is_expanded=spending.expand)
     request = BudgetRequest(spending, learning, reports)
@@ -83,11 +86,14 @@ def run(
     from acep_approx.api import compile_query
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
+    if asked is not None:
+        run_revised(RevisedRun(compiled, inputs, asked, source, matching.merge, output, form, quiet))
+        return
     if not spark.spark:
         exactly = exact_command(context)
         _run_here(LocalRun(compiled, inputs, source, matching.merge, output, form, request, quiet, exactly))
         return
-    more = {"bind": output.bound, "id": spark.id, "shards": spark.shards, "watermark": stream.watermark}
+    more = {"bind": output.bound, "id": revisions.id, "shards": spark.shards, "watermark": revisions.watermark}
     more |= {"output": OUTPUTS[output.output]} | request.on_spark()
     job = batch.OnSpark(compiled, inputs, spark.master, source.input_format, source.roles | more, quiet)
     if stream.stream:
@@ -155,6 +161,8 @@ def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:
 
 def _tables(matches: Any, output: ResultKind, spending: ExpandedBudgetOptions) -> Generator[pa.Table]:
     """The results as a stream of tables."""
+    from acep_approx.cli.write import count_table
+
     if spending.expand:
         yield matches.expanded(bundles=spending.whole_bundles)
     elif output is ResultKind.MATCHES:
@@ -166,11 +174,7 @@ def _tables(matches: Any, output: ResultKind, spending: ExpandedBudgetOptions) -
     elif output is ResultKind.PARTIAL:
         yield from matches.partial_tables()
     else:
-        import pyarrow as pa
-
-        counts = matches.count_by_errors()
-        wide = pa.decimal128(38) if max(counts.values()) >= WIDE else pa.int64()
-        yield pa.table({"errors": list(counts), "matches": pa.array(list(counts.values()), wide)})
+        yield count_table(matches.count_by_errors())
 
 
 def _conclude(matches: Any, job: LocalRun, saving: Saving) -> None:

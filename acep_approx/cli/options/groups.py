@@ -61,6 +61,15 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return expanded
 
 
+def given_options(context: typer.Context) -> dict[str, str]:
+    """The options that were given on the command line: how each is spelled, by its name as a parameter."""
+    return {
+        str(option.name): option.opts[0]
+        for option in context.command.params
+        if (source := context.get_parameter_source(str(option.name))) is not None and source.name == "COMMANDLINE"
+    }
+
+
 def _options(group: type[Any]) -> Iterator[inspect.Parameter]:
     """The fields of a group as parameters, in its panel."""
     hints = get_type_hints(group, include_extras=True)

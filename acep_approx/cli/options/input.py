@@ -93,7 +93,10 @@ class RunInputOptions(InputOptions):
     ] = None
     late: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write late events to FILE; with --on-late skip. With --stream, a folder."),
+        typer.Option(
+            metavar="FILE",
+            help="Write late events to FILE; with --on-late skip, or --watermark. With --stream, a folder.",
+        ),
     ] = None
 
     @property

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from acep_approx.cli.options.choices import ResultKind
+from acep_approx.cli.options.groups import given_options
 from acep_approx.errors import UsageError
 
 OUTPUTS = {ResultKind.MATCHES: "matches", ResultKind.POINTS: "points", ResultKind.COUNT: "counts"}
@@ -53,8 +54,8 @@ class OrderedSparkOptions(SparkOptions):
 
 
 @dataclass(frozen=True)
-class RunSparkOptions(OrderedSparkOptions):
-    """The same, and how the work is split."""
+class RunSparkOptions(SparkOptions):
+    """Whether the work is done on Spark, where, and how it is split."""
 
     shards: Annotated[
         int | None,
@@ -77,10 +78,6 @@ class StreamOptions:
         Path | None,
         typer.Option(metavar="DIR", help="Where the state is kept; after a stop the same command goes on from there."),
     ] = None
-    watermark: Annotated[
-        str | None,
-        typer.Option(metavar="DELAY", help="How late events may come, e.g. '10 seconds'; later ones are left out."),
-    ] = None
     trigger: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="How often new files are looked for; by default as often as possible."),
@@ -94,9 +91,9 @@ class StreamOptions:
     ] = None
 
 
-SPARK_ONLY = ("master", "id", "shards", "stream")
+SPARK_ONLY = ("master", "shards", "stream")
 STREAM_ONLY = ("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn")
-ALSO_HERE = ("late", "learn")
+ALSO_HERE = ("watermark", "late", "learn")
 """Options that a run here knows too."""
 BATCH_ONLY = {
     "limit": "a stream is written as it comes",
@@ -114,6 +111,12 @@ HERE_ONLY = {
     "report": "leave it out, or leave out --spark",
     "shed": "leave it out, or leave out --spark",
     "expand": "leave it out, or leave out --spark",
+    "emit": "leave it out: on Spark results are put out when they are final",
+    "changelog": "leave it out: on Spark results are put out when they are final",
+    "op": "leave out the rows that take events back, or --spark",
+    "source": "leave it out: on Spark one watermark is that of all sources",
+    "sequence": "leave it out, or leave out --spark",
+    "idle": "leave it out, or leave out --spark",
 }
 """Options of a run here that have no meaning on Spark, and what to do."""
 
@@ -134,11 +137,7 @@ def check_options(context: typer.Context, output: ResultKind, *, spark: bool, st
         ``ACEP-S037``, ``ACEP-S071``: an option that is for Spark, or for streams, without them; ``ACEP-S072``: one
         that does not go with them.
     """
-    given = {
-        str(option.name): option.opts[0]
-        for option in context.command.params
-        if (source := context.get_parameter_source(str(option.name))) is not None and source.name == "COMMANDLINE"
-    }
+    given = given_options(context)
     for name, option in given.items():
         _check_option(name, option, spark=spark, stream=stream)
     if spark and output not in OUTPUTS:

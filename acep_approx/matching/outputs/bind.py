@@ -39,9 +39,10 @@ def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: st
         raise UsageError(
             f"bind is {bind!r}", code="ACEP-U051", hint="name a column of the events, or several different ones"
         )
-    if query.outputs or output == "compressed":
+    shows = bool(query.outputs) and output not in ("points", "counts")
+    if shows or output == "compressed":
         raise UsageError(
-            f"bind={bind!r} and {'RETURN' if query.outputs else 'compressed output'} do not go together",
+            f"bind={bind!r} and {'RETURN' if shows else 'compressed output'} do not go together",
             code="ACEP-U051",
             hint="leave bind out: RETURN says what is shown of events, compressed output keeps row numbers",
         )

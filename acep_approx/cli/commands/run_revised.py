@@ -1,0 +1,191 @@
+"""``acep run`` over events that are late, updated or taken back: results are put out as they become known."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from acep_approx.cli.options.choices import Format, ResultKind
+from acep_approx.cli.options.input import RunInputOptions
+from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.revisions import OUTPUTS
+from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
+from acep_approx.cli.summary import SINGULAR, say_malformed
+from acep_approx.cli.terminal import EventBar, progress_bar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.api import Query
+    from acep_approx.cli.write import Results
+    from acep_approx.events.late import Sink
+    from acep_approx.events.source import Source
+    from acep_approx.revisions.matcher import RevisedMatcher
+    from acep_approx.revisions.request import Revisions
+
+
+@dataclass(frozen=True)
+class RevisedRun:
+    """What a run is to do, after all checks."""
+
+    query: Query
+    inputs: list[str]
+    asked: Revisions
+    source: RunInputOptions
+    merge: str
+    output: OutputOptions
+    form: Format
+    quiet: bool
+
+
+def run_revised(job: RevisedRun) -> None:
+    """Read the events, put out what is found and what is taken back of it, and say what became of them.
+
+    Parameters
+    ----------
+    job : RevisedRun
+
+    Raises
+    ------
+    AcepError
+        As a run over plain events; ``ACEP-D070`` and others: a row that makes no sense as a change.
+    """
+    leave_pandas_out()
+    from acep_approx.cli.write import Results, print_table, write
+
+    begun = clock.perf_counter()
+    kind, is_table = job.output.output, job.form is Format.TABLE
+    is_seen = not is_table and job.output.file is None and sys.stdout.isatty()  # rows and a bar would mix
+    changes, shown = Changes(), []
+    with progress_bar("matching", enabled=not (job.quiet or is_seen)) as progress:
+        feed = _Feed(job)
+        progress.total = feed.source.rows
+        with closing(feed.counts(progress) if kind is ResultKind.COUNT else feed.tables(progress)) as tables:
+            results = Results(tables, job.output.most_rows(job.form))
+            counted = changes.counted(results) if job.asked.is_changelog and kind is not ResultKind.COUNT else results
+            if is_table:
+                shown = list(counted)
+            else:
+                write(counted, job.form, job.output.file)
+    if is_table:
+        print_table(shown, "matches" if kind is ResultKind.COUNT else kind.value)
+    sys.stdout.flush()
+    if not job.quiet:
+        _summarise(feed, results, changes, clock.perf_counter() - begun)
+
+
+def _summarise(feed: _Feed, results: Results, changes: Changes, seconds: float) -> None:
+    kind = feed.job.output.output
+    say_rows(feed.matcher, feed.job.source.late, seconds)
+    if kind is not ResultKind.COUNT:
+        say_changes(results, changes, SINGULAR[kind])
+    say_malformed(feed.source.malformed)
+    say_holding(feed.matcher)
+
+
+class _Feed:
+    """Pushes the events, batch by batch, into a matcher.
+
+    Parameters
+    ----------
+    job : RevisedRun
+
+    Attributes
+    ----------
+    source : Source
+        Where they come from.
+    matcher : RevisedMatcher
+        One that knows their columns, once there are any.
+    """
+
+    def __init__(self, job: RevisedRun) -> None:
+        from acep_approx.events.source import open_source
+
+        plain = job.source.reading | {"on_late": "refuse", "late": None}  # the matcher knows what is late
+        self.job = job
+        self.source: Source = open_source(job.inputs, **plain)
+        self.matcher = self._fresh()
+
+    def tables(self, progress: EventBar) -> Generator[pa.Table]:
+        """The results as they come; the first table is empty and shows the columns."""
+        from acep_approx.matching.unseen import warn_of_unseen_types
+
+        bound = self.source.settle(self._bound)
+        if bound is None:  # no columns, no events
+            return
+        self.matcher, nothing = bound
+        yield nothing
+        with self._left_out() as sink:
+            for batch in self.source.batches(self._columns()):
+                found = self.matcher.push(batch)
+                rejected = self.matcher.rejected()  # they are not to gather
+                if sink is not None and rejected.num_rows:
+                    sink.write(rejected)
+                yield found
+                progress.done(self.matcher.rows)
+        yield self.matcher.finish()
+        if self.matcher.revisions.inserted:
+            warn_of_unseen_types(self.matcher.plan.automaton, self.matcher.execution.types_seen)
+
+    def counts(self, progress: EventBar) -> Generator[pa.Table]:
+        """How many matches there are when all events have come, by their number of errors."""
+        from acep_approx.cli.write import count_table
+        from acep_approx.results.matches import add_counts
+
+        counts = dict.fromkeys(range(self.job.query.plan.automaton.errors + 1), 0)
+        for table in self.tables(progress):
+            if table.num_rows:
+                add_counts(counts, table)
+        yield count_table(counts)
+
+    def _fresh(self) -> RevisedMatcher:
+        """A matcher that knows no columns yet."""
+        job, kind = self.job, self.job.output.output
+        asked = job.asked.header()
+        if kind is ResultKind.COUNT:  # what remains at the end is the same, and nothing is matched twice
+            asked |= {"emit": "final", "changelog": None}
+        more = {"output": OUTPUTS[kind], "merge": job.merge, "bind": job.output.bound}
+        return cast("RevisedMatcher", job.query.matcher(**asked, **more, **job.source.roles))
+
+    def _bound(self, schema: pa.Schema) -> tuple[RevisedMatcher, pa.Table] | None:
+        """A matcher that knows the columns, and an empty table of results; None where there are no columns."""
+        if not len(schema):
+            return None
+        matcher = self._fresh()
+        return matcher, matcher.push(schema.empty_table())
+
+    def _columns(self) -> list[str]:
+        """The columns that are read: all of them only where rows are written down, or taken back by their content."""
+        from acep_approx.revisions.matcher import PROGRESSED
+
+        stream, asked, names = self.matcher.stream, self.job.asked, self.source.schema.names
+        assert stream is not None, "there are columns"
+        if self.job.source.late is not None or stream.is_by_content:
+            return list(names)
+        wanted = {*stream.columns, stream.op, asked.source, asked.sequence, *PROGRESSED}
+        return [name for name in names if name in wanted]
+
+    @contextmanager
+    def _left_out(self) -> Iterator[Sink | None]:
+        """Where rows that are left out go to, if they are to be kept."""
+        import numpy as np
+        import pyarrow as pa
+
+        from acep_approx.events.late import open_sink
+        from acep_approx.revisions.live import rejected_table
+
+        if self.job.source.late is None:
+            yield None
+            return
+        none, schema = np.zeros(0, np.int64), self.source.schema
+        columns = rejected_table(pa.RecordBatch.from_pylist([], schema=schema), none, [], none).schema
+        sink = open_sink(self.job.source.late, columns)
+        try:
+            yield sink
+        finally:
+            sink.close()
