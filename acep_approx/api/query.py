@@ -271,7 +271,7 @@ class Query(CompiledQuery):
         asked = {name: value for name in REVISING & more.keys() if (value := more.pop(name)) is not None}
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:
-            revisions.check(output, budget)
+            revisions.check(output, {"budget": budget} | more)
         is_shown = not self.plan.query.outputs or output in ("points", "counts")
         options |= {"bind": id if bind is None and is_shown else bind}
         if budget is not None:

@@ -6,6 +6,7 @@ partial matches all of whose paths to the end need such events; ours waits until
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,12 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Truths
 from acep_approx.errors import QueryError
+from acep_approx.events.columns import missing_column
 from acep_approx.events.roles import Roles
 from acep_approx.planning.planner import Plan
 from acep_approx.query.parser import parse_condition
 from acep_approx.query.predicates import conjuncts, variables
+from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
 from acep_approx.revisions.watermarks import NEVER
 
@@ -32,10 +35,13 @@ class ClosedParts:
     ----------
     plan : Plan
     roles : Roles
+    names : sequence of str
+        The columns of the events.
     """
 
-    def __init__(self, plan: Plan, roles: Roles) -> None:
+    def __init__(self, plan: Plan, roles: Roles, names: Sequence[str]) -> None:
         self._roles = roles
+        self._names = names
         self._ticks: dict[str, tuple[Part, int]] = {}  # by the text of the condition
         # where all events are counted, those that no letter holds on play a role, too
         all_count = plan.counted != "nothing" or plan.is_count_window
@@ -57,6 +63,8 @@ class ClosedParts:
         ------
         QueryError
             It is no condition on one event alone: ``ACEP-Q923``.
+        DataError
+            ``ACEP-D002``: there is no such column.
         """
         keys, found = parse_condition(where)
         if keys or any(variables(one) for one in found):
@@ -68,6 +76,9 @@ class ClosedParts:
                 end=len(where),
                 hint="name columns without variables, as in where=\"type = 'A'\"",
             )
+        for leaf in (leaf for one in found for leaf in walk(one) if isinstance(leaf, Attribute)):
+            if self._roles.column(leaf.name) not in self._names:
+                raise missing_column(leaf.name, self._names)
         same = {self._roles.time: "ts", self._roles.key: "key", self._roles.type: "type"}
         return frozenset(_renamed(part, same) for one in found for part in conjuncts(one))
 

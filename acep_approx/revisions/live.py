@@ -15,7 +15,7 @@ from acep_approx.events.changes import Op
 from acep_approx.events.columns import to_arrow
 from acep_approx.revisions.events import Events
 
-UNKNOWN, DUPLICATE = "unknown", "duplicate"
+LATE, UNKNOWN, DUPLICATE = "late", "unknown", "duplicate"
 EventsAt = Callable[[int], Sequence[Events]]
 """Gives the events of a time that may still change, in parts."""
 
@@ -113,7 +113,7 @@ class LiveEvents:
                 made.is_new[first] = False
                 made.passing += 1
                 vacant = int(rows.tick[first]), int(made.tie[first])
-            elif op != Op.UPDATE:
+            elif op != Op.UPDATE:  # an update of what is not there, or will not change any more, inserts
                 made.rejected.append((row, UNKNOWN))
                 continue
             if op == Op.UPDATE:

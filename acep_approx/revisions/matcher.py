@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.errors import DataError
+from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import encode_text, missing_column, to_numpy
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
@@ -18,18 +20,19 @@ from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import ticks
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
 from acep_approx.planning.planner import Plan
 from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
-from acep_approx.revisions.live import rejected_table
+from acep_approx.revisions.live import LATE, rejected_table
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
 from acep_approx.revisions.stream import FAR, RawExecution, RevisedStream, RevisionCounts, set_up
 from acep_approx.revisions.watermarks import NEVER, Held
 
-LATE, BACKWARDS = "late", "backwards"
+BACKWARDS = "backwards"
 PROGRESSED = ("mz_progressed", "progressed")
 
 
@@ -127,12 +130,13 @@ class RevisedMatcher:
         data = self._read(source, stream)
         return self._take_in(data, stream) if data.num_rows else self._nothing()
 
-    def punctuate(self, tick: int, where: str | None = None) -> pa.Table:
+    def punctuate(self, tick: int | str | datetime, where: str | None = None) -> pa.Table:
         """No event before ``tick`` will come any more: put out what that makes final.
 
         Parameters
         ----------
-        tick : int
+        tick : int, str or datetime
+            A time as the events have it: ticks (of real times microseconds), or a time as text or object.
         where : str, optional
             Only of the events that satisfy this, such as ``"exchange = 'NYSE'"``. Of a ``source`` it moves the
             watermark of that source; else results become final once no letter of the pattern can come any more.
@@ -148,6 +152,7 @@ class RevisedMatcher:
                 code="ACEP-D072",
                 hint="push events first",
             )
+        tick = _tick_of(tick, self.stream.pipeline)
         if not self._punctuated(self.stream, tick, where):
             of_what = "" if where is None else f" for {where}"
             raise DataError(
@@ -208,7 +213,7 @@ class RevisedMatcher:
         for name in sorted(read):
             if name not in schema.names:
                 raise missing_column(name, schema.names)
-        op = find_op(schema.names, asked.op, read)
+        op = None if isinstance(asked.op, bool) else find_op(schema.names, asked.op, read)
         self.stream = set_up(self.execution, asked, tuple(schema.names), op)
         return self.stream
 
@@ -218,6 +223,13 @@ class RevisedMatcher:
         must = {*stream.columns, *(name for name in (stream.op, asked.source, asked.sequence) if name is not None)}
         source.expect([name for name in must if not stream.is_by_content or name in source.schema.names])
         names = source.schema.names
+        op = find_op(names, None, must) if stream.op is None and asked.op is None else None
+        if op is not None:
+            raise DataError(
+                f"the column {op!r}, which says what rows do, was not there at first: all rows were taken to insert",
+                code="ACEP-D075",
+                hint=f"give {op!r} from the first push on, or say that no column says what rows do: op=False",
+            )
         batches = [batch for batch in source.batches(names) if batch.num_rows]
         if not batches:
             return pa.RecordBatch.from_pylist([], schema=source.schema)
@@ -354,6 +366,17 @@ class RevisedMatcher:
             return stream.watermarks.punctuate(tick)
         of_source = stream.closed.value_of(where, self.asked.source) if self.asked.source is not None else ()
         return stream.watermarks.punctuate(tick, *of_source) if of_source else stream.closed.close(where, tick)
+
+
+def _tick_of(time: Any, pipeline: Pipeline) -> int:
+    """A time that a user gives, in ticks."""
+    if isinstance(time, Integral) and not isinstance(time, bool):
+        return int(time)
+    if pipeline.is_time:
+        expect("tick", time, (str, datetime), "a time: as text, as a datetime, or in microseconds")
+        return int(ticks(pa.array([time]))[0])
+    expect("tick", time, Integral, "a whole number, as the times of the events are")
+    return int(time)
 
 
 def _numbers(column: pa.Array, name: str) -> Ints:

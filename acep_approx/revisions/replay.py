@@ -164,7 +164,9 @@ class Replay:
         self.tail.removed = []
         number = self.tail.segment_of(tick)
         for one in np.unique(number).tolist():
-            touched.setdefault(one, []).append(self.tail.remove(one, arrival[number == one]))
+            gone = self.tail.remove(one, arrival[number == one])
+            self.pipeline.recent.remove(gone.place)
+            touched.setdefault(one, []).append(gone)
 
     def _place_anew(self, first: int, gap: int) -> None:
         """Make room between events, from a segment on: give them places anew, so far apart, and run them once more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import NoneType
 from typing import Any
@@ -32,7 +33,7 @@ class Revisions:
     id : str, optional
         The column that names events.
     op : str, optional
-        The column that says what a row does. Default: found by its name.
+        The column that says what a row does. Default: found by its name. False: all rows insert.
     source : str, optional
         The column that says where an event comes from: each source has a watermark of its own, and the least counts.
     sequence : str, optional
@@ -52,7 +53,7 @@ class Revisions:
     watermark: Duration | None = None
     emit: Duration = "final"
     id: str | None = None
-    op: str | None = None
+    op: str | bool | None = None
     source: str | None = None
     sequence: str | None = None
     idle: Duration | None = None
@@ -61,6 +62,9 @@ class Revisions:
     def __post_init__(self) -> None:
         if self.emit not in ("final", "early"):
             _window("emit", self.emit)
+        for name in ("id", "op", "source", "sequence"):
+            if name != "op" or self.op is not False:
+                expect(name, getattr(self, name), (str, NoneType), "the name of a column")
         for name in ("watermark", "idle"):
             if getattr(self, name) is not None:
                 _window(name, getattr(self, name))
@@ -86,19 +90,21 @@ class Revisions:
         """Whether results have the columns ``op`` and ``match_id``."""
         return not self.is_final if self.changelog is None else self.changelog
 
-    def check(self, output: str, budget: object) -> None:
-        """Refuse what cannot be combined yet.
+    @staticmethod
+    def check(output: str, others: Mapping[str, object]) -> None:
+        """Refuse what cannot be combined yet: other arguments that are given.
 
         Raises
         ------
         UsageError
             ``ACEP-U055``
         """
-        if budget is not None:
-            raise _apart(
-                "budget= and a stream whose events may be late or change do not go together yet",
-                "leave out budget=, or watermark=, emit=, op=, source=, sequence=, idle= and changelog=",
-            )
+        for name, value in others.items():
+            if value is not None:
+                raise _apart(
+                    f"{name}= and a stream whose events may be late or change do not go together yet",
+                    f"leave out {name}=, or watermark=, emit=, op=, source=, sequence=, idle= and changelog=",
+                )
         if output not in OUTPUTS:
             raise _apart(
                 f"output={output!r} and a stream whose events may be late or change do not go together yet",
@@ -137,7 +143,8 @@ def _window(name: str, given: Duration) -> tuple[float, str]:
     try:
         if not isinstance(given, bool):
             window = parse_window(str(given))
-            if window.unit != "events" and window.amount >= 0:
+            is_whole = window.unit != "ticks" or float(window.amount).is_integer()
+            if window.unit != "events" and window.amount >= 0 and is_whole:
                 return float(window.amount), window.unit
     except AcepError:
         pass

@@ -127,6 +127,6 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
         changelog=changelog,
         run=FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id),
         live=LiveEvents(asked.id, [name for name in names if name not in (op, asked.sequence)]),
-        closed=ClosedParts(pipeline.plan, pipeline.roles),
+        closed=ClosedParts(pipeline.plan, pipeline.roles, names),
         waiting=Waiting(asked.id),
     )

@@ -76,7 +76,7 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Batches of the same columns as one table, in their common types.
+    """Batches of the same columns as one table, in their common types; strings are encoded.
 
     Parameters
     ----------
@@ -84,6 +84,6 @@ def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
         At least one, as one stream gives them.
     """
     schema = common_schema([batch.schema for batch in batches])
-    columns = [[as_wider(batch.column(field.name), field.type) for field in schema] for batch in batches]
+    columns = [[encode_text(as_wider(batch.column(field.name), field.type)) for field in schema] for batch in batches]
     parts = [pa.RecordBatch.from_arrays(arrays, names=schema.names) for arrays in columns]
     return pa.Table.from_batches(parts).unify_dictionaries()

@@ -79,6 +79,10 @@ class Recent:
         """Forget all other events."""
         self._keep(np.isin(self.ids, ids))
 
+    def remove(self, ids: Ints) -> None:
+        """Forget some events: others may get their ids."""
+        self._keep(~np.isin(self.ids, ids))
+
     def _keep(self, wanted: npt.NDArray[np.bool_]) -> None:
         if wanted.all():
             return
