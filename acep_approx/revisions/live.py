@@ -94,7 +94,8 @@ class LiveEvents:
             name, op = names[row], ops[row]
             mine = here.setdefault(name, [])
             if op in (Op.INSERT, Op.AFTER):
-                if self._id is not None and (mine or find(name, int(watermark[row])) is not None):
+                is_here = any(rows.tick[one] >= watermark[row] for one in mine)
+                if self._id is not None and (is_here or find(name, int(watermark[row])) is not None):
                     made.is_new[row] = False
                     made.rejected.append((row, DUPLICATE))
                     continue
@@ -108,7 +109,7 @@ class LiveEvents:
             if old is not None:
                 self._take(name, old, at, made)
                 vacant = old[0], old[2]
-            elif mine:
+            elif mine and rows.tick[mine[0]] >= watermark[row]:
                 first = mine.pop(0)
                 made.is_new[first] = False
                 made.passing += 1
