@@ -182,6 +182,14 @@ def test_columns_are_found_under_any_name():
     assert (match["a"], match["b"], match["end"]) == (0, 3, "1970-01-01T00:00:02Z")
 
 
+def test_a_column_of_data_may_be_called_op():
+    rows = [(1, "A", "read"), (3, "B", "write")]
+    Path("e.csv").write_text(csv_text(rows, ("ts", "type", "op")), encoding="utf-8")
+    words = ["PATTERN SEQ(A a, B b) WITHIN 9", "e.csv", "--watermark", "5"]
+    assert "ACEP-D070" in acep("run", *words, code=4).stderr
+    assert len(read([*words, "--op", "none"], "jsonl")) == 1
+
+
 # --- the changelog ------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import MERGING, merging
 from acep_approx.results.matches import Matches
-from acep_approx.revisions.request import REVISING, Revisions
+from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
@@ -385,6 +385,7 @@ class Query(CompiledQuery):
         audit: float = 0.05,
         seed: int = 0,
         full_work: float | None = None,
+        **revising: Any,
     ) -> SparkMatcher:
         """A function from Spark DataFrames of events to DataFrames of matches, batch and streaming.
 
@@ -411,6 +412,8 @@ class Query(CompiledQuery):
             It may be empty to begin with.
         policy, audit, seed, full_work
             As for ``match_within``.
+        **revising
+            How events may be late or change, as for ``matcher``: refused, not on Spark yet.
 
         Returns
         -------
@@ -420,7 +423,7 @@ class Query(CompiledQuery):
         Raises
         ------
         UsageError
-            Not a budget.
+            Not a budget; ``ACEP-U055``: what Spark cannot do yet.
 
         Examples
         --------
@@ -432,6 +435,7 @@ class Query(CompiledQuery):
         from acep_approx.spark.plan.matcher import SparkMatcher
         from acep_approx.spark.worker.job import Spending
 
+        refuse_on_spark(revising)
         spending = None
         if budget is not None:
             spending = Spending(

@@ -56,6 +56,7 @@ class Changelog:
         self._id = id
         self._is_changelog = is_changelog
         self._schema = pipeline.schema
+        self._nothing: pa.Table | None = None
         self._events = BoundEvents(bind, pipeline.schema)
         self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
@@ -71,8 +72,11 @@ class Changelog:
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        none = self._pipeline.nothing()
-        return self._table(none, none, Tail())
+        self._know()
+        if self._nothing is None:
+            none = self._pipeline.nothing()
+            self._nothing = self._table(none, none, Tail())
+        return self._nothing
 
     def table(self, changed: Changed, tail: Tail) -> pa.Table:
         """What changed: first what is taken back, then what came."""
@@ -85,7 +89,7 @@ class Changelog:
     def _know(self) -> None:
         """Take over the types that the columns have got by now."""
         if self._schema is not self._pipeline.schema:
-            self._schema = self._pipeline.schema
+            self._schema, self._nothing = self._pipeline.schema, None
             self._events.know(self._schema)
             self._stamps.know(self._schema)
 
@@ -99,7 +103,7 @@ class Changelog:
         raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
         places = self._places(raw) if not is_known else np.zeros(0, np.int64)
-        lookup = Lookup(tail.parts() if len(places) else (), places, tail.in_order, tail.gap)
+        lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail.in_order, tail.gap)
         columns = self._columns(raw, lookup)
         if not self._is_changelog:
             return pa.table(columns)

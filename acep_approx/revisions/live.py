@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,12 +87,12 @@ class LiveEvents:
         Complexity: Python looks at single rows only where events go, or come twice.
         """
         of_names = self._by_id(rows, ops) if self._id is not None else self._by_content(rows, ops, at)
-        is_new = np.isin(ops, (Op.INSERT, Op.AFTER, Op.UPDATE))
+        is_new = (ops == Op.INSERT) | (ops == Op.AFTER) | (ops == Op.UPDATE)
         made = Resolved(is_new, rows.tie.copy(), [], [])
         names, delicate, find = of_names
         here: dict[Any, list[int]] = {}
-        for row in delicate:
-            name, op = names[row], ops[row]
+        for row, op in zip(delicate, map(Op, ops[delicate].tolist()), strict=True):
+            name = names[row]
             mine = here.setdefault(name, [])
             if op in (Op.INSERT, Op.AFTER):
                 is_here = any(rows.tick[one] >= watermark[row] for one in mine)
@@ -140,14 +141,14 @@ class LiveEvents:
     def _by_id(self, rows: Events, ops: npt.NDArray[np.int8]) -> Any:
         """The name of each row, the rows that are looked at one by one, and how an event from before is found."""
         names = _plain(rows.data.column(self._id))
-        going = np.flatnonzero(~np.isin(ops, (Op.INSERT, Op.AFTER))).tolist()
+        comes = (ops == Op.INSERT) | (ops == Op.AFTER)
+        going = np.flatnonzero(~comes).tolist()
         wanted = {names[row] for row in going}
-        if len(set(names)) < len(names) or not self._tick.keys().isdisjoint(names):
-            seen: set[Any] = set()
-            for name in names:
-                if name in seen or name in self._tick:
-                    wanted.add(name)
-                seen.add(name)
+        coming = [names[row] for row in np.flatnonzero(comes).tolist()] if going else names
+        once = set(coming)
+        wanted |= once & self._tick.keys()
+        if len(once) < len(coming):
+            wanted |= {name for name, times in Counter(coming).items() if times > 1}
 
         def find(name: Any, watermark: int) -> tuple[int, int, int] | None:
             tick = self._tick.get(name)

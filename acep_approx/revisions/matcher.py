@@ -220,9 +220,11 @@ class RevisedMatcher:
     def _read(self, source: Source, stream: RevisedStream) -> pa.RecordBatch:
         """All rows of a push as one batch."""
         asked = self.asked
-        must = {*stream.columns, *(name for name in (stream.op, asked.source, asked.sequence) if name is not None)}
-        source.expect([name for name in must if not stream.is_by_content or name in source.schema.names])
+        must = {*stream.needed, *(name for name in (stream.op, asked.source, asked.sequence) if name is not None)}
+        source.expect(must)
         names = source.schema.names
+        for name in sorted(must - set(names)):
+            raise missing_column(name, names)
         op = find_op(names, None, must) if stream.op is None and asked.op is None else None
         if op is not None:
             raise DataError(

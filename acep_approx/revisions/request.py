@@ -138,6 +138,23 @@ class Revisions:
         return asdict(self)
 
 
+def refuse_on_spark(given: Mapping[str, object]) -> None:
+    """Refuse what only runs here can do yet.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U055``; ``ACEP-U053``: there is no such argument.
+    """
+    for name in given:
+        if name not in REVISING:
+            raise UsageError(f"there is no argument {name!r}", code="ACEP-U053", hint="see help(Query.spark)")
+        raise _apart(
+            f"{name}= and Spark do not go together yet",
+            "run it here, with matcher(); on Spark events may be late by watermark=, and are left out beyond it",
+        )
+
+
 def _window(name: str, given: Duration) -> tuple[float, str]:
     """Amount and unit of a length of time."""
     try:

@@ -204,11 +204,16 @@ class Lookup:
         Each ascending.
     places : int64 array
         Of all events that will be asked for; parts that have none of them are left out.
+    schema : pyarrow.Schema
+        The types of columns where there are no events.
     in_order, gap : int
         See ``Tail``.
     """
 
-    def __init__(self, parts: Sequence[PlacedEvents], places: Ints, in_order: int = 0, gap: int = 1) -> None:
+    def __init__(
+        self, parts: Sequence[PlacedEvents], places: Ints, schema: pa.Schema, in_order: int = 0, gap: int = 1
+    ) -> None:
+        self._schema = schema
         low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
         self._in_order, self._gap = in_order * gap, gap
         self._parts = [part for part in parts if part.place[-1] >= low and part.place[0] <= high]
@@ -239,7 +244,7 @@ class Lookup:
     def take(self, column: str, places: Ints, missing: Bools) -> pa.Array:
         """Values of a column of some events; null where ``missing``."""
         if not self._parts:
-            return pa.nulls(len(places))
+            return pa.nulls(len(places), self._schema.field(column).type)
         if column not in self._columns:
             table = one_table([part.data.select([column]) for part in self._parts])
             self._columns[column] = table.column(0)

@@ -56,16 +56,16 @@ class RawExecution(Execution):
 class RevisedStream:
     """What a matcher has once the columns of the events are known.
 
-    ``names`` are the columns of the first rows, ``columns`` those that are kept of events; ``beyond``: how far beyond
-    the watermark events are run; ``fitting``: columns that need no conversion; ``waiting``:
-    events that are not run yet.
+    ``names`` are the columns of the first rows, ``needed`` those that all rows must have, ``columns`` those that are
+    kept of events; ``beyond``: how far beyond the watermark events are run; ``fitting``: columns that need no
+    conversion.
     """
 
     pipeline: Pipeline
     names: tuple[str, ...]
+    needed: tuple[str, ...]
     columns: tuple[str, ...]
     op: str | None
-    is_by_content: bool
     watermarks: Watermarks
     beyond: int
     changelog: Changelog
@@ -108,15 +108,14 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
     assert pipeline is not None, "bind first"
     is_time = pipeline.is_time
     changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=asked.is_changelog)
-    is_by_content = op is not None and asked.id is None
-    needed = (*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))
+    needed = tuple(dict.fromkeys((*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))))
     beyond = asked.ticks("emit", is_time=is_time)
     return RevisedStream(
         pipeline=pipeline,
         names=names,
-        columns=names if is_by_content else tuple(dict.fromkeys(needed)),
+        needed=needed,
+        columns=names if op is not None and asked.id is None else needed,  # content names events
         op=op,
-        is_by_content=is_by_content,
         watermarks=Watermarks(
             asked.ticks("watermark", is_time=is_time),
             idle=asked.ticks("idle", is_time=is_time),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 OUTPUTS = {ResultKind.MATCHES: "matches", ResultKind.POINTS: "points", ResultKind.COUNT: "counts"}
 """What can be put out where events may be late or change, in the words of ``Query.matcher``."""
+NO_OP = "none"
+"""What ``--op`` says where no column says what rows do."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class RevisionOptions:
         typer.Option(
             metavar="COLUMN",
             help="What a row does: insert, delete, +I, -D, -U, +U, c, u, d, watermark, ...; by default the column op, "
-            "__op, _change_type or mz_diff, if there is one.",
+            "__op, _change_type or mz_diff, if there is one; none: all rows insert.",
         ),
     ] = None
     id: Annotated[
@@ -98,6 +100,8 @@ class RevisionOptions:
         from acep_approx.revisions.request import Revisions
 
         options: dict[str, Any] = {name: value for name, value in vars(self).items() if value is not None}
+        if self.op == NO_OP:
+            options["op"] = False
         return Revisions(**options | {"changelog": self.changelog or None})
 
 
