@@ -227,7 +227,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (snapshots.QuerySnapshot, "renew", "part.renew(slots)", "pass"),
     ),
     "links of snapshots keep their numbers": (
-        (RunsSnapshot, "renumber", "kernel_lineage.renumber(", "(lambda *_: None)("),
+        (RunsSnapshot, "renumber", "number, empty", "np.minimum(np.arange(number.size), self._engine.control[layout.LINKS] - 1), empty"),
     ),
     "links that snapshots need are dropped": (
         (Pipeline, "keep_from", "self._kept_from = tick, counters", "pass"),

@@ -149,6 +149,8 @@ class Pipeline:
         self._stamps = (RawStamps if self._is_raw else Stamps)(self.preparer, schema, self._events, is_time=is_time)
         if plan.registers is not None:
             self.engine, self.results = self._runs(plan.registers)
+            if self._is_raw:
+                self.results.go_by_key()
         elif output == "points":
             self.engine = Cells(plan.automaton, self.window)
             self.results = CellPoints(self.engine, self._stamps)

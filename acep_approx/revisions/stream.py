@@ -58,7 +58,7 @@ class RevisedStream:
 
     ``names`` are the columns of the first rows, ``needed`` those that all rows must have, ``columns`` those that are
     kept of events; ``beyond``: how far beyond the watermark events are run; ``fitting``: columns that need no
-    conversion.
+    conversion. ``is_by_content``: whether rows that take events back name them by all that stands in them.
     """
 
     pipeline: Pipeline
@@ -66,6 +66,7 @@ class RevisedStream:
     needed: tuple[str, ...]
     columns: tuple[str, ...]
     op: str | None
+    is_by_content: bool
     watermarks: Watermarks
     beyond: int
     changelog: Changelog
@@ -108,14 +109,16 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
     assert pipeline is not None, "bind first"
     is_time = pipeline.is_time
     changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=asked.is_changelog)
+    is_by_content = op is not None and asked.id is None
     needed = tuple(dict.fromkeys((*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))))
     beyond = asked.ticks("emit", is_time=is_time)
     return RevisedStream(
         pipeline=pipeline,
         names=names,
         needed=needed,
-        columns=names if op is not None and asked.id is None else needed,  # content names events
+        columns=names if is_by_content else needed,
         op=op,
+        is_by_content=is_by_content,
         watermarks=Watermarks(
             asked.ticks("watermark", is_time=is_time),
             idle=asked.ticks("idle", is_time=is_time),

@@ -102,6 +102,11 @@ class RunOutput:
         """An empty table with the columns of the results."""
         return self._table(NO_MATCH, NO_MATCH.end)
 
+    def go_by_key(self) -> None:
+        """Let what is remembered of times be of each key, so that one key can be brought back without the others."""
+        if self.tick_places is not None and self.finder.automaton.counted != "stream":
+            self.tick_places = TickPlaces(by_partition=True)
+
     def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
         self.engine.begin()
         expressions, at = self.engine.columns.expressions, events.at
