@@ -242,7 +242,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (snapshots._Log, "bring_back", "setattr(self._log, name, column)", "pass"),
     ),
     "what is counted by key is not brought back": (
-        (snapshots._ByKey, "bring_back", "setattr(self._owner, self._name, here)", "pass"),
+        (snapshots._ByKey, "bring_back", "here[slots] = ", "_ = "),
     ),
     "a state is that of the head": (
         (Replay, "go_to_base", "self.tail.segments[0].snapshot.bring_back(everything)", "pass"),
@@ -255,7 +255,12 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Replay, "__init__", "if stops else FAR", ""),
     ),
     "a second change does not make the replay longer": (
-        (Replay, "_run_again", "until[mine] = np.maximum(until[mine],", "until[~active[mine]] = (lambda _, new: new)(0,"),
+        (
+            Replay,
+            "_run_again",
+            "np.maximum(until[mine],",
+            "(lambda old, new: np.where(old == LONG_AGO, new, old))(until[mine],",
+        ),
     ),
     "keys are not led to the head again": (
         (Replay, "_run_again", "head.bring_back(np.flatnonzero(is_past))", "pass"),
@@ -344,6 +349,9 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "events that matches bind are let go": (
         (Replay, "settle", "base.since - (2 * pipeline.window if self._has_late_ends else pipeline.window)", "watermark"),
     ),
+    "all events before the tail are let go in windows of events": (
+        (Replay, "settle", "self.tail.keep_only(", "self.tail.keep_only(others[:0] if others.size else "),
+    ),
     "events of a window of events are let go": (
         (Replay, "settle", "pipeline.forget_all_but(others)", "pipeline.forget_all_but(others[:0])"),
     ),
@@ -351,8 +359,12 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Replay, "_forget_keys", "is_used[part.slot] = True", "pass"),
     ),
     # what is put out
-    "results that did not change are put out": (
+    "rows that did not change are put out": (
         (Changelog, "table", "gone, came = difference(gone, came)", "pass"),
+        (Changelog, "_table", "_without_pairs(table, gone.num_rows)", "table"),
+    ),
+    "rows that show the same are put out": (
+        (Changelog, "_table", "_without_pairs(table, gone.num_rows)", "table"),
     ),
     "matches are named by places": (
         (Changelog, "_names", "lookup.arrivals(places).astype", "places.astype"),

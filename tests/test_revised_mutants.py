@@ -1,0 +1,90 @@
+"""Variants of revisions that are known to be wrong: the net law must notice each of them on a fixed set of schedules.
+
+Segments are short, and there is little room between events, so that schedules of some dozen events reach all paths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from acep_approx.engines.runs.snapshots import RunsSnapshot
+from acep_approx.events.keys import KeyCodes
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.snapshots import QuerySnapshot
+from acep_approx.revisions.replay import Replay
+from acep_approx.revisions.segments import Tail
+from tests.cases import cases
+from tests.revised_mutants import MUTANTS, RARE, check, noticed, told
+
+SCHEDULES = cases(1000)
+MOST = 400
+"""Schedules for mutants that few of them show; it does not become less with fewer cases."""
+CHUNKS = 10
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_the_package_itself_is_right(chunk: int) -> None:
+    """Without a change nothing is noticed, so what is noticed below is the mutant's."""
+    for seed in range(chunk, SCHEDULES, CHUNKS):
+        try:
+            check(seed)
+        except Exception as error:
+            error.add_note(f"{told(seed).asked}\nrepeat it: tests.revised_mutants.check({seed})")
+            raise
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_is_noticed(mutant: str) -> None:
+    """What was put out is not the plain answer, or the variant crashes."""
+    assert noticed(mutant, MOST if mutant in RARE else SCHEDULES) >= 0
+
+
+PATHS: dict[str, tuple[Any, str]] = {
+    "places made anew": (Replay, "_place_anew"),
+    "segments begun": (Replay, "_begin_segment"),
+    "changes": (Replay, "_run_again"),
+    "segments run again": (Replay, "_run_active"),
+    "snapshots renewed": (QuerySnapshot, "renew"),
+    "links renumbered": (RunsSnapshot, "renumber"),
+    "segments let go": (Tail, "pass_segments"),
+    "windows of events cleared": (Pipeline, "forget_all_but"),
+    "keys released": (KeyCodes, "release"),
+    "restarts": (Replay, "take_up"),
+}
+
+
+@contextmanager
+def counted(seen: Counter[str]) -> Iterator[None]:
+    """Count how often each path is taken."""
+    with ExitStack() as stack:
+        for path, (owner, name) in PATHS.items():
+            stack.enter_context(patch.object(owner, name, counting(seen, path, getattr(owner, name))))
+        yield
+
+
+def counting(seen: Counter[str], path: str, real: Any) -> Any:
+    """A function that says that it was called with something to do."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        seen[path] += path != "keys released" or len(args[1]) > 0
+        return real(*args, **options)
+
+    return call
+
+
+def test_schedules_reach_all_paths() -> None:
+    """Each of them dozens of times, though there are only some dozen events."""
+    seen: Counter[str] = Counter()
+    rows = 0
+    with counted(seen):
+        for seed in range(100):
+            check(seed)
+            rows += sum(told(seed).answers[-1][1].values())
+    assert not {path: seen[path] for path in PATHS if seen[path] < 20}
+    assert rows > 500
