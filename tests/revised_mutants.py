@@ -57,7 +57,7 @@ SMALL = (
 @contextmanager
 def small() -> Iterator[None]:
     """Segments of a few events, few free places between them; engines drop what they can before each batch."""
-    advance, update, tail = Runs.advance, ArcLogs.update, Tail.__init__
+    advance, update = Runs.advance, ArcLogs.update
 
     def advance_compact(self: Runs, batch: Any, floors: Any, deadline: float | None = None) -> bool:
         if self.keeps_lineage:

@@ -33,6 +33,16 @@ def test_bench_cells_prints_its_tables() -> None:
 
 
 @pytest.mark.slow
+def test_bench_revisions_prints_its_table() -> None:
+    """All ways give the same results (asserted inside)."""
+    command = [sys.executable, "-m", "experiments.bench_revisions", "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for part in ("final, in order", "early, in order", "5% late", "late by 1000", "1% taken back"):
+        assert part in done.stdout
+
+
+@pytest.mark.slow
 def test_bench_runs_prints_its_tables_and_leaves_data(tmp_path: Path) -> None:
     """The engine and the loops by hand give the same answers, merging or not, as the cells do (asserted inside)."""
     command = [sys.executable, "-m", "experiments.bench_runs", "--quick", "--out", str(tmp_path)]

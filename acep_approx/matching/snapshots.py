@@ -154,6 +154,8 @@ class _Waiting:
     @staticmethod
     def _mixed(to: CompletedMatches, source: CompletedMatches, slots: Ints) -> CompletedMatches:
         """``to``, but of some slots the rows of ``source``."""
+        if not len(to) and not len(source):
+            return to
         others, these = ~_of(to.slot, slots), _of(source.slot, slots)
         return CompletedMatches.joined([to.take(np.flatnonzero(others)), source.take(np.flatnonzero(these))])
 
