@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
@@ -44,7 +46,7 @@ class FinalRun:
         self._note(events)
         arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
         data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
-        return self._shown([table for _, table in pipeline.stream.run(EventBatch(first, events.tick, data))])
+        return self._shown(pipeline.stream.run(EventBatch(first, events.tick, data)))
 
     def _note(self, events: Events) -> None:
         """Remember which row each event is, unless they come in the order of their rows."""
@@ -59,7 +61,7 @@ class FinalRun:
 
     def pass_time(self, tick: int) -> list[pa.Table]:
         """No event before ``tick`` will come any more."""
-        found = self._shown([table for _, table in self.pipeline.stream.pass_time(tick)])
+        found = self._shown(self.pipeline.stream.pass_time(tick))
         self._forget(tick)
         return found
 
@@ -73,7 +75,7 @@ class FinalRun:
 
     def finish(self) -> list[pa.Table]:
         """The stream has ended."""
-        return self._shown(list(self.pipeline.finish()))
+        return self._shown((0, table) for table in self.pipeline.finish())
 
     def header(self) -> dict[str, int]:
         """What ``take_up`` needs beside the events."""
@@ -85,5 +87,6 @@ class FinalRun:
         self.tail.last_place = header["last_place"]
         self.tail.passed = [passed] if len(passed) else []
 
-    def _shown(self, raw: list[pa.Table]) -> list[pa.Table]:
-        return [self._changelog.table(Changed([], [table]), self.tail) for table in raw if table.num_rows]
+    def _shown(self, raw: Iterable[tuple[int, pa.Table]]) -> list[pa.Table]:
+        """Results as they come: behind the last one, keys may be forgotten."""
+        return [self._changelog.table(Changed([], [table]), self.tail) for _, table in raw if table.num_rows]

@@ -196,7 +196,11 @@ def _same(value: Any) -> Any:
 
 def rejected_table(data: pa.RecordBatch, rows: Ints, reasons: Sequence[str], arrival: Ints) -> pa.Table:
     """Rows that were left out, as a table: the reason, the number of the row, then what stands in it."""
-    names = ["reason", "row"]
-    fixed = [f"{name}_" if name in data.schema.names else name for name in names]
+    fixed = []
+    for name in ("reason", "row"):
+        free = name
+        while free in data.schema.names:
+            free += "_"
+        fixed.append(free)
     columns = [pa.array(reasons, pa.string()), to_arrow(arrival[rows]), *data.take(to_arrow(rows)).columns]
     return pa.table(columns, names=[*fixed, *data.schema.names])

@@ -176,6 +176,7 @@ class Replay:
         for number in range(first, len(segments)):
             segment = segments[number]
             events = segment.events
+            self.pipeline.recent.remove(events.place)  # others may get these places
             segment.parts = [PlacedEvents.of(events, self.tail.next_places(len(events), gap), events.slot)]
             if number > first:
                 segment.snapshot = self._snapshot(segment.since)

@@ -185,7 +185,8 @@ class Tail:
     def keep_only(self, places: Ints) -> None:
         """Let go of events that will not change and are not at these places."""
         kept = [part.where(np.isin(part.place, places)) for part in self.passed]
-        self.passed = [PlacedEvents.joined(kept)] if kept else []
+        whole = [part for part in kept if len(part)]
+        self.passed = [PlacedEvents.joined(whole)] if whole else []
 
     # --- looking up -----------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ class Waiting:
             if is_gone.any():
                 found.append(part.arrival[is_gone])
                 self.parts[number] = part.where(~is_gone)
+        self.parts = [part for part in self.parts if len(part)]
         return np.concatenate(found)
 
     def due(self, horizon: int) -> list[Events]:

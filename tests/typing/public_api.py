@@ -28,6 +28,7 @@ from acep_approx import (
     seq,
 )
 from acep_approx.results import BudgetedMatches
+from acep_approx.revisions import RevisedMatcher
 from acep_approx.spark import SparkMatcher, session, start
 
 EVENTS: list[dict[str, Any]] = [{"ts": 1, "type": "A", "x": 2.5}, {"ts": 2, "type": "B", "x": 3.5}]
@@ -73,8 +74,16 @@ def stream(query: Query) -> None:
     state = matcher.state_bytes()
     assert_type(state, bytes)
     again = query.from_state(state)
-    assert_type(again, Matcher)
+    assert_type(again, Matcher | RevisedMatcher)
     again.finish()
+
+
+def revisions(query: Query) -> None:
+    """Events that are late or change."""
+    matcher = query.matcher(watermark="10 s", emit="early", id="id")
+    assert_type(matcher, RevisedMatcher)
+    assert_type(matcher.held_events, int)
+    assert_type(matcher.watermark, int | None)
 
 
 def budget(query: Query, folder: Path) -> None:
