@@ -98,8 +98,8 @@ def in_order(tick: Ints, tie: Ints, ids: pa.Array | None) -> Ints:
     >>> in_order(np.array([2, 1, 1]), np.arange(3), pa.array(["a", "c", "b"])).tolist()
     [2, 1, 0]
     """
-    later = tick[1:] - tick[:-1]
-    if (later > 0).all() or (ids is None and ((later > 0) | ((later == 0) & (tie[1:] > tie[:-1]))).all()):
+    rises = tick[1:] > tick[:-1]
+    if rises.all() or (ids is None and (rises | ((tick[1:] == tick[:-1]) & (tie[1:] > tie[:-1]))).all()):
         return np.arange(len(tick))
     order = np.argsort(tick, kind="stable")
     same = tick[order[1:]] == tick[order[:-1]]

@@ -15,6 +15,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.changes import Op
 from acep_approx.events.columns import to_arrow
 from acep_approx.revisions.events import Events
+from acep_approx.revisions.watermarks import NEVER
 
 LATE, UNKNOWN, DUPLICATE = "late", "unknown", "duplicate"
 EventsAt = Callable[[int], Sequence[Events]]
@@ -51,20 +52,21 @@ class LiveEvents:
     def __init__(self, id: str | None, content: Sequence[str]) -> None:  # noqa: A002  (what users call it)
         self._id = id
         self._content = tuple(content)
-        self._tick: dict[Any, int] = {}  # by id
+        self._live: dict[Any, tuple[int, int]] = {}  # by id its time and its row
         self.vacant: tuple[int, int] | None = None  # time and tie of what an update took away, until its new half comes
 
     def __len__(self) -> int:
-        return len(self._tick)
+        return len(self._live)
 
     def know(self, events: Events) -> None:
         """Take in events that are there."""
         if self._id is not None:
-            self._tick.update(zip(_plain(events.data.column(self._id)), events.tick.tolist(), strict=True))
+            found = zip(events.tick.tolist(), events.arrival.tolist(), strict=True)
+            self._live.update(zip(_plain(events.data.column(self._id)), found, strict=True))
 
     def forget(self, watermark: int) -> None:
         """Events before the watermark will not change any more."""
-        self._tick = {name: tick for name, tick in self._tick.items() if tick >= watermark}
+        self._live = {name: found for name, found in self._live.items() if found[0] >= watermark}
 
     def resolve(self, rows: Events, ops: npt.NDArray[np.int8], watermark: Ints, at: EventsAt) -> Resolved:
         """Find out what rows come to.
@@ -108,7 +110,8 @@ class LiveEvents:
                 continue
             old = find(name, int(watermark[row]))
             if old is not None:
-                self._take(name, old, at, made)
+                self._live.pop(name, None)
+                made.gone.append(old[:2])
                 vacant = old[0], old[2]
             elif mine and rows.tick[mine[0]] >= watermark[row]:
                 first = mine.pop(0)
@@ -125,19 +128,6 @@ class LiveEvents:
         self.know(rows.where(made.is_new))
         return made
 
-    def _take(self, name: Any, old: tuple[int, int, int], at: EventsAt, made: Resolved) -> None:
-        """An event from before goes."""
-        tick, arrival, _ = old
-        if self._id is not None:
-            del self._tick[name]
-            arrival = next(
-                int(part.arrival[number])
-                for part in at(tick)
-                for number, one in enumerate(_plain(part.data.column(self._id)))
-                if one == name
-            )
-        made.gone.append((tick, arrival))
-
     def _by_id(self, rows: Events, ops: npt.NDArray[np.int8]) -> Any:
         """The name of each row, the rows that are looked at one by one, and how an event from before is found."""
         names = _plain(rows.data.column(self._id))
@@ -146,13 +136,13 @@ class LiveEvents:
         wanted = {names[row] for row in going}
         coming = [names[row] for row in np.flatnonzero(comes).tolist()] if going else names
         once = set(coming)
-        wanted |= once & self._tick.keys()
+        wanted |= once & self._live.keys()
         if len(once) < len(coming):
             wanted |= {name for name, times in Counter(coming).items() if times > 1}
 
         def find(name: Any, watermark: int) -> tuple[int, int, int] | None:
-            tick = self._tick.get(name)
-            return None if tick is None or tick < watermark else (tick, -1, -1)
+            tick, arrival = self._live.get(name, (NEVER, -1))
+            return None if tick < watermark or tick == NEVER else (tick, arrival, -1)
 
         delicate = [row for row, name in enumerate(names) if name in wanted] if wanted else []
         return names, delicate, find

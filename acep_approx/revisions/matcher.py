@@ -255,21 +255,18 @@ class RevisedMatcher:
         rejects = self._late(tick, before, is_mark)
         if stream.closed.has_parts:
             rejects |= dict.fromkeys(np.flatnonzero(stream.closed.late(tick, data)).tolist(), LATE)
-        kept = np.ones(len(tick), np.bool_)
-        if rejects:
-            kept[list(rejects)] = False
         gone: list[tuple[int, int]] = []
         passing = 0
-        if ops is not None:
-            kept &= ops != Op.WATERMARK
+        if rejects or ops is not None:
+            kept = np.ones(len(tick), np.bool_) if ops is None else ops != Op.WATERMARK
+            kept[list(rejects)] = False
             which = np.flatnonzero(kept)
-            rows = events if len(which) == len(kept) else events.take(which)
-            found = stream.live.resolve(rows, ops[which], before[which], stream.events_at)
+            events = events if len(which) == len(kept) else events.take(which)
+        if ops is not None:
+            found = stream.live.resolve(events, ops[which], before[which], stream.events_at)
             rejects |= {int(which[row]): reason for row, reason in found.rejected}
             gone, passing = found.gone, found.passing
-            events = Events(rows.tick, rows.arrival, found.tie, rows.data).where(found.is_new)
-        elif rejects:
-            events = events.where(kept)
+            events = Events(events.tick, events.arrival, found.tie, events.data).where(found.is_new)
         self._note(data, rejects, arrival, inserted=len(events) + passing, retracted=len(gone) + passing)
         if stream.closed.has_parts:  # what lies before cannot play a role
             events = events.where(events.tick >= stream.closed.reached)
