@@ -21,7 +21,7 @@ def listed(query: Query, parts: list[pa.Table], *, later: bool, run: list[int]) 
     """The matches of a stream in parts; ``run`` gets how many events the arc logs see each time."""
     matcher = query.matcher()
     pipeline = matcher.bind(parts[0].schema)
-    logs, output = pipeline.engine, pipeline._output
+    logs, output = pipeline.engine, pipeline.results
     assert isinstance(logs, ArcLogs)
     assert isinstance(output, CellListing)
     if later:

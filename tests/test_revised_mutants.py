@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
+from acep_approx import compile_query
 from acep_approx.engines.runs.snapshots import RunsSnapshot
 from acep_approx.events.keys import KeyCodes
 from acep_approx.matching.pipeline import Pipeline
@@ -20,7 +21,9 @@ from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.segments import Tail
 from tests.cases import cases
-from tests.revised_mutants import MUTANTS, check, noticed, told
+from tests.revised_model import Ledger
+from tests.revised_mutants import MUTANTS, noticed
+from tests.revised_small import ONCE_WRONG, RARE, check, small, told
 
 SCHEDULES = cases(1000)
 MOST = 100
@@ -31,11 +34,11 @@ CHUNKS = 10
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_the_package_itself_is_right(chunk: int) -> None:
     """Without a change nothing is noticed, so what is noticed below is the mutant's."""
-    for seed in range(chunk, SCHEDULES, CHUNKS):
+    for seed in (*range(SCHEDULES), *RARE, *ONCE_WRONG)[chunk::CHUNKS]:
         try:
             check(seed)
         except Exception as error:
-            error.add_note(f"{told(seed).asked}\nrepeat it: tests.revised_mutants.check({seed})")
+            error.add_note(f"{told(seed).asked}\nrepeat it: tests.revised_small.check({seed})")
             raise
 
 
@@ -43,6 +46,31 @@ def test_the_package_itself_is_right(chunk: int) -> None:
 def test_a_mutant_is_noticed(mutant: str) -> None:
     """What was put out is not the plain answer, or the variant crashes."""
     assert noticed(mutant, MOST) >= 0
+
+
+def test_what_waits_is_known_after_a_restart_without_events() -> None:
+    """A match waits for the next event of its key, all that may still change was taken back: it is not put out anew."""
+    query = compile_query("PATTERN SEQ(A a, B b, ~(C c)) WHERE [g] WITHIN 4 events")
+    ledger = Ledger()
+    with small():
+        matcher: Any = query.matcher(emit="early", id="id", op="op")
+        for ts, kind, key, op in [(0, "A", "p", "+I"), (1, "B", "p", "+I"), (2, "B", "q", "+I"), (2, "B", "q", "-D")]:
+            ledger.take(matcher.push([{"ts": ts, "type": kind, "g": key, "id": ts, "op": op}]))
+        ledger.take(matcher.punctuate(2))
+        matcher = query.from_state(matcher.state_bytes())
+        ledger.take(matcher.push([{"ts": 9, "type": "B", "g": "q", "id": 9, "op": "+I"}]))
+    assert list(ledger.net.values()) == [1]
+
+
+def test_match_ids_do_not_change_with_what_else_is_put_out() -> None:
+    """Other events without an id play no role."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [g] WITHIN 5")
+    found = []
+    for other in (3, None):
+        rows = [{"ts": i, "type": "AB"[i % 2], "g": "ppqq"[i], "id": i} for i in range(4)]
+        table = query.matcher(emit="early", id="id", op=False).push([*rows[:3], {**rows[3], "id": other}])
+        found.append(next(row["match_id"] for row in table.to_pylist() if row["g"] == "p"))
+    assert found[0] == found[1]
 
 
 PATHS: dict[str, tuple[Any, str]] = {

@@ -194,9 +194,12 @@ class Changelog:
             values = lookup.arrivals(places).astype(np.uint64)
         else:
             column = lookup.take(self._id, places, np.zeros(len(places), np.bool_))
-            if not pa.types.is_integer(column.type) or column.null_count:
+            if not pa.types.is_integer(column.type):
                 return _words_of(column)
-            values = to_numpy(column.cast(pa.int64())).astype(np.uint64)
+            values = to_numpy(pc.fill_null(column.cast(pa.int64()), 0)).astype(np.uint64)
+            if column.null_count:
+                is_there = to_numpy(pc.is_valid(column))
+                return _mixed(values) * is_there, _mixed(values ^ NULL) * is_there
         return _mixed(values), _mixed(values ^ NULL)
 
 

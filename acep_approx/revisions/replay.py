@@ -179,9 +179,12 @@ class Replay:
             self.pipeline.recent.remove(events.place)  # others may get these places
             segment.parts = [PlacedEvents.of(events, self.tail.next_places(len(events), gap), events.slot)]
             if number > first:
+                segment.before = self._count if self._is_whole else segment.before
                 segment.snapshot = self._snapshot(segment.since)
             segment.results = []
             segment.add_results(self._run_segment(number, segment.events))
+        if self._is_whole:
+            self._before = self._count
         if self._has_late_ends:
             self._waiting = self._as_if_ended()
 
@@ -357,6 +360,7 @@ class Replay:
         self._before = header["before"]
         pipeline.keep_from(header["since"], pipeline.preparer.counters.copy())
         if not len(events):
+            self._waiting = self._as_if_ended() if self._has_late_ends else []
             return
         tail.segments = [Segment(header["since"], self._snapshot(LONG_AGO), self._before, [events.slice(0, 0)])]
         batch, place, slot = self._prepared(events, events.place, self._before)
