@@ -52,18 +52,18 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "the replay stops without looking at the old runs": (
         (Replay, "__init__", "pipeline.window * (2 if waits else 1) if stops", "0 if stops"),
     ),
-    "changes are local without overlap and in windows of events": ((Replay, "__init__", "if stops else FAR", ""),),
+    "changes are local without overlap and in windows of events": ((Replay, "__init__", "if stops else ENDED", ""),),
     "a second change does not make the replay longer": (
         (
             Replay,
             "_run_again",
             "np.maximum(until[mine],",
-            "(lambda old, new: np.where(old == LONG_AGO, new, old))(until[mine],",
+            "(lambda old, new: np.where(old == NEVER, new, old))(until[mine],",
         ),
     ),
     "keys are not led to the head again": ((Replay, "_run_again", "head.bring_back(np.flatnonzero(is_past))", "pass"),),
     "results of a segment are not replaced": (
-        (Replay, "_run_active", "segment.results = [_without(table, active) for table in segment.results]", "pass"),
+        (Replay, "_run_active", "segment.results = [table for table in left if table.num_rows]", "pass"),
     ),
     "keys that did not change are run again, too": (
         (Replay, "_run_active", "events.where((events.slot >= 0) & active[events.slot])", "events"),

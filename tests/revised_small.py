@@ -6,7 +6,7 @@ Where segments and free places are few, some dozen events reach what takes thous
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,9 +21,9 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.matching import stream_side
-from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.revisions import final, matcher, replay, segments, waiting
-from tests.revised_model import Ledger, Model, Schedule, frozen
+from tests.revised_answers import plain
+from tests.revised_model import Ledger, Schedule
 from tests.revised_streams import (
     CODES,
     RETURNING,
@@ -158,44 +158,9 @@ def told(seed: int) -> Told:
         elif step is not None and step.rows is not None:
             model.push(step.rows)
         now = [one.number for one in model.ordered()], model.horizon, model.watermark, step is None
-        answers.append(answer(asked, query, model, is_over=step is None) if now != before else answers[-1])
+        answers.append(plain(asked, query, model, is_over=step is None) if now != before else answers[-1])
         before = now
     return Told(asked, query, tuple(answers), tuple(number for number, _ in model.left_out))
-
-
-def answer(asked: Schedule, query: Query, model: Model, *, is_over: bool) -> tuple[list[str], Counter[tuple[Any, ...]]]:
-    """What the plain query finds in the live events: columns, and rows with what stands for each event."""
-    held = model.ordered(float("inf") if is_over else model.horizon)
-    if not held:
-        return [], Counter()
-    whole = asked.table([one.row for one in held], has_op=False)
-    if model.emit == "final" and not is_over:
-        plain: Any = query.matcher(output=asked.output)
-        table = pa.concat_tables([plain.push(whole), plain.pass_time(model.watermark)])
-    else:
-        matches = query.match(whole)
-        table = {"matches": matches.to_arrow, "points": matches.points, "counts": matches.counts}[asked.output]()
-    labels = [model.label(one) for one in held]
-    names, bound = [name for name in table.column_names if name != "position"], bound_columns(asked, query)
-    rows = ([label(row[name], labels) if name in bound else row[name] for name in names] for row in table.to_pylist())
-    return [asked.id or name if name == "row" else name for name in names], Counter(map(frozen, rows))
-
-
-def bound_columns(asked: Schedule, query: Query) -> set[str]:
-    """The columns that hold numbers of rows."""
-    if asked.output != "matches":
-        return {"row"}
-    if query.syntax.outputs:
-        return set()
-    names = {atom.variable for atom in atoms(query.syntax.pattern)} - negated_variables(query.syntax.pattern)
-    return {"events"} if query.syntax.is_regex else names
-
-
-def label(numbers: Any, labels: Sequence[Any]) -> Any:
-    """What stands for an event, or for each of a list."""
-    if isinstance(numbers, list):
-        return [labels[number] for number in numbers]
-    return None if numbers is None else labels[numbers]
 
 
 def check(seed: int) -> None:

@@ -36,8 +36,9 @@ class QuerySnapshot:
 
     def __init__(self, pipeline: Pipeline, floors: Ints, slots: Ints | None = None) -> None:
         self._parts: list[Snapshot] = [_engine_snapshot(pipeline, floors, slots)]
-        preparer, output = pipeline.preparer, pipeline.results
-        self._parts.append(_ByKey(preparer, "counters", 0, slots))
+        output = pipeline.results
+        self._counters = _ByKey(pipeline.preparer, "counters", 0, slots)
+        self._parts.append(self._counters)
         if isinstance(output, RunOutput):
             self._parts += [_Waiting(output.finder, slots), _ByKey(output.finder, "last_end", -1, slots)]
             if output.finder.log.letters:
@@ -54,9 +55,7 @@ class QuerySnapshot:
     @property
     def counters(self) -> Ints:
         """Per slot how many events had come, where they are counted."""
-        part = self._parts[1]
-        assert isinstance(part, _ByKey)
-        return part.values
+        return self._counters.values
 
     def events_held(self) -> Ints:
         """Events that it names itself, in windows of events; those of runs are named by the links of the engine."""

@@ -25,6 +25,7 @@ from acep_approx.matching.stream_batch import ColumnOf, Computed, StreamBatch
 
 SWEEP = 4096
 """Keys beyond which silent ones are looked for."""
+NO_SLOTS = np.zeros(0, np.int64)
 
 
 class KeySlots:
@@ -220,7 +221,7 @@ class StreamSide:
             for table in query.run(batch):
                 yield number, table
         self.last_tick = int(batch.ticks[-1])
-        self._sweep(self.last_tick)
+        self.sweep(self.last_tick)
         for query in self.queries:
             query.done()
         self.is_within = False
@@ -301,7 +302,7 @@ class StreamSide:
         for number, query in enumerate(self.queries):
             for table in query.pass_time(tick):
                 yield number, table
-        self._sweep(tick)
+        self.sweep(tick)
 
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch: its events are half in, and links of runs lead nowhere."""
@@ -322,13 +323,17 @@ class StreamSide:
                 hint="push events in order of time",
             )
 
-    def _sweep(self, now: int) -> None:
-        """Free the slots of keys that have been silent for longer than the windows of all queries that use them."""
+    def sweep(self, now: int, held: Ints = NO_SLOTS) -> None:
+        """Free the slots of keys that have been silent for longer than the windows of all queries that use them.
+
+        ``held``: slots of keys that are not silent, whatever the queries say.
+        """
         for one in self.key_slots.values():
             users = [query for query in self.queries if query.key_slots is one]
             if not users or not one.is_due:
                 continue
             silent = one.keys.used()
+            silent = silent[~np.isin(silent, held)] if len(held) else silent
             for query in users:
                 silent = silent[query.is_silent(silent, now)]
             one.keys.release(silent)

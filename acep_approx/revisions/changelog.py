@@ -19,7 +19,7 @@ from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.revisions.replay import Changed
-from acep_approx.revisions.segments import Lookup, Tail
+from acep_approx.revisions.segments import Lookup, Tail, slots_in
 
 Words = npt.NDArray[np.uint64]
 
@@ -121,17 +121,12 @@ class Changelog:
 
     def _places(self, raw: pa.Table) -> Ints:
         """The places of all events that results name."""
-        parts = [np.zeros(0, np.int64)]
-        for name in self._variables:
-            column = raw.column(name).combine_chunks()
-            column = column.flatten() if pa.types.is_list(column.type) else column.drop_null()
-            parts.append(to_numpy(column))
-        return np.concatenate(parts)
+        parts = [_values(raw.column(name).combine_chunks()) for name in self._variables]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def _columns(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
         """The columns of the output, in its order."""
-        slots = to_numpy(raw.column(SLOT).combine_chunks())
-        columns = dict(self._stamps.keys(slots))
+        columns = dict(self._stamps.keys(slots_in(raw)))
         for name in raw.column_names:
             column = raw.column(name).combine_chunks()
             if name in ("start", "end"):
@@ -182,7 +177,7 @@ class Changelog:
                 at += len(row)
                 for half in (0, 1):
                     mixed = _mixed(names[half][mine] + _mixed(np.full(1, number + 1, np.uint64)))
-                    np.add.at(sums[half], row, mixed) if pa.types.is_list(column.type) else _add(sums[half], row, mixed)
+                    _add(sums[half], row, mixed, is_list=pa.types.is_list(column.type))
             if self._pipeline.output == "counts":
                 errors = to_numpy(raw.column("errors").combine_chunks()).astype(np.uint64)
                 sums = [_mixed(one + _mixed(errors)) for one in sums]
@@ -254,20 +249,27 @@ def _hashes(table: pa.Table) -> tuple[Words, Words]:
             if name in NOT_COMPARED:
                 continue
             column = table.column(name).combine_chunks()
-            flat = column.flatten() if pa.types.is_list(column.type) else column.drop_null()
-            values, row = to_numpy(flat).astype(np.uint64), _rows_of(column)
+            values, row = _values(column).astype(np.uint64), _rows_of(column)
             for half in (0, 1):
                 mixed = _mixed(_mixed(values ^ (NULL * np.uint64(half))) + np.uint64(number + 1) * NULL)
-                np.add.at(sums[half], row, mixed) if pa.types.is_list(column.type) else _add(sums[half], row, mixed)
+                _add(sums[half], row, mixed, is_list=pa.types.is_list(column.type))
     return sums[0], sums[1]
 
 
-def _add(sums: Words, row: Ints, values: Words) -> None:
-    """Add to rows that are all different."""
-    if len(row) == len(sums):
+def _add(sums: Words, row: Ints, values: Words, *, is_list: bool) -> None:
+    """Add to the sums of rows, which come more than once where they are lists."""
+    if is_list:
+        np.add.at(sums, row, values)
+    elif len(row) == len(sums):
         sums += values
     else:
         sums[row] += values
+
+
+def _values(column: pa.Array) -> Ints:
+    """The values of a column of integers, without nulls; of lists their items."""
+    values: Ints = to_numpy(column.flatten() if pa.types.is_list(column.type) else column.drop_null())
+    return values
 
 
 def _rows_of(column: pa.Array) -> Ints:

@@ -100,8 +100,6 @@ class ClosedParts:
     def late(self, tick: Ints, data: pa.RecordBatch) -> Bools:
         """Which events come after it was said that none of their kind would."""
         late = np.zeros(len(tick), np.bool_)
-        if not self._ticks:
-            return late
         truths = Truths(len(tick), lambda name: data.column(self._roles.column(name)))
         for part, closed in self._ticks.values():
             behind = tick < closed

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.events.columns import to_arrow
+from acep_approx.events.columns import encode_text, to_arrow
 from acep_approx.events.reading.widening import one_table
+from acep_approx.events.stream import EventBatch
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Events:
         columns = {f.name: getattr(self, f.name)[part] for f in fields(self) if f.name != "data"}
         return type(self)(**columns, data=self.data.slice(first, events))
 
+    def batch(self, columns: Sequence[str], first_row: int, rows: Ints | None = None) -> EventBatch:
+        """The events as a query takes them, with some columns; ``rows``: their numbers, where these leave gaps."""
+        arrays = [encode_text(self.data.column(name)) for name in columns]
+        return EventBatch(first_row, self.tick, pa.RecordBatch.from_arrays(arrays, names=list(columns)), rows=rows)
+
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Several parts, at least one, as one; columns in types that hold the values of all."""
@@ -74,6 +80,11 @@ class PlacedEvents(Events):
     def of(cls, events: Events, place: Ints, slot: Ints) -> PlacedEvents:
         """Events that are in order, with their places and slots."""
         return cls(events.tick, events.arrival, events.tie, events.data, place, slot)
+
+
+def order_of(events: Events, id: str | None) -> Ints:  # noqa: A002  (what users call it)
+    """The order of events by time, then by the column ``id``, else by ``tie``; see ``in_order``."""
+    return in_order(events.tick, events.tie, None if id is None else events.data.column(id))
 
 
 def in_order(tick: Ints, tie: Ints, ids: pa.Array | None) -> Ints:

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.events.columns import encode_text
-from acep_approx.events.stream import EventBatch
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.events import Events, PlacedEvents
@@ -44,17 +42,14 @@ class FinalRun:
             return []
         pipeline, first = self.pipeline, self._events
         self._note(events)
-        arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
-        data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
-        return self._shown(pipeline.stream.run(EventBatch(first, events.tick, data)))
+        return self._shown(pipeline.stream.run(events.batch(pipeline.columns, first)))
 
     def _note(self, events: Events) -> None:
         """Remember which row each event is, unless they come in the order of their rows."""
         first, tail = self._events, self.tail
         place = np.arange(first, first + len(events))
         self._events += len(events)
-        if tail.in_order == first and np.array_equal(events.arrival, place):
-            tail.in_order = self._events
+        tail.note_order(first, events.arrival)
         tail.last_place = int(place[-1])
         if self._changelog.needed or tail.in_order < self._events:
             tail.passed.append(PlacedEvents.of(events, place, place))

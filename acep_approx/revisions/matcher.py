@@ -14,11 +14,10 @@ import pyarrow as pa
 from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
-from acep_approx.events.columns import encode_text, missing_column, to_numpy
+from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, open_source
-from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import ticks
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
@@ -29,8 +28,8 @@ from acep_approx.revisions.live import LATE, rejected_table
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
-from acep_approx.revisions.stream import FAR, RawExecution, RevisedStream, RevisionCounts, set_up
-from acep_approx.revisions.watermarks import NEVER, Held
+from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts, set_up
+from acep_approx.revisions.watermarks import ENDED, NEVER, Held
 
 BACKWARDS = "backwards"
 PROGRESSED = ("mz_progressed", "progressed")
@@ -302,9 +301,7 @@ class RevisedMatcher:
         pipeline, schema = stream.pipeline, events.data.schema
         if stream.fitting is not None and stream.fitting.equals(schema):
             return
-        arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
-        data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
-        batch = EventBatch(int(events.arrival[0]), events.tick, data)
+        batch = events.batch(pipeline.columns, int(events.arrival[0]))
         stream.fitting = schema if pipeline.stream.fit(batch) is batch else None
 
     @staticmethod
@@ -326,7 +323,7 @@ class RevisedMatcher:
     def _moved(self, stream: RevisedStream, gone: Sequence[tuple[int, int]]) -> list[pa.Table]:
         """Run what lies before the horizon now, and take back what is gone."""
         watermark = stream.final
-        horizon = min(watermark + stream.beyond, FAR) if stream.beyond < FAR else FAR
+        horizon = min(watermark + stream.beyond, ENDED) if stream.beyond < ENDED else ENDED
         tick, arrival = np.array(gone, np.int64).reshape(-1, 2).T
         if len(gone):
             here = np.isin(arrival, stream.waiting.remove(arrival))

@@ -15,15 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.events.columns import encode_text, to_numpy
-from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.of_runs import RunOutput
-from acep_approx.matching.outputs.output import SLOT
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
-from acep_approx.revisions.events import Events, PlacedEvents, in_order
-from acep_approx.revisions.segments import LONG_AGO, Segment, Tail
+from acep_approx.revisions.events import Events, PlacedEvents, order_of
+from acep_approx.revisions.segments import Segment, Tail, slots_in
+from acep_approx.revisions.watermarks import ENDED, NEVER
 
 PIECE, LEAST_PIECE = 1 << 15, 1 << 10
 """Most and fewest events that a segment begins with where many come at once. The last one has as many as changes lately
@@ -33,7 +31,6 @@ DECAY = 0.9
 WORDS_PER_EVENT = 16
 """Words of a snapshot that may be copied for each event: about 10 ns, a fifth of what the fastest queries take to run
 one. It bounds the memory of snapshots, too."""
-FAR = 2**62
 
 
 @dataclass
@@ -62,7 +59,7 @@ class Replay:
     def __init__(self, pipeline: Pipeline, id: str | None = None) -> None:  # noqa: A002  (what users call it)
         self.pipeline = pipeline
         self.tail = Tail()
-        self.head = LONG_AGO  # the tick of the last event in order
+        self.head = NEVER  # the tick of the last event in order
         self._id = id
         self._before = 0  # events of the stream at the head
         self._depth = 0.0  # events that changes lately reached back
@@ -75,9 +72,9 @@ class Replay:
         self._is_whole = pipeline.plan.counted == "stream"  # a change touches all keys
         stops = not pipeline.preparer.is_count and not pipeline.plan.query.non_overlap
         waits = self._has_late_ends and isinstance(pipeline.results, RunOutput) and pipeline.results.groups
-        self._reach = pipeline.window * (2 if waits else 1) if stops else FAR
+        self._reach = pipeline.window * (2 if waits else 1) if stops else ENDED
         self._skips = pipeline.plan.counted == "nothing" and not pipeline.preparer.is_count
-        pipeline.keep_from(LONG_AGO, pipeline.preparer.counters * 0)
+        pipeline.keep_from(NEVER, pipeline.preparer.counters * 0)
 
     def _late(self, events: Events) -> int:
         """How many of some events, in order, come before one that was run."""
@@ -87,7 +84,7 @@ class Replay:
         old = self.tail.segments[-1].events  # those of this time come behind the others, or between them
         old, new = old.where(old.tick == self.head), events.slice(late, tied - late)
         both = Events.joined([Events(e.tick, e.arrival, e.tie, e.data) for e in (old, new)])
-        order = in_order(both.tick, both.tie, None if self._id is None else both.data.column(self._id))
+        order = order_of(both, self._id)
         return late if (order[1:] > order[:-1]).all() else tied
 
     # --- changes --------------------------------------------------------------------------------------------
@@ -111,7 +108,8 @@ class Replay:
         stream.is_within = True
         changed = Changed()
         late = self._late(events)
-        batch, place, slot = self._prepared(events, np.zeros(len(events), np.int64), 0)
+        place = np.zeros(len(events), np.int64)
+        batch, slot = self._prepared(events, place, 0)
         touched = self._insert(events.slice(0, late), slot[:late])
         self._remove(*removed, touched)
         if touched:
@@ -119,14 +117,13 @@ class Replay:
             self._run_again(touched, changed)
         batch.first_row = self._before - late
         place[late:] = self.tail.next_places(len(events) - late)
-        self._note_order(events.arrival[late:])
+        self.tail.note_order(self._before, events.arrival[late:])
         new = PlacedEvents.of(events, place, slot).slice(late, len(events) - late)
         self._forward(new, batch.piece(late, len(new)), changed.came if self._has_late_ends else changed.new)
-        if self._has_late_ends:
-            waiting = self._as_if_ended()
-            changed.gone += self._waiting
-            changed.came += waiting
-            self._waiting = waiting
+        waiting = self._as_if_ended()
+        changed.gone += self._waiting
+        changed.came += waiting
+        self._waiting = waiting
         stream.is_within = False
         self.pipeline.done()
         return changed
@@ -138,12 +135,6 @@ class Replay:
         here = self.tail.segments[number].events
         depth = len(here) - int(np.searchsorted(here.tick, first)) + sum(map(len, self.tail.segments[number + 1 :]))
         self._depth = max(float(depth), DECAY * self._depth)
-
-    def _note_order(self, arrival: Ints) -> None:
-        """Remember whether all events so far came in order."""
-        first = self._before
-        if self.tail.in_order == first and np.array_equal(arrival, np.arange(first, first + len(arrival))):
-            self.tail.in_order += len(arrival)
 
     def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
         """Put late events into their segments; returns what each segment got."""
@@ -185,8 +176,7 @@ class Replay:
             segment.add_results(self._run_segment(number, segment.events))
         if self._is_whole:
             self._before = self._count
-        if self._has_late_ends:
-            self._waiting = self._as_if_ended()
+        self._waiting = self._as_if_ended()
 
     def _run_again(self, touched: dict[int, list[PlacedEvents]], changed: Changed) -> None:
         """Bring the keys that changed back, and run what came since, as far as the change may reach."""
@@ -194,8 +184,8 @@ class Replay:
         all_touched = self._slots_of([events for some in touched.values() for events in some])
         if not len(all_touched):
             return
-        head = self._snapshot(LONG_AGO, all_touched)
-        active, until = np.zeros(slots, np.bool_), np.full(slots, LONG_AGO)
+        head = self._snapshot(NEVER, all_touched)
+        active, until = np.zeros(slots, np.bool_), np.full(slots, NEVER)
         last = max(touched)
         for number in range(min(touched), len(segments)):
             segment = segments[number]
@@ -210,7 +200,7 @@ class Replay:
                 mine = self._slots_of([events])
                 segment.snapshot.bring_back(mine[~active[mine]])
                 active[mine] = True
-                until[mine] = np.maximum(until[mine], int(events.tick.max(initial=LONG_AGO)))
+                until[mine] = np.maximum(until[mine], int(events.tick.max(initial=NEVER)))
             if active.any():
                 self._run_active(number, active, changed)
             elif number >= last:
@@ -221,11 +211,15 @@ class Replay:
     def _run_active(self, number: int, active: Bools, changed: Changed) -> None:
         """Run the events of some keys of a segment, and put their results in the place of those before."""
         segment = self.tail.segments[number]
+        left = []
         for table in segment.results:
-            is_theirs = active[to_numpy(table.column(SLOT).combine_chunks())]
+            is_theirs = active[slots_in(table)]
             if is_theirs.any():
                 changed.gone.append(table.filter(pa.array(is_theirs)))
-        segment.results = [_without(table, active) for table in segment.results]
+                left.append(table.filter(pa.array(~is_theirs)))
+            else:
+                left.append(table)
+        segment.results = [table for table in left if table.num_rows]
         events = segment.events
         mine = events if self._is_whole else events.where((events.slot >= 0) & active[events.slot])
         tables = self._run_segment(number, mine)
@@ -286,15 +280,15 @@ class Replay:
         closed = list(self.pipeline.pass_time(tick)) if self._has_late_ends and self.tail.segments else []
         if closed:
             self.tail.segments[-1].add_results(closed)
-        since = tick if self.tail.segments else LONG_AGO
+        since = tick if self.tail.segments else NEVER
         self.tail.segments.append(Segment(since, self._snapshot(since), self._before))
         self._since = 0
         return closed
 
     def _snapshot(self, since: int, slots: Ints | None = None) -> QuerySnapshot:
         """Where all keys stand, or some: what matches from the tick ``since`` on may still ask for."""
-        is_bounded = since > LONG_AGO and not self.pipeline.preparer.is_count
-        floors = self.pipeline.floors_after(since) if is_bounded else np.array([LONG_AGO])
+        is_bounded = since > NEVER and not self.pipeline.preparer.is_count
+        floors = self.pipeline.floors_after(since) if is_bounded else np.array([NEVER])
         return QuerySnapshot(self.pipeline, floors, slots)
 
     def _run_segment(self, number: int, events: PlacedEvents) -> list[pa.Table]:
@@ -303,26 +297,26 @@ class Replay:
         self._count = segments[number].before + len(events)
         tables: list[pa.Table] = []
         if len(events):
-            batch, *_ = self._prepared(events, events.place, segments[number].before)
+            batch, _ = self._prepared(events, events.place, segments[number].before)
             tables += self.pipeline.run(batch)
         if self._has_late_ends and number + 1 < len(segments):
             tables += self.pipeline.pass_time(segments[number + 1].since)
         return tables
 
-    def _prepared(self, events: Events, place: Ints, before: int) -> tuple[StreamBatch, Ints, Ints]:
-        """Events as the pipeline takes them, their places, and the keys that a change of each touches, -1 for none."""
+    def _prepared(self, events: Events, place: Ints, before: int) -> tuple[StreamBatch, Ints]:
+        """Events as the pipeline takes them, and the keys that a change of each touches, -1 for none."""
         pipeline = self.pipeline
-        arrays = [encode_text(events.data.column(name)) for name in pipeline.columns]
-        data = pa.RecordBatch.from_arrays(arrays, names=list(pipeline.columns))
-        batch = pipeline.stream.batch(EventBatch(before, events.tick, data, rows=place))
+        batch = pipeline.stream.batch(events.batch(pipeline.columns, before, place))
         pipeline.prepare(batch)
         slot = batch.slots(pipeline.preparer.key_columns)
         if self._is_whole:
-            return batch, place, np.zeros(len(events), np.int64)
-        return batch, place, np.where(pipeline.preparer.is_relevant(batch), slot, -1) if self._skips else slot.copy()
+            return batch, np.zeros(len(events), np.int64)
+        return batch, np.where(pipeline.preparer.is_relevant(batch), slot, -1) if self._skips else slot.copy()
 
     def _as_if_ended(self) -> list[pa.Table]:
         """What waits for the end of its window, as it would come if the stream ended now."""
+        if not self._has_late_ends:
+            return []
         assert isinstance(self.pipeline.results, RunOutput)
         finder = self.pipeline.results.finder
         waiting, last_end = finder.waiting, finder.last_end.copy()
@@ -335,7 +329,7 @@ class Replay:
     def go_to_base(self) -> QuerySnapshot:
         """Bring the pipeline back to before the tail; returns what brings it to the head again."""
         everything = np.arange(self.pipeline.key_slots.slots)
-        head = self._snapshot(LONG_AGO, everything)
+        head = self._snapshot(NEVER, everything)
         if self.tail.segments:
             self.tail.segments[0].snapshot.bring_back(everything)
             self.pipeline.stream.last_tick = self.tail.segments[0].since
@@ -346,7 +340,7 @@ class Replay:
         tail = self.tail
         base = tail.segments[0] if tail.segments else None
         return {
-            "since": base.since if base else LONG_AGO,
+            "since": base.since if base else NEVER,
             "before": base.before if base else self._before,
             "base_place": tail.base_place,
             "last_place": tail.last_place,
@@ -359,14 +353,11 @@ class Replay:
         tail.base_place, tail.last_place = header["base_place"], header["last_place"]
         self._before = header["before"]
         pipeline.keep_from(header["since"], pipeline.preparer.counters.copy())
-        if not len(events):
-            self._waiting = self._as_if_ended() if self._has_late_ends else []
-            return
-        tail.segments = [Segment(header["since"], self._snapshot(LONG_AGO), self._before, [events.slice(0, 0)])]
-        batch, place, slot = self._prepared(events, events.place, self._before)
-        self._forward(PlacedEvents.of(events, place, slot), batch, [])
-        if self._has_late_ends:
-            self._waiting = self._as_if_ended()
+        if len(events):
+            tail.segments = [Segment(header["since"], self._snapshot(NEVER), self._before, [events.slice(0, 0)])]
+            batch, slot = self._prepared(events, events.place, self._before)
+            self._forward(PlacedEvents.of(events, events.place, slot), batch, [])
+        self._waiting = self._as_if_ended()
 
     # --- letting go -----------------------------------------------------------------------------------------
 
@@ -392,8 +383,7 @@ class Replay:
 
     def _forget_keys(self, since: int) -> None:
         """Free the slots of keys that have nothing in the tail, nor in the window before it."""
-        pipeline = self.pipeline
-        keys = pipeline.key_slots
+        keys = self.pipeline.key_slots
         if not keys.is_due:
             return
         is_used = np.zeros(keys.slots + 1, np.bool_)
@@ -401,16 +391,5 @@ class Replay:
             for part in segment.parts:
                 is_used[part.slot] = True
             for table in segment.results:
-                is_used[to_numpy(table.column(SLOT).combine_chunks())] = True
-        slots = keys.keys.used()
-        silent = slots[~is_used[slots]]
-        silent = silent[pipeline.is_silent(silent, since)]
-        keys.keys.release(silent)
-        pipeline.clear(silent)
-        keys.swept = len(keys.keys)
-
-
-def _without(table: pa.Table, active: Bools) -> pa.Table:
-    """Raw results without those of some keys."""
-    slot = to_numpy(table.column(SLOT).combine_chunks())
-    return table.filter(pa.array(~active[slot])) if active[slot].any() else table
+                is_used[slots_in(table)] = True
+        self.pipeline.stream.sweep(since, np.flatnonzero(is_used))

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.events.columns import to_arrow
+from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.widening import one_table
+from acep_approx.matching.outputs.output import SLOT
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.revisions.events import Events, PlacedEvents, in_order, places_between
 
@@ -18,7 +19,6 @@ GAP = 256
 """Free places behind an event that comes in order: so many may come late before places are given anew."""
 PARTS = 64
 """Parts of a segment that are put together before they are too many to look through."""
-LONG_AGO = -(2**62)
 
 
 @dataclass
@@ -57,6 +57,12 @@ class Segment:
         return sum(map(len, self.parts))
 
 
+def slots_in(results: pa.Table) -> Ints:
+    """The key slot of each raw result."""
+    slots: Ints = to_numpy(results.column(SLOT).combine_chunks())
+    return slots
+
+
 class Tail:
     """The segments of the stream, the events of the window before them, and events just taken back.
 
@@ -75,6 +81,8 @@ class Tail:
         places tell the numbers of their rows.
     gap : int
         Places of two events that come in order are so far apart.
+    base_place : int
+        The last place before the first segment.
     """
 
     def __init__(self) -> None:
@@ -83,6 +91,7 @@ class Tail:
         self.removed: list[PlacedEvents] = []
         self.gap = GAP
         self.last_place = -GAP
+        self.base_place = -1
         self.in_order = 0
 
     def __len__(self) -> int:
@@ -99,6 +108,11 @@ class Tail:
         places = self.last_place + gap * np.arange(1, events + 1)
         self.last_place += gap * events
         return places
+
+    def note_order(self, first: int, arrival: Ints) -> None:
+        """Remember whether all events so far came in order: ``first`` of them, and those of the rows ``arrival``."""
+        if self.in_order == first and np.array_equal(arrival, np.arange(first, first + len(arrival))):
+            self.in_order += len(arrival)
 
     def segment_of(self, ticks: Ints) -> Ints:
         """The segments that events of these times belong to."""
@@ -159,9 +173,6 @@ class Tail:
                 if len(part):
                     return int(part.place[0])
         return self.last_place + self.gap * (events + 1)
-
-    base_place = -1
-    """The last place before the first segment."""
 
     # --- letting go -----------------------------------------------------------------------------------------
 

@@ -18,10 +18,7 @@ from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.waiting import Waiting
-from acep_approx.revisions.watermarks import Watermarks
-
-FAR = 2**62
-"""Further than any time."""
+from acep_approx.revisions.watermarks import ENDED, Watermarks
 
 
 @dataclass
@@ -125,7 +122,7 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
             by_source=asked.source is not None,
             by_sequence=asked.sequence is not None,
         ),
-        beyond=beyond if beyond is not None else 0 if asked.is_final else FAR,
+        beyond=beyond if beyond is not None else 0 if asked.is_final else ENDED,
         changelog=changelog,
         run=FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id),
         live=LiveEvents(asked.id, [name for name in names if name not in (op, asked.sequence)]),

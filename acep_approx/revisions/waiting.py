@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from acep_approx.arrays import Ints
-from acep_approx.revisions.events import Events, in_order
+from acep_approx.revisions.events import Events, order_of
 
 APART = 1 << 14
 """Events from which on it is cheaper to run them by themselves than to copy them behind those that waited."""
@@ -67,5 +67,5 @@ class Waiting:
         return [self._sorted(Events.joined([old, new]))]
 
     def _sorted(self, events: Events) -> Events:
-        order = in_order(events.tick, events.tie, None if self._id is None else events.data.column(self._id))
+        order = order_of(events, self._id)
         return events if (order[1:] > order[:-1]).all() else events.take(order)

@@ -222,15 +222,8 @@ class ArcLogs:
 
         Complexity: O(entries of the key).
         """
-        numbering = self._numbering()
-        heads = self.logs.reshape(self.slots, self.width, HEAD_COLUMNS)[slot, : len(numbering)]
-        begin = heads[:, layout.OFFSET] + heads[:, layout.FIRST]
-        lengths = heads[:, layout.END] - heads[:, layout.FIRST]
-        entries = self.arena.reshape(-1, layout.ENTRY_COLUMNS)[places(begin, lengths)]
-        kept = np.flatnonzero(entries[:, layout.ENTRY_START] >= floor)
-        lengths = np.bincount(np.repeat(np.arange(len(lengths)), lengths)[kept], minlength=len(lengths))
-        latest = self.latest.reshape(self.slots, self._states)[slot, : len(self.determinised)]
-        return LogsOfKey(latest.copy(), lengths, entries[kept].ravel(), numbering)
+        latest, lengths, entries = self.logs_of(np.array([slot]), np.array([floor]))
+        return LogsOfKey(latest[0], lengths[0], entries.ravel(), self._numbering())
 
     def _numbering(self) -> Numbering:
         return Numbering(self.determinised.vectors, self.arcs, self._resets)

@@ -9,7 +9,7 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.snapshots import Slots
 from acep_approx.kernels.cells.detect import NEVER
-from acep_approx.kernels.cells.layout import ENTRY_COLUMNS
+from acep_approx.kernels.cells.layout import ENTRY_PLACE
 
 
 class CellsSnapshot:
@@ -92,7 +92,7 @@ class LogsSnapshot:
 
     def places_held(self) -> Ints:
         """The places of all events that its entries name."""
-        return self._entries[:, 0]
+        return self._entries[:, ENTRY_PLACE]
 
 
 def _wider(table: Ints, shape: tuple[int, int], fill: int) -> Ints:
@@ -101,6 +101,3 @@ def _wider(table: Ints, shape: tuple[int, int], fill: int) -> Ints:
     wider = np.full(shape, fill, np.int64)
     wider[: table.shape[0], : table.shape[1]] = table
     return wider
-
-
-assert ENTRY_COLUMNS == 2  # place and start

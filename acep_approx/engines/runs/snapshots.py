@@ -7,7 +7,7 @@ import numpy as np
 from acep_approx.arrays import Ints
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.snapshots import Slots
-from acep_approx.kernels.runs import layout, saved
+from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 
@@ -59,6 +59,3 @@ class RunsSnapshot:
         """Make room for keys that came later."""
         if slots > self.store.slots:
             self.store.reserve(slots)
-
-
-assert saved.SPAN == 3  # where, how much, latest start
