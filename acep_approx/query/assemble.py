@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.errors import QueryError
+from acep_approx.query.assemble_machine import MachineRules
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
     NO_SPAN,
@@ -78,7 +79,7 @@ class Clauses:
     places: list[tuple[str, Span]] = dataclasses.field(default_factory=list)
 
 
-class Assembler:
+class Assembler(MachineRules):
     """Builds the tree of one text.
 
     Parameters
@@ -111,6 +112,10 @@ class Assembler:
     def fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
         """An error that points at a span of this text."""
         return QueryError(message, code=code, hint=hint, text=self.text, start=span[0], end=span[1])
+
+    def note_place(self, name: str, span: Span) -> None:
+        """Note where something stands that is no node of its own."""
+        self.clauses_read.places.append((name, span))
 
     # --- patterns -----------------------------------------------------------------------------------------
 
@@ -252,6 +257,9 @@ class Assembler:
 
     def output(self, parts: list[Any], span: Span) -> ReturnItem:
         return ReturnItem(unquote(parts[1]), parts[0], span)
+
+    def register_output(self, parts: list[Token], span: Span) -> ReturnItem:
+        return ReturnItem(str(parts[0]), Attribute(None, None, str(parts[0]), span), span)
 
     def define(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.definitions = tuple(parts[1:])

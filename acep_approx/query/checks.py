@@ -17,10 +17,22 @@ from acep_approx.query.checks_expressions import (
     fault,
     place,
 )
+from acep_approx.query.checks_machine import check_machine, check_machine_outputs, repeated_variables
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.printer import is_name
-from acep_approx.query.shape import atoms, negated_variables, walk
-from acep_approx.query.syntax import NO_SPAN, Absent, Atom, Either, OtherPattern, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.shape import atoms, expressions_of, negated_variables, walk
+from acep_approx.query.syntax import (
+    NO_SPAN,
+    Absent,
+    Atom,
+    Either,
+    Machine,
+    OtherPattern,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Sequence,
+)
 
 
 def check(query: QuerySyntax) -> None:
@@ -52,9 +64,16 @@ def check(query: QuerySyntax) -> None:
         *(output.value for output in query.outputs),
         *(definition.condition for definition in query.definitions),
     )
-    refuse_many_nodes((query.pattern, *expressions), query.text)
-    for tree in (query.pattern, *expressions):
+    inside = tuple(expressions_of(query.pattern)) if isinstance(query.pattern, Machine) else ()
+    refuse_many_nodes((query.pattern, *expressions, *inside), query.text)
+    for tree in (query.pattern, *expressions, *inside):
         refuse_deep_tree(tree, query.text)
+    if isinstance(query.pattern, Machine):
+        _check_definitions_fit(query)
+        check_machine(query)
+        check_machine_outputs(query, query.pattern, repeated_variables(query.pattern))
+        _check_window(query)
+        return
     _check_variables(query)
     _check_repeats(query)
     _check_negations(query)
@@ -175,7 +194,7 @@ def positions(pattern: Pattern) -> int:
             return sum(positions(part) for part in parts)
         case Repeat(part=part, least=least, most=most):
             return positions(part) * (max(least, 1) if most is None else most)
-        case OtherPattern():
+        case OtherPattern() | Machine():
             return 1
 
 
@@ -210,7 +229,7 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
             return sum(lightest(part, weights) for part in parts)
         case Repeat(part=part, least=least):
             return lightest(part, weights) * least
-        case OtherPattern():
+        case OtherPattern() | Machine():
             return 1
 
 

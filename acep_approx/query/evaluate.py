@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep_approx.errors import DataError
+from acep_approx.query.calling import called
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
     Aggregate,
@@ -23,16 +24,19 @@ from acep_approx.query.syntax import (
     Binary,
     Constant,
     Expression,
+    FunctionCall,
     In,
     IsNull,
+    RegisterValue,
     Unary,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Column = Callable[[Attribute | Aggregate], pa.Array]
+    Column = Callable[[Any], pa.Array]
 
+Leaf = Attribute | Aggregate | RegisterValue
 _COMPARISONS = {
     "=": "equal",
     "!=": "not_equal",
@@ -54,8 +58,8 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
     expr : Expression
         Well typed for the columns (`acep_approx.query.types.check_types`).
     column : callable
-        Gives the values of an attribute or of an aggregate, one for each row: a `pyarrow.Array`, which may be
-        dictionary-encoded. Called once for each distinct one.
+        Gives the values of an attribute, an aggregate or a register, one for each row: a
+        `pyarrow.Array`, which may be dictionary-encoded. Called once for each distinct one.
 
     Returns
     -------
@@ -94,14 +98,17 @@ class _Evaluator:
 
     def __init__(self, column: Column) -> None:
         self.column = column
-        self.fetched: dict[Attribute | Aggregate, Any] = {}
+        self.fetched: dict[Leaf, Any] = {}
 
     def value(self, expr: Expression) -> Any:  # noqa: PLR0911  one for each kind of node
         match expr:
             case Constant(value=value):
                 return _scalar(value)
-            case Attribute() | Aggregate():
+            case Attribute() | Aggregate() | RegisterValue():
                 return _decoded(self._fetch(expr))
+            case FunctionCall(function=function, arguments=arguments):
+                assert function is not None, "only compiled automata call functions"
+                return called(function, [self.value(argument) for argument in arguments])
         encoded = self._only_dictionary(expr)
         if encoded is not None:
             return _by_code(expr, encoded)
@@ -121,7 +128,7 @@ class _Evaluator:
             case In(operand=operand, values=values, negated=negated):
                 return _inverted(_contained(self.value(operand), [value.value for value in values]), negated)
 
-    def _fetch(self, leaf: Attribute | Aggregate) -> Any:
+    def _fetch(self, leaf: Leaf) -> Any:
         if leaf not in self.fetched:
             self.fetched[leaf] = _normal(self.column(leaf))
         return self.fetched[leaf]
@@ -139,9 +146,11 @@ class _Evaluator:
 
 
 @functools.lru_cache(maxsize=4096)
-def _only_leaf(expr: Expression) -> Attribute | Aggregate | None:
+def _only_leaf(expr: Expression) -> Leaf | None:
     """What an expression reads, if that is one column."""
-    leaves = {node for node in walk(expr) if isinstance(node, (Attribute, Aggregate))}
+    if any(isinstance(node, FunctionCall) for node in walk(expr)):  # it may be told how many rows there are
+        return None
+    leaves = {node for node in walk(expr) if isinstance(node, Leaf)}
     return leaves.pop() if len(leaves) == 1 else None
 
 

@@ -60,8 +60,12 @@ _WORDS = {
     "SLASH": "`/`",
     "PERCENT": "`%`",
     "TILDE": "`~`",
+    "HOLDS": "INT, FLOAT, TEXT, BOOLEAN or TIME",
+    "SOURCE": "an arc such as `a -> b`",
+    "_ARROW": "`->`",
+    "CALLED": "a function",
 }
-_OTHER_NAMES = {"mean": "avg", "average": "avg", "length": "count", "len": "count", "total": "sum"}
+OTHER_NAMES = {"mean": "avg", "average": "avg", "length": "count", "len": "count", "total": "sum"}
 _CALL = re.compile(
     rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE
 )
@@ -94,9 +98,12 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
     possible = set(getattr(error, "accepts", None) or error.expected) or {"$END"}
     if token.type == "$END":
         return _early_end(text, len(text) if end is None else end, possible)
-    start, stop = token.start_pos, token.end_pos
-    code, hint = _mistake(str(token), text[:start], text[stop:], possible)
-    message = f"unexpected {_shown(str(token))}; expected {expected(possible)}"
+    start, stop, found = token.start_pos, token.end_pos, str(token)
+    if token.type == "SOURCE" and "NAME" in possible:  # the name is right, and what comes behind it is not
+        start = text.index("->", stop)
+        stop, found, possible = start + 1, "-", possible - {"NAME"} or possible
+    code, hint = _mistake(found, text[:start], text[stop:], possible)
+    message = f"unexpected {_shown(found)}; expected {expected(possible)}"
     word = _LAST_WORD.search(text, 0, start)
     if word and code in _UNKNOWN:  # the mistake is the word before the bracket
         message, start, stop = f"no {_UNKNOWN[code]} {word[1]!r}", *word.span(1)
@@ -179,8 +186,8 @@ def _mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[s
     if found == "(" and word and "COMPARISON" in possible and word[1].upper() not in RESERVED:
         name = word[1].lower()
         near = (
-            f"did you mean `{_OTHER_NAMES[name]}`? "
-            if name in _OTHER_NAMES
+            f"did you mean `{OTHER_NAMES[name]}`? "
+            if name in OTHER_NAMES
             else did_you_mean(name, FUNCTIONS)
         )
         return "ACEP-Q011", near + "functions are " + ", ".join(FUNCTIONS)
@@ -193,6 +200,8 @@ def _mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[s
         return "ACEP-Q018", did_you_mean(word[1].lower(), STRATEGIES) + "strategies are " + ", ".join(
             STRATEGIES
         )
+    if "SOURCE" in possible and re.match(r"\s*[-=]+>?\s*\w", after):
+        return "ACEP-Q001", "an arc is written with `->`: q0 -> q1 ON Tick t"
     if {"VBAR", "LETTER", "TILDE", "QMARK"} & possible or possible == {"NAME"}:
         return "ACEP-Q001", _pattern_mistake(found, before, possible)
     return "ACEP-Q001", _expression_mistake(found, before, after, possible)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, cast
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import Assembler, Clauses, did_you_mean
+from acep_approx.query.assemble_machine import with_register_values
+from acep_approx.query.functions import UserFunction
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
-from acep_approx.query.messages import CLAUSES, explain
+from acep_approx.query.messages import CLAUSES, FUNCTIONS, OTHER_NAMES, explain
 from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import atoms, kleene_variables, negated_variables, walk
+from acep_approx.query.shape import atoms, expressions_of, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Equivalence,
     Expression,
+    Machine,
     Pattern,
     QuerySyntax,
     Window,
@@ -26,7 +30,7 @@ _FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
 _PATTERN = re.compile(r"PATTERN\b", re.IGNORECASE)
 
 
-def parse(text: str) -> QuerySyntax:
+def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     """Read a query.
 
     The structure is not checked beyond the grammar: `acep_approx.query.checks.check` does that.
@@ -35,6 +39,8 @@ def parse(text: str) -> QuerySyntax:
     ----------
     text : str
         A query that starts with PATTERN, or a bare regular expression with clauses.
+    functions : tuple of UserFunction, optional
+        What an automaton written by hand may call.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def parse(text: str) -> QuerySyntax:
     if _PATTERN.match(text, begin):
         refuse_many_words(text)
         pattern = assembler.assemble(_tree(text, "pattern_query"))
-        return _finish(assembler, pattern, is_regex=False)
+        return replace(_finish(assembler, pattern, is_regex=False), functions=tuple(functions))
     end = cast("re.Match[str]", _FIRST_WORD.match(text, begin)).end()
     refuse_many_words(text, begin, end)
     trees = [_regex_tree(text, begin, end), _clauses_tree(text, begin, end)]
@@ -124,13 +130,15 @@ def parse_condition(text: str) -> tuple[tuple[Equivalence, ...], tuple[Expressio
     return _split(Assembler(text), condition)
 
 
-def parse_expression(text: str) -> Expression:
+def parse_expression(text: str, *, calls: bool = False) -> Expression:
     """Read one expression as it stands in RETURN: ``"avg(b[].price)"``.
 
     Parameters
     ----------
     text : str
         An expression.
+    calls : bool, optional
+        Whether it may call functions of the user's, as on the arcs of an automaton written by hand.
 
     Returns
     -------
@@ -142,12 +150,12 @@ def parse_expression(text: str) -> Expression:
     QueryError
         The text is no expression.
     """
-    value = cast("Expression", _piece(text, "expression"))
+    value = cast("Expression", _piece(text, "expression", calls=calls))
     _refuse_equivalences(Assembler(text), value)
     return value
 
 
-def _tree(text: str, start: str, first: int = 0, end: int | None = None) -> Any:
+def _tree(text: str, start: str, first: int = 0, end: int | None = None, *, calls: bool = False) -> Any:
     """Parse ``text[first:end]``; blanks before it keep the positions those of the whole text."""
     from lark import Token, Tree, UnexpectedInput
 
@@ -155,15 +163,33 @@ def _tree(text: str, start: str, first: int = 0, end: int | None = None) -> Any:
         tree = parser().parse(" " * first + text[first:end], start=start)
     except UnexpectedInput as error:
         raise explain(text, error, end) from None
+    if not calls and not isinstance(tree, Token) and not any(tree.find_data("machine")):
+        _refuse_calls(tree, text)
     # A rule that stands for its only token gives the bare token.
     return Tree(start, [tree]) if isinstance(tree, Token) else tree
 
 
-def _piece(text: str, start: str) -> Any:
+def _refuse_calls(tree: Any, text: str) -> None:
+    """Only automata written by hand call functions."""
+    for call in tree.find_data("call"):
+        token = call.children[0]
+        name = token.lower()
+        near = f"did you mean `{OTHER_NAMES[name]}`? " if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
+        raise QueryError(
+            f"no function {str(token)!r}",
+            code="ACEP-Q011",
+            hint=near + "functions are " + ", ".join(FUNCTIONS),
+            text=text,
+            start=token.start_pos,
+            end=token.end_pos,
+        )
+
+
+def _piece(text: str, start: str, *, calls: bool = False) -> Any:
     refuse_long_text(text)
     refuse_deep_text(text)
     refuse_many_words(text)
-    made = Assembler(text).assemble(_tree(text, start))
+    made = Assembler(text).assemble(_tree(text, start, calls=calls))
     if start == "expression":
         for condition in conjuncts(made):
             refuse_deep_tree(condition, text)
@@ -211,6 +237,9 @@ def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QueryS
     _check_marks(assembler, pattern)
     _check_covered(assembler, pattern)
     equivalences, predicates = _split(assembler, read.condition)
+    if isinstance(pattern, Machine):
+        names = frozenset(register.name for register in pattern.registers)
+        read.outputs = tuple(replace(one, value=with_register_values(one.value, names)) for one in read.outputs)
     query = QuerySyntax(
         pattern=pattern,
         window=window,
@@ -227,8 +256,11 @@ def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QueryS
         text=assembler.text,
         places=tuple(read.places),
     )
-    for tree in (pattern, *predicates, *_other_expressions(read)):
+    inside = tuple(expressions_of(pattern)) if isinstance(pattern, Machine) else ()
+    for tree in (pattern, *predicates, *_other_expressions(read), *inside):
         refuse_deep_tree(tree, assembler.text)
+    for value in inside:
+        _refuse_equivalences(assembler, value)
     for value in _other_expressions(read):
         _refuse_equivalences(assembler, value)
     return query

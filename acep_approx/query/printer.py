@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from acep_approx.query.messages import RESERVED
 from acep_approx.query.syntax import (
@@ -16,13 +17,20 @@ from acep_approx.query.syntax import (
     Constant,
     Either,
     Expression,
+    FunctionCall,
+    IgnoreRule,
     In,
     Index,
     IsNull,
+    Machine,
+    MachineArc,
+    MachineRegister,
     OtherPattern,
     Pattern,
     QuerySyntax,
+    RegisterValue,
     Repeat,
+    ReturnItem,
     Sequence,
     Unary,
     Window,
@@ -71,7 +79,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
             return f"SEQ({_pattern(node)})"
         case Either():
             return f"({_pattern(node)})"
-        case Atom() | Repeat() | Absent() | OtherPattern():
+        case Atom() | Repeat() | Absent() | OtherPattern() | Machine():
             return _pattern(node)
     return _expression(node)[0]
 
@@ -114,8 +122,7 @@ def _clauses(query: QuerySyntax) -> list[str]:
     if query.non_overlap:
         lines.append("NON OVERLAP")
     if query.outputs:
-        outputs = (f"{to_text(output.value)} AS {_output_name(output.name)}" for output in query.outputs)
-        lines.append("RETURN " + ", ".join(outputs))
+        lines.append("RETURN " + ", ".join(map(_output, query.outputs)))
     if query.definitions:
         found = (
             f"{definition.letter} AS {to_text(definition.condition)}" for definition in query.definitions
@@ -156,6 +163,53 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
             return f"({_pattern(part)}){_bounds(node)}"
         case OtherPattern(text=text):
             return text
+        case Machine():
+            return "\n".join(["AUTOMATON (", *(f"  {line}" for line in _statements(node)), ")"])
+
+
+def _statements(machine: Machine) -> Iterator[str]:
+    """An automaton written by hand, line by line."""
+    if machine.registers:
+        yield "REGISTERS " + ", ".join(map(_register, machine.registers))
+    yield from map(_arc, machine.arcs)
+    yield from map(_ignored, machine.ignores)
+    if machine.finals:
+        yield "FINAL " + ", ".join(machine.finals)
+
+
+_OWN_KINDS = {"int": int, "float": float, "truth": bool, "text": str}
+_KIND_WORDS = {"int": "INT", "float": "FLOAT", "truth": "BOOLEAN", "text": "TEXT", "time": "TIME"}
+
+
+def _register(register: MachineRegister) -> str:
+    value, kind = register.initial.value, _KIND_WORDS[register.holds]
+    if value is None:
+        return f"{register.name} {kind}"
+    own = type(value) is _OWN_KINDS.get(register.holds)
+    return f"{register.name} {'' if own else kind + ' '}= {_constant(register.initial)}"
+
+
+def _arc(arc: MachineArc) -> str:
+    words = [f"{arc.source} -> {arc.target}", _asked(arc) if arc.kind == "on" else arc.kind.upper()]
+    if arc.when is not None:
+        words.append(f"WHEN {to_text(arc.when)}")
+    if arc.sets:
+        words.append("SET " + ", ".join(f"{one.register} = {to_text(one.value)}" for one in arc.sets))
+    return " ".join(words)
+
+
+def _asked(part: MachineArc | IgnoreRule) -> str:
+    asked = f"ON {_type(Atom(part.type, ''))}"
+    return asked if part.variable is None else f"{asked} {part.variable}"
+
+
+def _ignored(rule: IgnoreRule) -> str:
+    words = [f"IGNORE {', '.join(rule.states)}"]
+    if rule.type is not None or rule.variable is not None:
+        words.append(_asked(rule))
+    if rule.when is not None:
+        words.append(f"WHEN {to_text(rule.when)}")
+    return " ".join(words)
 
 
 def _regex(node: Pattern) -> str:
@@ -171,7 +225,7 @@ def _regex(node: Pattern) -> str:
         case Repeat(part=part):
             inner = _regex(part)
             return f"{inner if isinstance(part, Atom) else f'({inner})'}{_bounds(node)}"
-        case Absent() | OtherPattern():
+        case Absent() | OtherPattern() | Machine():
             raise ValueError("a bare regular expression has no negation")
 
 
@@ -204,6 +258,10 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for 
             events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
             name = "" if node.name is None else f".{_field(node.name)}"
             return f"{node.function}({events}{name})", _ALONE
+        case RegisterValue(name=name):
+            return name, _ALONE
+        case FunctionCall(name=name, arguments=arguments):
+            return f"{name}({', '.join(_expression(argument)[0] for argument in arguments)})", _ALONE
         case Unary(op="NOT"):
             return f"NOT {_within(node.operand, _NOT)}", _NOT
         case Unary():
@@ -259,6 +317,12 @@ def _attribute(node: Attribute) -> str:
 
 def _field(name: str) -> str:
     return name if _WORD.fullmatch(name) else _quoted(name, "`")
+
+
+def _output(output: ReturnItem) -> str:
+    if output.value == RegisterValue(output.name):
+        return output.name
+    return f"{to_text(output.value)} AS {_output_name(output.name)}"
 
 
 def _output_name(name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 from acep_approx.query.syntax import (
     NO_SPAN,
@@ -17,10 +18,13 @@ from acep_approx.query.syntax import (
     Either,
     Equivalence,
     Expression,
+    FunctionCall,
     In,
     IsNull,
+    Machine,
     OtherPattern,
     Pattern,
+    RegisterValue,
     Repeat,
     Sequence,
     Span,
@@ -109,8 +113,49 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
             return (operand, *values)
         case Between(operand=operand, low=low, high=high):
             return (operand, low, high)
-        case Atom() | OtherPattern() | Constant() | Attribute() | Aggregate() | Equivalence():
+        case FunctionCall(arguments=arguments):
+            return arguments
+        case Machine():
             return ()
+        case Atom() | OtherPattern() | Constant() | Attribute() | Aggregate() | Equivalence() | RegisterValue():
+            return ()
+
+
+def replaced(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """An expression with some of its parts changed.
+
+    Parameters
+    ----------
+    expression : Expression
+        Not nested deeper than the limit.
+    change : callable
+        Gives for a node what comes in its place; None: the node stays, and its parts are asked.
+
+    Examples
+    --------
+    >>> total = Binary("+", Attribute(None, None, "x"), Constant(1))
+    >>> replaced(total, lambda node: Constant(2) if isinstance(node, Attribute) else None)
+    Binary(op='+', left=Constant(value=2), right=Constant(value=1))
+    """
+    found = change(expression)
+    if found is not None:
+        return found
+    changed: dict[str, Any] = {}
+    for part in fields(expression):
+        value = getattr(expression, part.name)
+        if is_dataclass(value):
+            changed[part.name] = replaced(value, change)  # type: ignore[arg-type]
+        elif isinstance(value, tuple) and value and is_dataclass(value[0]):
+            changed[part.name] = tuple(replaced(one, change) for one in value)
+    return replace(expression, **changed) if changed else expression
+
+
+def expressions_of(machine: Machine) -> Iterator[Expression]:
+    """All expressions of an automaton written by hand, in the order of its arcs and rules."""
+    conditions = [arc.when for arc in machine.arcs] + [rule.when for rule in machine.ignores]
+    yield from (condition for condition in conditions if condition is not None)
+    for arc in machine.arcs:
+        yield from (one.value for one in arc.sets)
 
 
 def walk(node: Node) -> Iterator[Node]:

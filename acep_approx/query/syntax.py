@@ -8,7 +8,11 @@ stood in the text: positions (``span``) do not take part in comparisons.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from typing import Literal as OneOf
+
+if TYPE_CHECKING:
+    from acep_approx.query.functions import UserFunction
 
 Span = tuple[int, int]
 """Character offsets ``(start, end)`` of a node in the query text."""
@@ -18,6 +22,9 @@ NO_SPAN: Span = (0, 0)
 
 def _span() -> Span:
     return field(default=NO_SPAN, compare=False, repr=False)
+
+
+ArcKind = OneOf["on", "epsilon", "timeout"]
 
 
 # --- patterns ---------------------------------------------------------------------------------------------
@@ -81,7 +88,74 @@ class OtherPattern:
     span: Span = _span()
 
 
-Pattern = Atom | Sequence | Either | Repeat | Absent | OtherPattern
+@dataclass(frozen=True)
+class MachineRegister:
+    """A register of a machine: ``level = 0``, ``top FLOAT``; ``holds`` is int, float, truth, text or time."""
+
+    name: str
+    holds: str
+    initial: Constant
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """``register = value`` after SET; ``value`` is computed with what the registers were before."""
+
+    register: str
+    value: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class MachineArc:
+    """A move of a machine: ``q0 -> q1 ON Tick t WHEN t.change < 0 SET level = level + 1``.
+
+    ``kind``: an arc ``on`` an event consumes it; ``epsilon`` and ``timeout`` consume nothing. ``type`` is None for any
+    (``ON ANY``), ``variable`` None where the event is not shown in matches. ``when`` None: always.
+    """
+
+    source: str
+    target: str
+    kind: ArcKind
+    type: str | None = None
+    variable: str | None = None
+    when: Expression | None = None
+    sets: tuple[Assignment, ...] = ()
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class IgnoreRule:
+    """``IGNORE q1, q2 ON Tick t WHEN t.size < 5``: what runs at these states pass over; ``type`` None: of any type."""
+
+    states: tuple[str, ...]
+    type: str | None = None
+    variable: str | None = None
+    when: Expression | None = None
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An automaton written by hand: ``AUTOMATON (...)``. It starts where its first arc does.
+
+    Source: Chandramouli, Goldstein and Maier, PVLDB 3(1) 2010, Definition 1.
+    """
+
+    registers: tuple[MachineRegister, ...]
+    arcs: tuple[MachineArc, ...]
+    ignores: tuple[IgnoreRule, ...]
+    finals: tuple[str, ...]
+    span: Span = _span()
+
+    @property
+    def start(self) -> str:
+        """The state in which runs begin."""
+        return self.arcs[0].source
+
+
+Pattern = Atom | Sequence | Either | Repeat | Absent | OtherPattern | Machine
 
 
 # --- expressions ------------------------------------------------------------------------------------------
@@ -177,7 +251,28 @@ class IsNull:
     span: Span = _span()
 
 
-Expression = Constant | Attribute | Aggregate | Unary | Binary | In | Between | IsNull
+@dataclass(frozen=True)
+class RegisterValue:
+    """The value of a register of a machine, by its name alone: ``level``."""
+
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """``slope(t.price, level)``: a function of the user's, in the conditions and moves of a machine.
+
+    ``function`` is None until the machine is compiled.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    function: UserFunction | None = field(default=None, repr=False)
+    span: Span = _span()
+
+
+Expression = Constant | Attribute | Aggregate | Unary | Binary | In | Between | IsNull | RegisterValue | FunctionCall
 
 
 # --- the query --------------------------------------------------------------------------------------------
@@ -233,7 +328,7 @@ class QuerySyntax:
     ``is_simultaneous``: events at one time cannot follow one another.
     ``weights`` are the costs of a missing variable where they are not 1. ``non_overlap`` asks for matches that
     follow one another in their partition. ``is_regex`` marks a bare regular expression, in which letters are
-    not variables: a match is then just its set of events.
+    not variables: a match is then just its set of events. ``functions`` are those that a machine calls.
     ``text`` is what the positions refer to; ``places`` are the positions of what is no node of its own
     (``"SIMULTANEOUS"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"NON OVERLAP"``, ``"DEFINE"``).
     """
@@ -250,5 +345,6 @@ class QuerySyntax:
     non_overlap: bool = False
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    functions: tuple[UserFunction, ...] = ()
     text: str = field(default="", compare=False, repr=False)
     places: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)

@@ -15,9 +15,12 @@ from acep_approx.query.syntax import (
     Binary,
     Constant,
     Expression,
+    FunctionCall,
     In,
     IsNull,
+    Machine,
     QuerySyntax,
+    RegisterValue,
     Span,
     Unary,
 )
@@ -36,6 +39,15 @@ _NAMES: dict[Kind, str] = {
     "unknown": "unknown",
     "other": "of a type without operators",
 }
+KIND_OF_HELD: dict[str, Kind] = {
+    "int": "number",
+    "float": "number",
+    "truth": "boolean",
+    "text": "string",
+    "time": "time",
+}
+"""What the values of a register or of a function are, by what it holds."""
+_DECLARED = {"number": "FLOAT", "string": "TEXT", "boolean": "BOOLEAN", "time": "TIME"}
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -102,6 +114,8 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> None:
     acep_approx.errors.QueryError: ACEP-Q060: no attribute 'prise' ...
     """
     checker = _Checker(query.text, schema)
+    if isinstance(query.pattern, Machine):
+        checker.machine(query.pattern, {function.name: function.holds for function in query.functions})
     for equivalence in query.equivalences:
         checker.attribute(equivalence.name, equivalence.span)
     for predicate in query.predicates:
@@ -118,6 +132,8 @@ class _Checker:
     def __init__(self, text: str, schema: Mapping[str, Kind]) -> None:
         self.text = text
         self.schema = schema
+        self.registers: dict[str, str] = {}
+        self.functions: dict[str, str] = {}
 
     def fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
         start, end = span if self.text else (0, 0)
@@ -126,9 +142,26 @@ class _Checker:
     def attribute(self, name: str, span: Span) -> Kind:
         if name not in self.schema:
             known = ", ".join(self.schema)
-            hint = did_you_mean(name, self.schema) + f"attributes are {known or '(none)'}"
+            near = did_you_mean(name, [*self.schema, *self.registers])
+            hint = near + f"attributes are {known or '(none)'}"
+            if self.registers:
+                hint += f"; registers are {', '.join(self.registers)}"
             raise self.fault("ACEP-Q060", f"no attribute {name!r}", span, hint)
         return self.schema[name]
+
+    def machine(self, machine: Machine, functions: dict[str, str]) -> None:
+        """Check the conditions and the moves of an automaton written by hand."""
+        self.functions = functions
+        self.registers = {register.name: register.holds for register in machine.registers}
+        for condition in [arc.when for arc in machine.arcs] + [rule.when for rule in machine.ignores]:
+            if condition is not None:
+                self.condition(condition)
+        for one in (one for arc in machine.arcs for one in arc.sets):
+            found, wanted = self.kind(one.value), KIND_OF_HELD[self.registers[one.register]]
+            if found not in (wanted, "unknown") and not (wanted == "time" and isinstance(one.value, Constant)):
+                hint = f"declare what the register holds: {one.register} {_DECLARED.get(found, 'FLOAT')}"
+                message = f"the register {one.register!r} holds {_NAMES[wanted]}, and this is {_NAMES[found]}"
+                raise self.fault("ACEP-Q913", message, one.span, hint)
 
     def condition(self, expr: Expression) -> None:
         """Refuse an expression that is not true or false."""
@@ -137,7 +170,7 @@ class _Checker:
             hint = "a condition compares values: a.price > 10"
             raise self.fault("ACEP-Q063", f"this is {_NAMES[found]}, not a condition", expr.span, hint)
 
-    def kind(self, expr: Expression) -> Kind:  # noqa: PLR0911  one for each kind of node
+    def kind(self, expr: Expression) -> Kind:  # noqa: PLR0911, PLR0912  one for each kind of node
         """The kind of an expression, all parts of which are checked."""
         match expr:
             case Constant(value=value):
@@ -146,6 +179,12 @@ class _Checker:
                 return self.attribute(name, span)
             case Aggregate():
                 return self._aggregate(expr)
+            case RegisterValue(name=name):
+                return KIND_OF_HELD[self.registers[name]]
+            case FunctionCall(name=name, arguments=arguments):
+                for argument in arguments:
+                    self.kind(argument)
+                return KIND_OF_HELD[self.functions[name]]
             case Unary(op="NOT", operand=operand):
                 self.condition(operand)
                 return "boolean"
