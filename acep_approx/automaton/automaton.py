@@ -105,6 +105,11 @@ class Automaton:
         return frozenset(one.variable for one in self.components if one.is_negated)
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The variables that matches show: all that have a name."""
+        return tuple(name for name in self.variables if name)
+
+    @property
     def repeats(self) -> bool:
         """Whether a way through it can come back to a state."""
         graph: TopologicalSorter[int] = TopologicalSorter()

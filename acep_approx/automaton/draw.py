@@ -16,6 +16,7 @@ from acep_approx.automaton.words import (
     letters_text,
     register_text,
     state_names,
+    step_moves,
     step_tests,
     strategy_of,
 )
@@ -79,7 +80,9 @@ def _picture(automaton: Automaton | RegisterAutomaton) -> _Drawing:
             arcs.append((step.source, len(states), " and ".join([killed, *step_tests(automaton, step)]), False))
             continue
         arc = inner.arcs[step.arc]
-        arcs.append((step.source, step.target, arc_text(inner, arc, step_tests(automaton, step)), arc.cost > 0))
+        text, moves = arc_text(inner, arc, step_tests(automaton, step)), step_moves(automaton, step)
+        text += f" / {', '.join(moves)}" if moves else ""
+        arcs.append((step.source, step.target, text, arc.cost > 0))
     if any(step.target is None for step in automaton.steps):
         states.append(("no more", False))
     return _Drawing(states, arcs)
@@ -153,6 +156,7 @@ def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
                 "target": step.target,
                 **(_arc_data(inner, step.arc) if step.arc is not None else {"letter": step.letter}),
                 "tests": list(step_tests(registers, step)),
+                **({"sets": list(step_moves(registers, step))} if registers.transfers else {}),
                 "inhibits": step.inhibits,
             }
             for step in registers.steps

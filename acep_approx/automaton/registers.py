@@ -11,6 +11,7 @@ Deviations: liveness is computed by data flow over arcs, because the states form
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,7 +22,7 @@ from acep_approx.automaton.resolve import Binding, Own, Register, Resolved, chec
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Counted, Ignore, State, Step
 from acep_approx.automaton.transfers import PLACE, Computed
 from acep_approx.errors import LimitError, UnsupportedError
-from acep_approx.query.syntax import QuerySyntax
+from acep_approx.query.syntax import Expression, QuerySyntax
 
 MAX_STATES = 4096
 MAX_MOVES = 100_000
@@ -47,7 +48,8 @@ class RegisterAutomaton:
     ``final_checks[state]`` are tested when a match ends there. ``filters`` are conditions that complete matches are
     tested with; ``late_guards`` the letters of negations that only complete matches can be tested with; ``negations``
     per negated variable the conditions that compare it with other events. ``computed`` are the registers that have no
-    kind of their own: steps compute them.
+    kind of their own: steps compute them. ``transfers`` say per arc what becomes of registers that have names, by these
+    and the event at hand, in the language of queries: for RETURN.
     """
 
     query: QuerySyntax
@@ -64,6 +66,7 @@ class RegisterAutomaton:
     late_guards: frozenset[int] = frozenset()
     negations: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
     computed: tuple[Computed, ...] = ()
+    transfers: tuple[Mapping[str, Expression], ...] = ()
 
     def complete(self) -> None:
         """Find out which registers are live where, and which states can be reached, once all else is there.
@@ -100,6 +103,18 @@ class RegisterAutomaton:
         """Whether no event takes runs away from a state: what they can do only adds."""
         ignore = self.ignores[state]
         return ignore == EVERYTHING and not any(self.steps[number].inhibits for number in self.steps_from[state])
+
+    def is_ignored_everywhere(self, mask: int) -> bool:
+        """Whether an event with these letters changes nothing, whichever runs there are, and begins none.
+
+        Where the events of the whole stream are counted, each of them takes part in that.
+        """
+        letters = {step.letter for step in self.steps} | self.automaton.guards
+        ignores = [self.ignores[state] for state in {step.source for step in self.steps} - {START}]
+        is_asked = any(mask >> letter & 1 for letter in letters)
+        if self.counted == "stream" or is_asked:
+            return False
+        return all(ignore.passes(mask) and not ignore.checks for ignore in ignores)
 
     def leads_to(self, step: Step, errors: int) -> tuple[int, int] | None:
         """The state and errors that runs with ``errors`` come to; None for a kill step, and beyond k."""

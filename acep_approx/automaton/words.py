@@ -7,11 +7,11 @@ from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
+from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, State, Step
 from acep_approx.automaton.transfers import PLACE
 from acep_approx.query.printer import to_text
-from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, Strategy
+from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, FunctionCall, Strategy
 
 KINDS = {
     "value": "{of} of {variable}",
@@ -110,6 +110,13 @@ def step_tests(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
     return _texts(step.checks, step.binding, registers)
 
 
+def step_moves(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
+    """What becomes of registers that have names."""
+    if not registers.transfers or step.arc is None:
+        return ()
+    return tuple(f"{name} = {to_text(value)}" for name, value in registers.transfers[step.arc].items())
+
+
 def end_tests(registers: RegisterAutomaton, number: int) -> tuple[str, ...]:
     """The conditions that are tested when a match ends at a state."""
     state: State = registers.states[number]
@@ -127,6 +134,8 @@ def _expression(node: Resolved, binding: Binding, kleene: frozenset[str]) -> Exp
         return _qualified(node.value, str(binding.variable), kleene)
     if isinstance(node, Held):
         return _held(node, binding, kleene)
+    if isinstance(node, Call):
+        return FunctionCall(node.name, tuple(_expression(one, binding, kleene) for one in node.arguments))
     rebuilt: Any = node
     if isinstance(node, Binary) and node.op == "/" and isinstance(rebuilt.left, Held):
         total = rebuilt.left

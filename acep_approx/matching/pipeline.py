@@ -21,6 +21,7 @@ from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
@@ -33,6 +34,7 @@ from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellP
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.output import Output, RawStamps, Stamps
 from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.outputs.registers import MachineMatches
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import BindingColumns, joined
 from acep_approx.matching.outputs.verify import Verifier
@@ -206,14 +208,22 @@ class Pipeline:
             shedding.begin_stream(self.schema, self.roles)
         kind = {"partial": TracedRuns, "compressed": SharedRuns, "trace": Traced}.get(output, Runs)
         engine = kind(
-            registers, columns, self.window, merging, keeps_lineage=lists, is_count=is_count, shedding=shedding
+            registers,
+            columns,
+            self.window,
+            merging,
+            keeps_lineage=lists,
+            is_count=is_count,
+            shedding=shedding,
+            options=self._options(),
         )
         bindings = self._bindings() if output in ("matches", "partial", "compressed") else None
         wanted = bindings.needed if bindings else self._events.names
         conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [self.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
-        self.recent = Recent(self.schema, tuple(dict.fromkeys([*wanted, *named])))
-        finder = Finder(registers, engine, Verifier(self.roles, self.recent))
+        machine = MachineMatches(registers, self.roles, self.schema)
+        self.recent = Recent(self.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
+        finder = Finder(registers, engine, Verifier(self.roles, self.recent), machine)
         if bindings is not None and isinstance(engine, TracedRuns):
             return engine, RunPartial(engine, finder, stamps, self.recent, bindings)
         if bindings is not None and isinstance(engine, SharedRuns):
@@ -223,6 +233,11 @@ class Pipeline:
         if bindings is not None:
             return engine, RunListing(engine, finder, stamps, self.recent, bindings)
         return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
+
+    def _options(self) -> RunOptions:
+        """What the runs engine is asked for beside its automaton."""
+        functions = self.plan.query.functions
+        return RunOptions(functions={function.name: function for function in functions}) if functions else NO_OPTIONS
 
     def _listing(self, engine: ArcLogs) -> CellListing:
         bindings = self._bindings()

@@ -51,6 +51,8 @@ class Preparer:
         self.classes: list[int] = [0]
         self.counters: Ints = np.zeros(1, np.int64)
         self._count: Ints = np.zeros(1, np.int64)
+        self._is_ignored = _never if plan.registers is None else plan.registers.is_ignored_everywhere
+        self._ignored = np.zeros(1024, np.bool_)  # per class
         self._known_mask = np.zeros(1024, np.uint64)
         self._known_class: Ints = np.full(1024, -1, np.int64)
         self._remember(0, 0)
@@ -73,8 +75,9 @@ class Preparer:
         batch.computed.classes[self] = self._classes(self.letters.masks(batch.computed.truths))
 
     def is_relevant(self, batch: StreamBatch) -> Bools:
-        """Of each event of a batch that was read, and not run, whether a letter holds on it."""
-        relevant: Bools = batch.here(batch.computed.classes[self]) > 0
+        """Of each event of a batch that was read, and not run, whether a letter holds on it that can matter."""
+        classes = batch.here(batch.computed.classes[self])
+        relevant: Bools = (classes > 0) & ~self._ignored[classes]
         return relevant
 
     def grouped(self, batch: StreamBatch, at_once: int | None = None) -> Grouped:
@@ -88,6 +91,8 @@ class Preparer:
             return Grouped.none()
         classes = batch.computed.classes
         slot, cls = batch.slots(self.key_columns), batch.here(classes[self])
+        if self._ignored.any() and not self.is_count:  # as if they were in no partition: they come between no others
+            slot = np.where(self._ignored[cls], -1, slot)
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
         slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
@@ -120,6 +125,9 @@ class Preparer:
 
     def add_class(self, mask: int) -> None:
         """Give a letter mask the next class number."""
+        if len(self.classes) >= self._ignored.size:
+            self._ignored = np.concatenate((self._ignored, np.zeros_like(self._ignored)))
+        self._ignored[len(self.classes)] = self._is_ignored(mask) and not self.is_count
         self.classes.append(mask)
         if 2 * len(self.classes) > self._known_mask.size:
             self._known_mask = np.zeros(4 * self._known_mask.size, np.uint64)
@@ -138,6 +146,10 @@ class Preparer:
             place = (place + 1) & (size - 1)
         self._known_mask[place] = mask
         self._known_class[place] = number
+
+
+def _never(_: int) -> bool:
+    return False
 
 
 def _counting(plan: Plan) -> int:

@@ -28,7 +28,7 @@ def row_columns(plan: Plan, output: str) -> tuple[str, ...]:
         return ("row",)
     if plan.query.outputs:
         return ()
-    return ("events",) if plan.query.is_regex else tuple(plan.automaton.variables)
+    return ("events",) if plan.query.is_regex else plan.automaton.shown
 
 
 def renumbered(table: pa.Table, columns: Sequence[str], original: Numbers) -> pa.Table:

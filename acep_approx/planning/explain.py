@@ -19,6 +19,7 @@ from acep_approx.automaton.words import (
     letters_text,
     register_text,
     state_names,
+    step_moves,
     step_tests,
     strategy_of,
 )
@@ -126,6 +127,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
         ("strategy", [*_few(_ignored(registers)), *_ties(registers)]),
         ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *_few(_remembered(registers))]),
         ("tests", _tests(registers)),
+        *([("sets", moves)] if (moves := _few(_moved(registers))) else []),
         ("merging", _few(_merged(registers))),
         ("work", [cost.work, *_growth(registers)]),
         (
@@ -189,6 +191,14 @@ def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:
     for number, name in enumerate(names):
         if ends := end_tests(registers, number):
             yield f"which ends at {name}: {' and '.join(ends)}"
+
+
+def _moved(registers: RegisterAutomaton) -> Iterator[str]:
+    """What becomes of registers that have names, and where."""
+    names = state_names(registers)
+    for step in registers.steps:
+        if step.target is not None and (moves := step_moves(registers, step)):
+            yield f"of a run, {names[step.source]} -> {names[step.target]}: {', '.join(moves)}"
 
 
 def _complete(registers: RegisterAutomaton) -> Iterator[str]:

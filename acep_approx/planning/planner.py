@@ -10,8 +10,9 @@ from typing import Literal
 
 from acep_approx.automaton.automaton import START, Automaton, Letter
 from acep_approx.automaton.compile import compile_automaton
+from acep_approx.automaton.machine import compile_machine
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
-from acep_approx.automaton.states import Counted
+from acep_approx.automaton.states import EVERYTHING, Counted
 from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError, expect
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
@@ -19,7 +20,7 @@ from acep_approx.query.checks import check
 from acep_approx.query.predicates import is_static
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, walk
-from acep_approx.query.syntax import Absent, Pattern, QuerySyntax, Span, Window
+from acep_approx.query.syntax import Absent, Machine, Pattern, QuerySyntax, RegisterValue, Span, Window
 
 MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LARGEST_WINDOW = 2**60
@@ -79,7 +80,8 @@ class Plan:
         automaton = self.automaton.fingerprint()
         if self.registers is None:
             return automaton
-        meaning = repr((automaton, to_text(replace(self.query, window=Window(0, "ticks"), outputs=()))))
+        text = to_text(replace(self.query, window=Window(0, "ticks"), outputs=()))
+        meaning = repr((automaton, text, self.query.functions) if self.query.functions else (automaton, text))
         return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
     @property
@@ -121,6 +123,8 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
         raise UsageError(f"there is no engine {engine!r}", code="ACEP-U005", hint="choose auto, cells or runs")
     check(query)
     _refuse_reserved(query)
+    if isinstance(query.pattern, Machine):
+        return _plan_of_machine(query, engine)
     automaton = compile_automaton(query)
     reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
     if engine == "cells":
@@ -131,9 +135,42 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     return Plan(query, automaton)
 
 
+def _plan_of_machine(query: QuerySyntax, engine: str) -> Plan:
+    """The plan of an automaton written by hand: on the cells where it says no more than they can do."""
+    machine = compile_machine(query)
+    reasons = list(_machine_needs_runs(query, machine))
+    if engine == "cells":
+        _refuse(query, reasons)
+    if engine == "runs" or reasons:
+        return Plan(query, machine.automaton, "runs", machine, tuple(reason for reason, _ in reasons))
+    return Plan(query, machine.automaton)
+
+
+def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
+    """What the cells engine cannot do of an automaton written by hand."""
+    span = query.pattern.span
+    inner = {step.source for step in machine.steps} - {START}
+    if any(machine.ignores[state] != EVERYTHING for state in inner):
+        yield "states that do not ignore every event", span
+    if any(step.checks for step in machine.steps):
+        yield "conditions on registers", span
+    if any(isinstance(node, RegisterValue) for output in query.outputs for node in walk(output.value)):
+        yield "RETURN of registers", span
+    if "" in machine.automaton.variables:
+        yield "events without a variable", span
+    if machine.has_late_ends:
+        yield "TIMEOUT", span
+    if query.non_overlap:
+        yield "NON OVERLAP", NO_PLACE
+    if query.errors > MAX_ERRORS:
+        yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
+
+
 def _refuse_reserved(query: QuerySyntax) -> None:
     """Names that results have for columns of their own."""
     names = [(atom.variable, atom.span) for atom in atoms(query.pattern)] if not query.is_regex else []
+    if isinstance(query.pattern, Machine):
+        names = [(arc.variable, arc.span) for arc in query.pattern.arcs if arc.variable is not None]
     for name, span in [*names, *((output.name, output.span) for output in query.outputs)]:
         if name in RESERVED:
             raise QueryError(

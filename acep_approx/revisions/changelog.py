@@ -16,6 +16,7 @@ from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
+from acep_approx.matching.outputs.tables import ENDS, REGISTER
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.revisions.replay import Changed
@@ -61,6 +62,7 @@ class Changelog:
         self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
         self._variables = place_columns(pipeline)
+        self._named = (*self._variables, *(name for name in ENDS if name in pipeline.nothing().column_names))
         self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
         self.nothing()  # refuses names before anything is run
 
@@ -121,7 +123,7 @@ class Changelog:
 
     def _places(self, raw: pa.Table) -> Ints:
         """The places of all events that results name."""
-        parts = [_values(raw.column(name).combine_chunks()) for name in self._variables]
+        parts = [_values(raw.column(name).combine_chunks()) for name in self._named]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def _columns(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
@@ -131,7 +133,7 @@ class Changelog:
             column = raw.column(name).combine_chunks()
             if name in ("start", "end"):
                 columns[name] = self._stamps.time(to_numpy(column))
-            elif name not in (SLOT, "position", *self._variables):
+            elif name not in (SLOT, "position", *self._named) and not name.startswith(REGISTER):
                 columns[name] = column
             elif name == "row":
                 columns |= self._row(column, lookup, columns)
@@ -149,7 +151,12 @@ class Changelog:
         """What is shown of the bound events."""
         bound = {name: raw.column(name).combine_chunks() for name in self._variables}
         if self._returns:
-            return self._returns.columns(bound, lookup)
+            registers = {
+                name.removeprefix(REGISTER): raw.column(name).combine_chunks()
+                for name in raw.column_names
+                if name.startswith(REGISTER)
+            }
+            return self._returns.columns(bound, lookup, registers, raw.num_rows)
         if self._events.names:
             return {name: self._events.shown(column, lookup.take) for name, column in bound.items()}
         table = renumbered(pa.table(bound), self._variables, lookup.arrivals)
@@ -170,7 +177,7 @@ class Changelog:
         names = self._names(self._places(raw), lookup)
         at = 0
         with np.errstate(over="ignore"):
-            for number, name in enumerate(self._variables):
+            for number, name in enumerate(self._named):
                 column = raw.column(name).combine_chunks()
                 row = _rows_of(column)
                 mine = slice(at, at + len(row))
@@ -178,6 +185,10 @@ class Changelog:
                 for half in (0, 1):
                     mixed = _mixed(names[half][mine] + _mixed(np.full(1, number + 1, np.uint64)))
                     _add(sums[half], row, mixed, is_list=pa.types.is_list(column.type))
+            for name in raw.column_names:
+                if name.startswith(REGISTER):
+                    words = _words_of(raw.column(name).combine_chunks())
+                    sums = [_mixed(one + two) for one, two in zip(sums, words, strict=True)]
             if self._pipeline.output == "counts":
                 errors = to_numpy(raw.column("errors").combine_chunks()).astype(np.uint64)
                 sums = [_mixed(one + _mixed(errors)) for one in sums]
@@ -249,9 +260,13 @@ def _hashes(table: pa.Table) -> tuple[Words, Words]:
             if name in NOT_COMPARED:
                 continue
             column = table.column(name).combine_chunks()
-            values, row = _values(column).astype(np.uint64), _rows_of(column)
+            if name.startswith(REGISTER):
+                words, row = _words_of(column), np.arange(len(column))
+            else:
+                values, row = _values(column).astype(np.uint64), _rows_of(column)
+                words = values, values ^ NULL
             for half in (0, 1):
-                mixed = _mixed(_mixed(values ^ (NULL * np.uint64(half))) + np.uint64(number + 1) * NULL)
+                mixed = _mixed(_mixed(words[half]) + np.uint64(number + 1) * NULL)
                 _add(sums[half], row, mixed, is_list=pa.types.is_list(column.type))
     return sums[0], sums[1]
 
@@ -299,4 +314,4 @@ def place_columns(pipeline: Pipeline) -> Sequence[str]:
     """The columns of raw results that hold places of events."""
     if pipeline.output != "matches":
         return ("row",)
-    return ("events",) if pipeline.plan.query.is_regex else tuple(pipeline.plan.automaton.variables)
+    return ("events",) if pipeline.plan.query.is_regex else pipeline.plan.automaton.shown

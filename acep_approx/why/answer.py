@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.errors import AcepError
+from acep_approx.errors import AcepError, UnsupportedError
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.execution import Execution
@@ -21,7 +21,7 @@ from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, choice_of, sequence_of, walk
+from acep_approx.query.shape import choice_of, sequence_of, walk
 from acep_approx.query.syntax import Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
 from acep_approx.why.place import StreamPlace, find_place, tick_text
 from acep_approx.why.result import Why, text_of
@@ -78,6 +78,12 @@ class _Candidate:
 class _Diagnosis:
     def __init__(self, place: StreamPlace) -> None:
         self.place = place
+        if not place.plan.automaton.shown and not place.plan.query.is_regex:
+            raise UnsupportedError(
+                "the answer names the events of a match, and this automaton shows none",
+                code="ACEP-Q916",
+                hint="give the arcs variables: ON Tick t",
+            )
         self.query = replace(place.plan.query, outputs=(), non_overlap=False)
         self.clock = place.clock
         self.waiting = Waiting(place)
@@ -304,7 +310,7 @@ class _Diagnosis:
         if query.is_regex:
             return [(at, "") for at in row["events"]]
         bound = []
-        for variable in dict.fromkeys(atom.variable for atom in atoms(query.pattern)):
+        for variable in self.place.plan.automaton.shown:
             value = row.get(variable)
             bound += [(at, variable) for at in (value if isinstance(value, list) else [] if value is None else [value])]
         return sorted(bound)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from acep_approx.arrays import Floats, Ints
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.engines.runs.event_columns import Kind, Texts
 from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Operand
-from acep_approx.errors import DataError
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs import pools as kp
+from acep_approx.query.calling import plain_result
 
 
 def call_functions(arena: PoolArena, control: Ints) -> None:
@@ -28,25 +33,41 @@ def call_functions(arena: PoolArena, control: Ints) -> None:
     pool = arena.rows[place]
     first, room = int(pool[kp.BASE] + control[layout.OFFSET]), int(pool[kp.ROOM])
 
-    def column(operand: Operand) -> Ints | Floats:
+    texts = tables.scalars.columns.texts
+
+    def column(operand: Operand) -> npt.NDArray[Any]:
         if operand.place == vm.SCALAR:
             found = np.full(n, words[tables.scalars.address(operand.number)])
         else:
             at = first + (kp.COLUMNS + operand.number) * room
             found = words[at : at + n].copy()
-        return found.view(np.float64) if operand.kind == "float" else found
+        return _argument(found, operand.kind, texts)
 
     for number in tables.calls_of_sources[source]:
         called = tables.scalars.calls[number]
         function = tables.options.functions[called.name]
-        result = np.asarray(function.compute(*(column(operand) for operand in called.arguments)))
-        if result.shape != (n,):
-            raise DataError(
-                f"the function {called.name!r} was given {n} values per argument, and gave {result.shape} back",
-                code="ACEP-D203",
-                hint="give one value back for each that comes in",
-            )
-        kind = np.float64 if function.kind == "float" else np.int64
+        result = function.compute(*(column(operand) for operand in called.arguments))
+        values, is_known = plain_result(function, result, n)
         at = tables.temporaries_at + (MAX_TEMPORARIES + 1 + number) * vm.BLOCK
-        words[at : at + n] = result.astype(kind).view(np.int64)
+        if function.holds == "text":
+            words[at : at + n] = texts.encode(pa.array(values, pa.string(), mask=~is_known))
+        elif function.holds == "float":
+            words[at : at + n] = values.view(np.int64)
+        else:
+            words[at : at + n] = np.where(is_known, values.astype(np.int64), vm.NULL)
     control[layout.CALLED] = 1
+
+
+def _argument(words: Ints, kind: Kind, texts: Texts) -> npt.NDArray[Any]:
+    """Words of the block machine as functions get them: whole numbers with NULL among them as floats."""
+    if kind == "float":
+        return words.view(np.float64)
+    is_null = words == vm.NULL
+    if kind == "text":
+        known = np.array([*texts.values, None], object)
+        return known[np.where(is_null, len(known) - 1, words)]
+    if kind == "time":
+        return words.view("datetime64[us]")  # its NaT is our NULL
+    if kind == "truth" and not is_null.any():
+        return words.astype(np.bool_)
+    return np.where(is_null, np.nan, words) if is_null.any() else words

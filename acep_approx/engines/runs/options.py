@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.engines.runs.event_columns import Kind
+from acep_approx.query.functions import UserFunction
 
 CLOSED = -1
 """The window of an owner that takes no more steps."""
@@ -44,22 +44,6 @@ class Owners:
 
 
 @dataclass(frozen=True)
-class Function:
-    """A function over columns that conditions and registers may use: called once per block of runs.
-
-    Parameters
-    ----------
-    kind : {"int", "float", "truth", "text", "time"}
-        What it gives.
-    compute : callable
-        Gets a column per argument (float64 for floats, else words of the block machine), gives one as long.
-    """
-
-    kind: Kind
-    compute: Callable[..., Any]
-
-
-@dataclass(frozen=True)
 class RunOptions:
     """What an engine may be asked for beside its automaton; today's queries ask for nothing of it.
 
@@ -67,7 +51,7 @@ class RunOptions:
     ----------
     owners : Owners, optional
         Default: all runs belong to one query.
-    functions : mapping of str to Function
+    functions : mapping of str to UserFunction
         What ``automaton.resolve.Call`` calls.
     keeps_earliest : bool
         Whether runs keep the earliest start of those that were merged into them.
@@ -78,7 +62,7 @@ class RunOptions:
     """
 
     owners: Owners | None = None
-    functions: Mapping[str, Function] = field(default_factory=dict)
+    functions: Mapping[str, UserFunction] = field(default_factory=dict)
     keeps_earliest: bool = False
     counts_merged: bool = False
     charges_births: bool = False

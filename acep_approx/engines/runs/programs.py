@@ -271,7 +271,8 @@ class Lowering:
             self.scalars.calls.append(called)
         number = self.scalars.calls.index(called)
         self.calls.add(number)
-        return Operand(vm.TEMPORARY, MAX_TEMPORARIES + 1 + number, self.scalars.options.functions[call.name].kind)
+        kind = KINDS[self.scalars.options.functions[call.name].holds]
+        return Operand(vm.TEMPORARY, MAX_TEMPORARIES + 1 + number, kind)
 
     # --- registers ------------------------------------------------------------------------------------------
 

@@ -107,7 +107,14 @@ class RunTables:
         self._resolve_scalars()
         ways = zip(automaton.steps, self._steps, strict=True)
         # states that registers are carried to, so that runs which reach them with one event may differ
-        self._carries = {s.target for s, (_, _, _, moves) in ways if any(m.place != vm.SCALAR for m in moves)}
+        given: dict[int | None, set[tuple[Operand, ...]]] = {}
+        for step, (_, _, _, moves) in ways:
+            given.setdefault(step.target, set()).add(tuple(moves))
+        self._carries = {
+            target
+            for target, some in given.items()
+            if len(some) > 1 or any(move.place != vm.SCALAR for moves in some for move in moves)
+        }
         self.pools = self._pools()
         keeps = [all(m.place != vm.REGISTER or m.number == f for f, m in enumerate(steps[3])) for steps in self._steps]
         self.reactions = Reactions(automaton, self.pools, keeps)

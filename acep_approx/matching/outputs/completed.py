@@ -19,6 +19,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
 from acep_approx.matching.outputs.negations import LOGGED, GuardLog
+from acep_approx.matching.outputs.registers import MachineMatches
 from acep_approx.matching.outputs.verify import Bindings, Verifier
 
 RowOf = Callable[[Ints, Ints], Ints]
@@ -56,13 +57,19 @@ class Finder:
     engine : Runs
     verifier : Verifier
         Sees all events in question.
+    machine : MachineMatches
+        What tells matches apart beside their events.
     """
 
-    def __init__(self, automaton: RegisterAutomaton, engine: Runs, verifier: Verifier) -> None:
+    def __init__(
+        self, automaton: RegisterAutomaton, engine: Runs, verifier: Verifier, machine: MachineMatches
+    ) -> None:
         self.automaton = automaton
         self.engine = engine
         self.verifier = verifier
         self.recent = verifier.recent
+        self.machine = machine
+        machine.recent = self.recent
         self.window = engine.window
         self.non_overlap = automaton.query.non_overlap
         self.is_simultaneous = automaton.is_simultaneous
@@ -73,7 +80,8 @@ class Finder:
         arcs = automaton.automaton.arcs
         self.labels = np.array([arc.label for arc in arcs] or [0], np.int64)
         self._is_late = np.array([bool(final.guard) for final in automaton.automaton.finals], np.bool_)
-        self._simple = not automaton.needs_filter and not automaton.is_ambiguous
+        self._is_ambiguous = automaton.is_ambiguous or machine.hidden is not None
+        self._simple = not automaton.needs_filter and not self._is_ambiguous
 
     @property
     def finds_one(self) -> bool:
@@ -147,7 +155,7 @@ class Finder:
         The other ways of one that was reported wait on: it overlaps them.
         """
         is_late = self._is_late[found.final]
-        if is_late.all() or not self.automaton.is_ambiguous:
+        if is_late.all() or not self._is_ambiguous:
             return ~is_late
         # of equal matches the first is the one with the fewest errors, and with as many one that need not wait
         return ~is_late & first_of_equal(2 * found.errors + is_late, found.offset, found.id, self.labels[found.arc])
@@ -203,9 +211,12 @@ class Finder:
 
     def _once(self, found: CompletedMatches) -> CompletedMatches:
         """Each match once, with its least number of errors."""
-        if not self.automaton.is_ambiguous or not len(found):
+        if not self._is_ambiguous or not len(found):
             return found
-        keep = first_of_equal(found.errors, found.offset, found.id, self.labels[found.arc])
+        offset, ids, label = found.offset, found.id, self.labels[found.arc]
+        if self.machine:
+            offset, ids, label = self.machine.told_apart(offset, ids, found.arc, label, found.end)
+        keep = first_of_equal(found.errors, offset, ids, label)
         kept = found.take(np.flatnonzero(keep))
         return kept.take(np.lexsort((kept.errors, kept.end)))
 

@@ -17,7 +17,7 @@ from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.outputs.tables import ENDS, BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
 
@@ -212,13 +212,17 @@ class RunListing(RunOutput):
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         labels, placement = self.finder.labels[found.arc], self.bindings.placement
         listed = Listed.of(placement, found.end, found.start, found.offset, found.id, labels)
+        registers = self.finder.machine.values(found.offset, found.id, found.arc)
+        names_ends = self.stamps.is_raw and self.finder.machine.hidden is not None
+        ends = zip(ENDS, (listed.first, self.recent.ids_of(found.end)), strict=True) if names_ends else ()
         return pa.table(
             {
                 **self.stamps.keys(found.slot),
                 "errors": pa.array(found.errors),
                 "start": self._ticks(listed.first, found.start),
                 "end": self._ticks(self.recent.ids_of(found.end), found.tick),
-                **self.bindings.described(listed, found.errors, self.recent),
+                **self.bindings.described(listed, found.errors, self.recent, registers),
+                **{name: pa.array(ids) for name, ids in ends},
             }
         )
 

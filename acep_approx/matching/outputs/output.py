@@ -35,6 +35,9 @@ NO_BATCH = EventBatch(0, np.zeros(0, np.int64), pa.RecordBatch.from_pylist([], s
 class Stamps:
     """Puts ticks into columns as what they are: times or integers; key slots as their values; and events."""
 
+    is_raw = False
+    """Whether results have numbers in the places of what they stand for."""
+
     def __init__(self, preparer: Preparer, schema: pa.Schema, events: BoundEvents, *, is_time: bool) -> None:
         self.preparer = preparer
         self.events = events
@@ -63,6 +66,8 @@ SLOT = " slot"
 
 class RawStamps(Stamps):
     """Leaves ticks and key slots as they are: for who holds results against each other before they are put out."""
+
+    is_raw = True
 
     def time(self, ticks: Ints) -> pa.Array:
         """Ticks as integers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -12,9 +13,9 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.aggregates import aggregate
-from acep_approx.query.evaluate import evaluate
+from acep_approx.query.evaluate import Leaf, evaluate
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute, ReturnItem
+from acep_approx.query.syntax import Aggregate, Attribute, RegisterValue, ReturnItem
 
 
 class Values(Protocol):
@@ -52,7 +53,9 @@ class ReturnColumns:
     def __bool__(self) -> bool:
         return bool(self._outputs)
 
-    def columns(self, bound: dict[str, pa.Array], recent: Values) -> dict[str, pa.Array]:
+    def columns(
+        self, bound: dict[str, pa.Array], recent: Values, registers: Mapping[str, pa.Array], matches: int
+    ) -> dict[str, pa.Array]:
         """One column per output.
 
         Parameters
@@ -61,6 +64,9 @@ class ReturnColumns:
             Row numbers per variable: int64 with nulls, or lists of int64 for Kleene variables.
         recent : Values
             Has the columns ``needed`` of all these rows.
+        registers : mapping of str to pyarrow.Array
+            What registers with names held at the end of each match.
+        matches : int
 
         Raises
         ------
@@ -69,22 +75,27 @@ class ReturnColumns:
 
         Complexity: O(bound events) per distinct attribute and aggregate.
         """
-        leaves = _MatchLeaves(bound, recent, self._roles)
-        matches = len(next(iter(bound.values())))
+        leaves = _MatchLeaves(bound, recent, registers, self._roles)
         return {output.name: _spread(evaluate(output.value, leaves.column), matches) for output in self._outputs}
 
 
 class _MatchLeaves:
     """The values of attributes and aggregates, one per match; what several outputs name is made once."""
 
-    def __init__(self, bound: dict[str, pa.Array], recent: Values, roles: Roles) -> None:
+    def __init__(
+        self, bound: dict[str, pa.Array], recent: Values, registers: Mapping[str, pa.Array], roles: Roles
+    ) -> None:
         self._bound = bound
+        self._registers = registers
         self._recent = recent
         self._roles = roles
         self._made: dict[Attribute | Aggregate, pa.Array] = {}
         self._listed: dict[tuple[str, str], pa.Array] = {}
 
-    def column(self, leaf: Attribute | Aggregate) -> pa.Array:
+    def column(self, leaf: Leaf) -> pa.Array:
+        if isinstance(leaf, RegisterValue):
+            return self._registers[leaf.name]
+        assert isinstance(leaf, Attribute | Aggregate), "RETURN calls no functions"
         if leaf not in self._made:
             self._made[leaf] = self._one_row(leaf) if isinstance(leaf, Attribute) else self._all_rows(leaf)
         return self._made[leaf]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -18,6 +18,12 @@ from acep_approx.events.columns import to_arrow, to_lists
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
+
+ENDS = ("first event", "last event")
+"""Columns of the events that a match begins and ends with, where RETURN is left for later and some are not shown."""
+NO_REGISTERS: Mapping[str, pa.Array] = {}
+REGISTER = "register "
+"""What the columns of registers begin with where RETURN is left for later."""
 
 
 def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -75,19 +81,24 @@ class BindingColumns:
             return {"events": lists[0]}
         singles = [to_arrow(ids, ids >= 0 if ids.min(initial=0) < 0 else None) for ids in listed.single]
         columns = zip(self.automaton.variables, self.placement.column.tolist(), strict=True)
-        return {name: singles[c] if c >= 0 else lists[-1 - c] for name, c in columns}
+        return {name: singles[c] if c >= 0 else lists[-1 - c] for name, c in columns if name}
 
-    def shown(self, listed: Listed, recent: Recent) -> dict[str, pa.Array]:
-        """The columns of the variables, or what RETURN asks for."""
+    def shown(
+        self, listed: Listed, recent: Recent, registers: Mapping[str, pa.Array] = NO_REGISTERS
+    ) -> dict[str, pa.Array]:
+        """The columns of the variables, or what RETURN asks for, which may read registers that have names."""
         bound = self.columns(listed)
         if self.returns:
-            return self.returns.columns(bound, recent)
-        return {name: self.events.shown(rows, recent.take) for name, rows in bound.items()}
+            return self.returns.columns(bound, recent, registers, len(listed))
+        shown = {name: self.events.shown(rows, recent.take) for name, rows in bound.items()}
+        return {**shown, **{REGISTER + name: values for name, values in registers.items()}}
 
-    def described(self, listed: Listed, errors: Ints, recent: Recent) -> dict[str, pa.Array]:
+    def described(
+        self, listed: Listed, errors: Ints, recent: Recent, registers: Mapping[str, pa.Array] = NO_REGISTERS
+    ) -> dict[str, pa.Array]:
         """What is missing from each match, where variables have names, and what ``shown`` gives."""
         missing = {} if self.is_regex else {"missing": self.missing(listed, errors)}
-        return {**missing, **self.shown(listed, recent)}
+        return {**missing, **self.shown(listed, recent, registers)}
 
     def missing(self, listed: Listed, errors: Ints) -> pa.Array:
         """Per match the variables whose events are missing: list of strings, in the order of the pattern."""

@@ -23,6 +23,8 @@ from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.tracing.compressed import NONE, Compressed, Links, Spelling
 from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import RegisterValue
 
 HIT_COLUMNS = ("errors", "end", "row", "since", "start", "link")
 
@@ -36,6 +38,15 @@ def compressed_plan(wanted: Plan) -> Plan:
         ``ACEP-U007``: what the links spell would not be the matches.
     """
     registers = wanted.registers
+    reads_registers = any(isinstance(n, RegisterValue) for o in wanted.query.outputs for n in walk(o.value))
+    has_hidden = not wanted.query.is_regex and "" in wanted.automaton.variables
+    if reads_registers or has_hidden:
+        raise UsageError(
+            "the matches of this query cannot be kept compressed: "
+            + ("RETURN reads registers" if reads_registers else "some of their events are not shown"),
+            code="ACEP-U007",
+            hint="list the matches",
+        )
     if wanted.query.non_overlap or (registers is not None and registers.needs_filter):
         why = "NON OVERLAP chooses among them" if wanted.query.non_overlap else "conditions are tested on each of them"
         raise UsageError(

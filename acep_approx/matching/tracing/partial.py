@@ -244,7 +244,7 @@ class RunPartial(RunOutput):
                 "bound": pa.array(depth),
                 "awaited": awaited,
                 "why": pa.array(REASONS).take(pa.array(reasons)),
-                **self.bindings.shown(listed, self.recent),
+                **self.bindings.shown(listed, self.recent, self.finder.machine.values(offset, ids, arc)),
             }
         )
 

@@ -1,0 +1,461 @@
+"""From an automaton written by hand to the register automaton that the engines run.
+
+Source: Chandramouli, Goldstein and Maier, PVLDB 3(1) 2010, Definitions 1 and 2, appendices D (ignorable arcs)
+and E (negation at the end). Deviations: EPSILON arcs are folded into others (``silent.py``); a run that ignores an
+event stays as it is, and its match ends at the event consumed last; events that are missing (``ERRORS``) are ours.
+Oracle: ``tests/naive_afa.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from typing import Any
+
+from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
+from acep_approx.automaton.closure import NO_GUARD
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, MAX_WAYS
+from acep_approx.automaton.letters import unbound
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
+from acep_approx.automaton.silent import ALL, Rules, Values, Way, Ways, after, substituted, ways_from, within
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Ignore, State, Step
+from acep_approx.automaton.transfers import Computed
+from acep_approx.errors import LimitError, UnsupportedError
+from acep_approx.query.checks_machine import repeated_variables
+from acep_approx.query.functions import UserFunction
+from acep_approx.query.predicates import conjuncts
+from acep_approx.query.shape import replaced, walk
+from acep_approx.query.syntax import (
+    Attribute,
+    Binary,
+    Constant,
+    Expression,
+    FunctionCall,
+    IsNull,
+    Machine,
+    MachineArc,
+    QuerySyntax,
+    RegisterValue,
+    Unary,
+)
+
+HIDDEN = ""
+"""The variable of events that are consumed and not shown."""
+_TYPE = Attribute(None, None, "type")
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """An event that is consumed, or passed over on the way to another state, and what comes before and behind it."""
+
+    source: int
+    type: str | None
+    checks: tuple[Expression, ...]
+    values: dict[str, Expression]
+    variable: str
+    cost: int
+    skipped: tuple[str, ...]
+
+
+@dataclass
+class _Compiler:
+    query: QuerySyntax
+    machine: Machine
+    letters: dict[Letter, int] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    number: dict[str, int] = field(default_factory=dict)
+    ignores: list[Ignore] = field(default_factory=list)
+    arcs: list[Arc] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    finals: dict[Final, None] = field(default_factory=dict)
+    transfers: list[dict[str, Expression]] = field(default_factory=list)
+    ends_made: dict[str, int] = field(default_factory=dict)
+
+    # --- what is known before -------------------------------------------------------------------------------
+
+    @cached_property
+    def registers(self) -> dict[str, Register]:
+        return {one.name: Register("computed", one.name, holds=one.holds) for one in self.machine.registers}
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        named = dict.fromkeys(arc.variable or HIDDEN for arc in self.machine.arcs if arc.kind == "on")
+        return (*(name for name in named if name), *([HIDDEN] if HIDDEN in named or self.moves_silently else []))
+
+    @cached_property
+    def rules(self) -> dict[str, Rules]:
+        """Per state what its runs pass over."""
+        found: dict[str, Rules] = {}
+        for state in dict.fromkeys(state for arc in self.machine.arcs for state in (arc.source, arc.target)):
+            mine = [rule for rule in self.machine.ignores if state in rule.states]
+            asked = frozenset((rule.type, rule.when and unbound_all(rule.when)) for rule in mine)
+            found[state] = ALL if asked >= ALL else asked
+        return found
+
+    @cached_property
+    def ways(self) -> dict[str, Ways]:
+        return {
+            state: ways_from(self.query, self.machine, self.rules, state, self._count_ways) for state in self.rules
+        }
+
+    @cached_property
+    def starts(self) -> tuple[Way, ...]:
+        """The ways from the start: before the first event nothing is passed over, so all can wait."""
+        nothing = dict.fromkeys(self.rules, frozenset[tuple[str | None, Expression | None]]())
+        return ways_from(self.query, self.machine, nothing, self.machine.start, self._count_ways).late
+
+    @cached_property
+    def silent(self) -> dict[str, list[Way]]:
+        """Per state the ways that its runs take when they pass an event over which the end of the way does not."""
+        return {
+            state: [way for way in ways.early if not within(self.rules[state], self.rules[way.state], way)]
+            for state, ways in self.ways.items()
+            if self.rules[state]
+        }
+
+    @property
+    def moves_silently(self) -> bool:
+        return any(self.silent.values())
+
+    @cached_property
+    def reached_silently(self) -> set[str]:
+        return {way.state for ways in self.silent.values() for way in ways}
+
+    def _count_ways(self, found: int) -> None:
+        if found > MAX_WAYS:
+            self._refuse("ways to go on without an event", found, MAX_WAYS, "ACEP-Q911")
+
+    def _refuse(self, what: str, given: int, limit: int, code: str) -> None:
+        raise LimitError(
+            f"the automaton of this pattern has more than {limit:,} {what}",
+            code=code,
+            given=given,
+            limit=limit,
+            hint="use fewer EPSILON arcs or a smaller k",
+            text=self.query.text,
+            start=self.machine.span[0] if self.query.text else 0,
+            end=self.machine.span[1] if self.query.text else 0,
+        )
+
+    # --- states ---------------------------------------------------------------------------------------------
+
+    def compile(self) -> RegisterAutomaton:
+        self.add_state(self.machine.start, EVERYTHING)
+        initial = {one.name: one.initial for one in self.machine.registers}
+        for way in self.starts:
+            values = {**initial, **{name: substituted(value, initial) for name, value in way.values}}
+            checks = tuple(substituted(check, initial) for check in way.checks)
+            self.leave(START, replace(way, checks=checks), values)
+        waiting = list(self.number)
+        for state in waiting:  # grows while it runs
+            known = len(self.number)
+            self.go_on(state)
+            waiting += list(self.number)[known:]
+        return self.finished()
+
+    def add_state(self, name: str, ignore: Ignore) -> int:
+        self.names.append(name)
+        self.ignores.append(ignore)
+        return len(self.names) - 1
+
+    def body(self, state: str) -> int:
+        """The number of the state in which runs wait that go on."""
+        if state not in self.number:
+            self.number[state] = self.add_state(state, self.ignore_of(state))
+            if state not in self.reached_silently:
+                for way in self.ends(state):
+                    if way.is_plain and state == way.state:
+                        self.finals[Final(self.number[state])] = None
+                    elif way.is_plain:
+                        self.finals[Final(self.number[state], way.cost, skipped=way.skipped)] = None
+        return self.number[state]
+
+    def ends(self, state: str) -> list[Way]:
+        """The late ways from a state to final states."""
+        return [way for way in self.ways[state].late if way.state in self.machine.finals]
+
+    def go_on(self, state: str) -> None:
+        """What runs at a state do."""
+        source = self.number[state]
+        same = {name: RegisterValue(name) for name in self.registers}
+        for way in self.ways[state].late:
+            self.leave(source, way, {**same, **dict(way.values)})
+        for way in self.silent.get(state, ()):
+            for type_, when in sorted(self.rules[state], key=repr):
+                checks = (*(conjuncts(when) if when is not None else ()), *way.checks)
+                values = {**same, **dict(way.values)}
+                taken = _Taken(source, type_, checks, values, HIDDEN, way.cost, way.skipped)
+                self.add_step(taken, self.silent_target(way))
+
+    def silent_target(self, way: Way) -> int:
+        if any(arc.kind == "timeout" for end in self.ways[way.state].late for arc in self.arcs_from(end.state)):
+            raise UnsupportedError(
+                f"runs that ignore events go on to {way.state} without one, and {way.state} has a TIMEOUT: "
+                "both do not go together yet",
+                code="ACEP-Q914",
+                hint="let both states ignore the same events",
+                text=self.query.text,
+                start=self.machine.span[0] if self.query.text else 0,
+                end=self.machine.span[1] if self.query.text else 0,
+            )
+        return self.body(way.state)
+
+    def arcs_from(self, state: str) -> Iterator[MachineArc]:
+        return (arc for arc in self.machine.arcs if arc.source == state)
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def leave(self, source: int, way: Way, values: Values) -> None:
+        """The steps that consume an event at the end of a way."""
+        for arc in self.arcs_from(way.state):
+            if arc.kind != "on":
+                continue
+            asked = () if arc.when is None else conjuncts(unbound_all(arc.when))
+            checks = (*way.checks, *(substituted(check, values) for check in asked))
+            onward = after(values, arc, unbound_all)
+            taken = _Taken(source, arc.type, checks, onward, arc.variable or HIDDEN, way.cost, way.skipped)
+            for entry in (Way(arc.target), *self.ways[arc.target].early):
+                self.enter(taken, entry)
+
+    def enter(self, taken: _Taken, entry: Way) -> None:
+        """The steps into the end of a way behind an event: to go on there, and to end there."""
+        taken = _along(taken, entry)
+        if taken.cost > self.query.errors:
+            return
+        state = entry.state
+        is_silent = state in self.reached_silently
+        ends = self.ends(state)
+        goes_on = any(arc.kind == "on" for way in self.ways[state].late for arc in self.arcs_from(way.state))
+        if goes_on or self.silent.get(state) or (not is_silent and any(way.is_plain for way in ends)):
+            self.add_step(taken, self.body(state))
+        for way in ends:
+            if is_silent or not way.is_plain:
+                self.end(_along(taken, way), f"{state} ends", NO_GUARD)
+        for way in self.ways[state].late:
+            for arc in self.arcs_from(way.state):
+                if arc.kind == "timeout":
+                    self.end(_after_timeout(_along(taken, way), arc), f"{state} waits", self.not_ignored(state))
+
+    def end(self, taken: _Taken, name: str, guard: frozenset[int]) -> None:
+        """A step to a state of which only the match remains."""
+        if taken.cost > self.query.errors:
+            return
+        key = f"{name} {sorted(guard)}"
+        if key not in self.ends_made:
+            self.ends_made[key] = self.add_state(name, NO_EVENT)
+            self.finals[Final(self.ends_made[key], 0, guard)] = None
+        self.add_step(taken, self.ends_made[key])
+
+    def add_step(self, taken: _Taken, target: int) -> None:
+        static = tuple(check for check in taken.checks if _is_static(check))
+        dynamic = tuple(check for check in taken.checks if not _is_static(check))
+        letter = self.letter(Letter(taken.type, tuple(dict.fromkeys(static))))
+        is_first = taken.source == START
+        kept = {one.name: one.initial if is_first else RegisterValue(one.name) for one in self.machine.registers}
+        changed = {name: value for name, value in taken.values.items() if value != kept[name]}
+        label = self.variables.index(taken.variable)
+        arc = Arc(taken.source, target, letter, label, taken.cost, skipped=taken.skipped)
+        checks = tuple(self.resolved(check) for check in dynamic)
+        moves = {self.registers[name]: self.resolved(value) for name, value in changed.items()}
+        binding = Binding(taken.variable, NOTHING)
+        step = Step(len(self.arcs), taken.source, target, letter, binding, checks, frozenset(), False, moves=moves)
+        alike = (one for one in self.steps if one.source == step.source and one.moves == moves)
+        if any(replace(one, arc=step.arc) == step for one in alike):
+            return
+        if len(self.arcs) >= MAX_ARCS:
+            self._refuse("arcs", len(self.arcs) + 1, MAX_ARCS, "ACEP-Q904")
+        self.arcs.append(arc)
+        self.steps.append(step)
+        self.transfers.append(changed)
+
+    # --- letters, conditions --------------------------------------------------------------------------------
+
+    def letter(self, letter: Letter) -> int:
+        number = self.letters.setdefault(letter, len(self.letters))
+        if number >= MAX_LETTERS:
+            self._refuse("different kinds of events", number + 1, MAX_LETTERS, "ACEP-Q903")
+        return number
+
+    def ignore_of(self, state: str) -> Ignore:
+        rules = self.rules[state]
+        if rules >= ALL:
+            return EVERYTHING
+        if not rules:
+            return NO_EVENT
+        letters, others = set[int](), list[tuple[int, Letter, tuple[Expression, ...]]]()
+        for type_, when in sorted(rules, key=repr):
+            parts = () if when is None else conjuncts(when)
+            letter = Letter(type_, tuple(part for part in parts if _is_static(part)))
+            dynamic = tuple(part for part in parts if not _is_static(part))
+            letters.add(self.letter(letter))
+            others.append((self.letter(letter), letter, dynamic))
+        if not any(dynamic for *_, dynamic in others):
+            return Ignore(frozenset(letters))
+        if len(others) == 1:
+            return Ignore(frozenset(letters), tuple(self.resolved(check) for check in others[0][2]))
+        options = [_all_of((*_asks(letter), *dynamic)) for _, letter, dynamic in others]
+        return Ignore(frozenset(letters), (self.resolved(reduce(lambda a, b: Binary("OR", a, b), options)),))
+
+    def not_ignored(self, state: str) -> frozenset[int]:
+        """The letter of the events that end a run which waits at a state."""
+        if self.rules[state] >= ALL:  # none: a letter that holds on no event, so that the match waits all the same
+            return frozenset({self.letter(Letter(None, (Constant(value=False),)))})
+        conditions = []
+        for type_, when in sorted(self.rules[state], key=repr):
+            asked = _all_of((*_asks(Letter(type_)), *((when,) if when is not None else ())))
+            conditions.append(Binary("OR", Unary("NOT", asked), IsNull(asked, negated=False)))
+        return frozenset({self.letter(Letter(None, tuple(conditions)))})
+
+    def resolved(self, node: Expression) -> Resolved:
+        """An expression as a step sees it."""
+        if isinstance(node, RegisterValue):
+            return Held(self.registers[node.name])
+        if isinstance(node, Constant):
+            return node
+        if _is_static(node):
+            return Own(node)
+        if isinstance(node, FunctionCall):
+            return self.called(node)
+        parts: dict[str, Any] = {name: value for name, value in vars(node).items() if isinstance(value, Expression)}
+        return replace(node, **{name: self.resolved(value) for name, value in parts.items()})
+
+    def called(self, call: FunctionCall) -> Call:
+        arguments = tuple(self.resolved(argument) for argument in call.arguments)
+        for argument, written in zip(arguments, call.arguments, strict=True):
+            if not isinstance(argument, Own | Held | Constant):
+                span = written.span if self.query.text else (0, 0)
+                raise UnsupportedError(
+                    f"an argument of {call.name} is computed from registers",
+                    code="ACEP-Q915",
+                    hint="an argument is a register, a constant, or about the event alone: keep it in a register first",
+                    text=self.query.text,
+                    start=span[0],
+                    end=span[1],
+                )
+        return Call(call.name, arguments)
+
+    # --- the whole ------------------------------------------------------------------------------------------
+
+    def finished(self) -> RegisterAutomaton:
+        repeated = repeated_variables(self.machine) | {HIDDEN}
+        types: dict[str, set[str | None]] = {}
+        for arc in self.machine.arcs:
+            types.setdefault(arc.variable or HIDDEN, set()).add(arc.type)
+        automaton = Automaton(
+            size=len(self.names),
+            errors=self.query.errors,
+            letters=tuple(self.letters),
+            variables=self.variables,
+            arcs=tuple(self.arcs),
+            finals=tuple(self.finals),
+            names=tuple(self.names),
+            components=tuple(
+                Component(name, next(iter(types[name])) if len(types.get(name, ())) == 1 else None, name in repeated)
+                for name in self.variables
+            ),
+        )
+        needs_neighbours = any(ignore.needs_neighbours for ignore in self.ignores[1:])
+        result = RegisterAutomaton(
+            self.query,
+            automaton,
+            letters=list(automaton.letters),
+            states=[State(number) for number in range(len(self.names))],
+            ignores=self.ignores,
+            counted="partition" if needs_neighbours else "nothing",
+            steps=self.steps,
+            final_checks=[() for _ in self.names],
+            computed=tuple(Computed(self.registers[one.name], one.initial) for one in self.machine.registers),
+            transfers=tuple(self.transfers),
+        )
+        result.complete()
+        return result
+
+
+def compile_machine(query: QuerySyntax) -> RegisterAutomaton:
+    """Compile an automaton written by hand.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+        Already checked (``query.checks.check``); its pattern is a ``Machine``.
+
+    Raises
+    ------
+    LimitError
+        More than ``MAX_LETTERS`` kinds of events, ``MAX_ARCS`` arcs or ``MAX_WAYS`` ways without an event.
+    UnsupportedError
+        ``ACEP-Q914``, ``ACEP-Q915``: what cannot be run yet.
+
+    Complexity: O(arcs x ways without an event before and behind them).
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse
+    >>> text = "AUTOMATON (REGISTERS n = 0 a -> a ON A SET n = n + 1 a -> b EPSILON WHEN n = 2 FINAL b)"
+    >>> machine = compile_machine(parse(f"PATTERN {text} WITHIN 5"))
+    >>> machine.automaton.size, len(machine.steps)
+    (3, 4)
+    """
+    machine = query.pattern
+    assert isinstance(machine, Machine)
+    return _Compiler(query, _with_functions(machine, {one.name: one for one in query.functions})).compile()
+
+
+def unbound_all(expression: Expression) -> Expression:
+    """``expression`` with the variables of its attributes left out; registers and calls stay."""
+    return replaced(expression, lambda node: unbound(node) if isinstance(node, Attribute) else None)
+
+
+def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> Machine:
+    """A machine whose calls know what they call."""
+
+    def known(node: Expression) -> Expression | None:
+        if not isinstance(node, FunctionCall):
+            return None
+        arguments = tuple(replaced(argument, known) for argument in node.arguments)
+        return replace(node, arguments=arguments, function=functions[node.name])
+
+    def bound(node: Expression) -> Expression:
+        return replaced(node, known)
+
+    arcs = [
+        replace(
+            arc,
+            when=arc.when and bound(arc.when),
+            sets=tuple(replace(one, value=bound(one.value)) for one in arc.sets),
+        )
+        for arc in machine.arcs
+    ]
+    ignores = [replace(rule, when=rule.when and bound(rule.when)) for rule in machine.ignores]
+    return replace(machine, arcs=tuple(arcs), ignores=tuple(ignores))
+
+
+def _is_static(expression: Expression) -> bool:
+    """Whether the event at hand decides it alone."""
+    return not any(isinstance(node, RegisterValue) for node in walk(expression))
+
+
+def _along(taken: _Taken, way: Way) -> _Taken:
+    """What a consumed event makes, and then a way without one."""
+    values = {**taken.values, **{name: substituted(value, taken.values) for name, value in way.values}}
+    checks = (*taken.checks, *(substituted(check, taken.values) for check in way.checks))
+    skipped = (*taken.skipped, *way.skipped)
+    return replace(taken, checks=checks, values=values, cost=taken.cost + way.cost, skipped=skipped)
+
+
+def _after_timeout(taken: _Taken, arc: MachineArc) -> _Taken:
+    asked = () if arc.when is None else conjuncts(arc.when)
+    checks = (*taken.checks, *(substituted(check, taken.values) for check in asked))
+    return replace(taken, checks=checks, values=after(taken.values, arc, lambda value: value))
+
+
+def _asks(letter: Letter) -> tuple[Expression, ...]:
+    """What a letter asks, as conditions."""
+    asked: tuple[Expression, ...] = () if letter.type is None else (Binary("=", _TYPE, Constant(letter.type)),)
+    return asked + letter.conditions
+
+
+def _all_of(conditions: tuple[Expression, ...]) -> Expression:
+    return reduce(lambda a, b: Binary("AND", a, b), conditions) if conditions else Constant(value=True)
