@@ -31,7 +31,9 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
+    from acep_approx.query.afa import Afa
     from acep_approx.query.builder import absent, either, event, seq
+    from acep_approx.query.declared import afa_function
     from acep_approx.results.matches import Match, Matches
     from acep_approx.training.history_graph import HistoryGraph
 else:
@@ -44,7 +46,9 @@ else:
             "acep_approx.errors": "AcepError DataError LimitError QueryError UnseenTypeWarning "
             "UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
+            "acep_approx.query.afa": "Afa",
             "acep_approx.query.builder": "absent either event seq",
+            "acep_approx.query.declared": "afa_function",
             "acep_approx.results.matches": "Match Matches",
             "acep_approx.training.history_graph": "HistoryGraph",
         },
@@ -54,6 +58,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AcepError",
+    "Afa",
     "Budget",
     "DataError",
     "HistoryGraph",
@@ -67,6 +72,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "absent",
+    "afa_function",
     "compile_query",
     "either",
     "event",

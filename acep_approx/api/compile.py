@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from types import NoneType
@@ -10,11 +11,17 @@ from acep_approx.api.query import Query
 from acep_approx.errors import expect
 from acep_approx.planning.planner import plan
 from acep_approx.query.builder import QueryBuilder
+from acep_approx.query.functions import UserFunction
 from acep_approx.query.parser import parse, parse_window
 
 
 def compile_query(
-    query: str | QueryBuilder, *, errors: int | None = None, within: str | None = None, engine: str = "auto"
+    query: str | QueryBuilder,
+    *,
+    errors: int | None = None,
+    within: str | None = None,
+    engine: str = "auto",
+    functions: Sequence[UserFunction] = (),
 ) -> Query:
     """Compile a query.
 
@@ -28,6 +35,8 @@ def compile_query(
         Replaces the query's WITHIN, e.g. ``"10 s"`` or ``"50 events"``.
     engine : {"auto", "cells", "runs"}, default "auto"
         ``auto`` takes the cells where they can answer exactly, else the runs.
+    functions : sequence of functions, optional
+        Made by ``afa_function``: what an automaton written as text calls.
 
     Returns
     -------
@@ -53,7 +62,7 @@ def compile_query(
     expect("the query", query, (str, QueryBuilder), "its text, or what seq(...) makes")
     expect("errors", errors, (Integral, NoneType), "a whole number")
     expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
-    syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query)
+    syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query, tuple(functions))
     if errors is not None:
         syntax = replace(syntax, errors=errors)
     if within is not None:

@@ -20,8 +20,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import cast
 
-from acep_approx.errors import UsageError
+from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.functions import UserFunction
 from acep_approx.query.messages import STRATEGIES
 from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window
 from acep_approx.query.printer import is_name, to_text
@@ -32,8 +33,10 @@ from acep_approx.query.syntax import (
     Atom,
     Equivalence,
     Expression,
+    Machine,
     Pattern,
     QuerySyntax,
+    RegisterValue,
     Repeat,
     ReturnItem,
     Strategy,
@@ -55,6 +58,8 @@ class QueryBuilder:
         What to look for.
     window : Window, optional
         Must be given, by `within`, before the query is complete.
+    functions : tuple of UserFunction, optional
+        What an automaton written by hand calls.
     """
 
     pattern: Pattern
@@ -67,6 +72,7 @@ class QueryBuilder:
     weights: tuple[tuple[str, int], ...] = ()
     apart: bool = False
     outputs: tuple[ReturnItem, ...] = ()
+    functions: tuple[UserFunction, ...] = ()
 
     def where(self, conditions: str) -> QueryBuilder:
         """Add conditions; all conditions of all calls must hold.
@@ -92,6 +98,28 @@ class QueryBuilder:
             equivalences=self.equivalences + equivalences,
             predicates=self.predicates + predicates,
         )
+
+    def by(self, *keys: str) -> QueryBuilder:
+        """Let all events of a match have the same value of each of these attributes: ``[symbol]``.
+
+        Parameters
+        ----------
+        *keys : str
+            Names of attributes.
+
+        Returns
+        -------
+        QueryBuilder
+            With the keys added after those it has.
+
+        Examples
+        --------
+        >>> print(event("A", "a").by("symbol", "dep time").within(5))
+        PATTERN A a
+        WHERE [symbol] AND [`dep time`]
+        WITHIN 5
+        """
+        return dataclasses.replace(self, equivalences=self.equivalences + tuple(map(Equivalence, keys)))
 
     def strategy(self, name: str) -> QueryBuilder:
         """Choose which events may be skipped.
@@ -195,11 +223,13 @@ class QueryBuilder:
         """
         return dataclasses.replace(self, apart=True)
 
-    def returning(self, **outputs: str) -> QueryBuilder:
+    def returning(self, *registers: str, **outputs: str) -> QueryBuilder:
         """Add output columns.
 
         Parameters
         ----------
+        *registers : str
+            Registers of an automaton written by hand, which give their columns their names.
         **outputs : str
             Name of the column and expression: ``mean="avg(b[].price)"``.
 
@@ -211,10 +241,17 @@ class QueryBuilder:
         Raises
         ------
         QueryError
-            A text is no expression.
+            A text is no expression; ACEP-Q071: there is no such register.
         """
-        made = tuple(ReturnItem(name, parse_expression(text)) for name, text in outputs.items())
-        return dataclasses.replace(self, outputs=self.outputs + made)
+        known = [register.name for register in self.pattern.registers] if isinstance(self.pattern, Machine) else []
+        for name in registers:
+            if name not in known:
+                hint = f"registers are {', '.join(known) or 'none'}; write other outputs as returning(x='t.x')"
+                hint = did_you_mean(name, known) + hint
+                raise QueryError(f"no register {name!r} to return", code="ACEP-Q071", hint=hint)
+        made = [ReturnItem(name, RegisterValue(name)) for name in registers]
+        made += [ReturnItem(name, parse_expression(text)) for name, text in outputs.items()]
+        return dataclasses.replace(self, outputs=(*self.outputs, *made))
 
     def syntax(self) -> QuerySyntax:
         """The tree of the query; its positions refer to ``str(self)``.
@@ -229,7 +266,7 @@ class QueryBuilder:
         QueryError
             A clause is missing (WITHIN) or a name cannot stand in a query.
         """
-        return parse(str(self))
+        return parse(str(self), self.functions)
 
     def __str__(self) -> str:
         if self.window is None:
@@ -249,6 +286,7 @@ class QueryBuilder:
             weights=self.weights,
             non_overlap=self.apart,
             outputs=self.outputs,
+            functions=self.functions,
         )
 
 
@@ -311,6 +349,10 @@ class PatternBuilder:
     def where(self, conditions: str) -> QueryBuilder:
         """See `QueryBuilder.where`."""
         return QueryBuilder(self.node).where(conditions)
+
+    def by(self, *keys: str) -> QueryBuilder:
+        """See `QueryBuilder.by`."""
+        return QueryBuilder(self.node).by(*keys)
 
     def strategy(self, name: str) -> QueryBuilder:
         """See `QueryBuilder.strategy`."""

@@ -1,0 +1,370 @@
+"""Automata written by hand, from Python: arcs by calls, with conditions and moves as lambdas, which are traced.
+
+>>> falls = Afa(registers={"level": 0})
+>>> falls.arc("q0", "q1", on="Tick", name="t", when=lambda e: e.change < -0.25).arc(
+...     "q1", "q1", on="Tick", when=lambda e: e.change < 0, then=lambda e, r: {"level": r.level + 1}
+... ).final("q1")
+<Afa, arcs: 2>
+>>> print(falls.within("2000 events").by("symbol").returning("level"))
+PATTERN AUTOMATON (
+  REGISTERS level = 0
+  q0 -> q1 ON Tick t WHEN t.change < -0.25
+  q1 -> q1 ON Tick WHEN change < 0 SET level = level + 1
+  FINAL q1
+)
+WHERE [symbol]
+WITHIN 2000 events
+RETURN level
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from acep_approx.errors import QueryError, UsageError, expect
+from acep_approx.query.assemble_machine import with_register_values
+from acep_approx.query.builder import QueryBuilder
+from acep_approx.query.declared import afa_function, constant_of, register_of, states_of, type_of, variable_of
+from acep_approx.query.functions import UserFunction
+from acep_approx.query.lambdas import condition_of, moves_of, place_of
+from acep_approx.query.parser import parse_expression
+from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import ArcKind, Assignment, Expression, IgnoreRule, Machine, MachineArc
+from acep_approx.query.traces import Trace, known_registers
+
+When = str | Callable[..., Any]
+"""A condition: text of the query language, or a lambda."""
+Then = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
+"""What registers become: by name, texts of the query language and numbers; or a lambda that gives symbols by name."""
+
+
+class Afa:
+    """An automaton written by hand: states, and arcs between them with conditions and moves of registers.
+
+    Each call of a method adds to the automaton itself and gives it back, so that calls can be chained. What `within`
+    and the other clauses give is a query of the automaton as it is then: later calls do not change it.
+
+    Conditions (``when``) and moves (``then``) are texts of the query language, or lambdas. A lambda is called once,
+    when the method is called, with symbols of the event and of the registers; it takes both (``lambda e, r: ...``), or
+    one: the event where there is one, the registers for `epsilon` and `timeout`. Parameters with a default are left to
+    it. Attributes are ``e.price`` or ``e["dep time"]``, registers ``r.level``. Symbols have ``+ - * / %``, comparisons,
+    ``& | ~`` for AND, OR, NOT, and ``is_null``, ``is_not_null``, ``between``, ``is_in``. Whatever else is to be
+    computed is put into a function, by `Afa.function`.
+
+    Parameters
+    ----------
+    registers : mapping of str to value, type or tuple, optional
+        What each run remembers: by name the value that it begins with, which also says what the register holds. A type
+        (``int``, ``float``, ``str``, ``bool``, ``datetime``) for NULL at first; ``(float, 0)`` for type and value.
+    functions : iterable of UserFunction, optional
+        Functions that are called in texts; those of lambdas are found.
+
+    Raises
+    ------
+    UsageError
+        ACEP-U022: a register's name is not a word, or reserved; ACEP-U053: a register cannot hold this, or what
+        is given as a function is none.
+    QueryError
+        ACEP-Q073: two functions of one name.
+
+    See Also
+    --------
+    acep_approx.compile_query : Takes what `within` gives.
+
+    Examples
+    --------
+    >>> afa = Afa(registers={"low": float})
+    >>> afa.arc("a", "b", on="Tick", name="t", then=lambda e: {"low": e.price})
+    <Afa, arcs: 1>
+    >>> afa.arc("b", "c", on="Tick", name="u", when=lambda e, r: e.price.between(r.low, 2 * r.low)).final("c")
+    <Afa, arcs: 2>
+    >>> print(afa)
+    AUTOMATON (
+      REGISTERS low FLOAT
+      a -> b ON Tick t SET low = t.price
+      b -> c ON Tick u WHEN u.price BETWEEN low AND 2 * low
+      FINAL c
+    )
+    """
+
+    function = staticmethod(afa_function)
+
+    def __init__(self, registers: Mapping[str, Any] | None = None, functions: Iterable[UserFunction] = ()) -> None:
+        self._registers = tuple(register_of(name, given) for name, given in (registers or {}).items())
+        self._names = tuple(register.name for register in self._registers)
+        self._arcs: list[MachineArc] = []
+        self._ignores: list[IgnoreRule] = []
+        self._finals: list[str] = []
+        self._functions: dict[str, UserFunction] = {}
+        for function in functions:
+            expect("a function", function, UserFunction, "what @afa.function makes")
+            if self._functions.setdefault(function.name, function) is not function:
+                hint = "give one of them another name: @afa.function(name=..., ...)"
+                message = f"two functions have the name {function.name!r}"
+                raise QueryError(message, code="ACEP-Q073", hint=hint)
+
+    # --- the automaton ------------------------------------------------------------------------------------
+
+    def arc(
+        self,
+        source: str,
+        target: str,
+        on: str | None = None,
+        name: str | None = None,
+        when: When | None = None,
+        then: Then | None = None,
+    ) -> Afa:
+        """Add an arc that consumes an event: ``q0 -> q1 ON Tick t WHEN t.change < 0 SET level = level + 1``.
+
+        Parameters
+        ----------
+        source, target : str
+            States; words. Runs begin at the source of the arc that is added first.
+        on : str, optional
+            The type of the event; default any.
+        name : str, optional
+            The variable of the event, a column of the matches; default: it is not shown there.
+        when : str or callable, optional
+            What must hold of event and registers; default: nothing.
+        then : mapping or callable, optional
+            What registers become; those that it does not name stay.
+
+        Returns
+        -------
+        Afa
+            This automaton.
+
+        Raises
+        ------
+        UsageError
+            ACEP-U022: a name is not a word, or reserved; ACEP-U053: an argument is of a wrong type.
+        QueryError
+            ACEP-Q070: the lambda does what symbols cannot, or gives no condition, or no mapping; ACEP-Q071: no such
+            register; ACEP-Q072: an attribute without a variable has the name of a register; ACEP-Q073: two functions
+            of one name; or the text is no condition.
+
+        Examples
+        --------
+        >>> print(Afa().arc("a", "b", "Tick", "t", when="t.price > 3").arc("b", "c").final("c"))
+        AUTOMATON (
+          a -> b ON Tick t WHEN t.price > 3
+          b -> c ON ANY
+          FINAL c
+        )
+        """
+        return self._add_arc(source, target, "on", type_of(on), variable_of(name), when, then)
+
+    def epsilon(self, source: str, target: str, when: When | None = None, then: Then | None = None) -> Afa:
+        """Add an arc that consumes nothing: ``a -> b EPSILON WHEN n > 3``.
+
+        Parameters
+        ----------
+        source, target : str
+            States.
+        when : str or callable, optional
+            What must hold of the registers; default: nothing.
+        then : mapping or callable, optional
+            What registers become.
+
+        Returns
+        -------
+        Afa
+            This automaton.
+
+        Raises
+        ------
+        UsageError, QueryError
+            As `arc`.
+
+        Examples
+        --------
+        >>> afa = Afa(registers={"n": 0}).arc("a", "a", then=lambda e, r: {"n": r.n + 1})
+        >>> print(afa.epsilon("a", "b", when=lambda r: r.n > 3, then={"n": 0}).final("b"))
+        AUTOMATON (
+          REGISTERS n = 0
+          a -> a ON ANY SET n = n + 1
+          a -> b EPSILON WHEN n > 3 SET n = 0
+          FINAL b
+        )
+        """
+        return self._add_arc(source, target, "epsilon", None, None, when, then)
+
+    def timeout(self, source: str, target: str, when: When | None = None, then: Then | None = None) -> Afa:
+        """Add an arc that is taken when the window has closed: ``a -> b TIMEOUT``.
+
+        Parameters
+        ----------
+        source, target : str
+            States; the target must be final.
+        when : str or callable, optional
+            What must hold of the registers; default: nothing.
+        then : mapping or callable, optional
+            What registers become.
+
+        Returns
+        -------
+        Afa
+            This automaton.
+
+        Raises
+        ------
+        UsageError, QueryError
+            As `arc`.
+        """
+        return self._add_arc(source, target, "timeout", None, None, when, then)
+
+    def ignore(self, *states: str, on: str | None = None, name: str | None = None, when: When | None = None) -> Afa:
+        """Let runs pass over events: ``IGNORE q1, q2 ON Tick WHEN size < 5``. Several rules: any of them.
+
+        Parameters
+        ----------
+        *states : str
+            Where the runs are; at least one.
+        on : str, optional
+            The type of the events; default any.
+        name : str, optional
+            A variable for the condition.
+        when : str or callable, optional
+            What must hold of event and registers; default: nothing, every event is passed over.
+
+        Returns
+        -------
+        Afa
+            This automaton.
+
+        Raises
+        ------
+        UsageError, QueryError
+            As `arc`; ACEP-U024: no state is given.
+
+        Examples
+        --------
+        >>> print(Afa().arc("a", "b").ignore("b", on="Tick", when=lambda e: (e.size < 5) | e.size.is_null()))
+        AUTOMATON (
+          a -> b ON ANY
+          IGNORE b ON Tick WHEN size < 5 OR size IS NULL
+        )
+        """
+        at = states_of("ignore", states)
+        rule = IgnoreRule(at, type_of(on), variable_of(name))
+        traced = self._traced(f"IGNORE {', '.join(at)}", "on", rule.variable)
+        self._ignores.append(replace(rule, when=self._condition(when, traced)))
+        self._functions = traced.functions
+        return self
+
+    def final(self, *states: str) -> Afa:
+        """Say where matches end: ``FINAL done``.
+
+        Parameters
+        ----------
+        *states : str
+            At least one; added to those of earlier calls.
+
+        Returns
+        -------
+        Afa
+            This automaton.
+
+        Raises
+        ------
+        UsageError
+            ACEP-U022: a state is not a word; ACEP-U024: none is given.
+        """
+        self._finals += [state for state in dict.fromkeys(states_of("final", states)) if state not in self._finals]
+        return self
+
+    @property
+    def machine(self) -> Machine:
+        """The automaton as it is now, as a tree; equal to what the parser makes of ``str(afa)``."""
+        return Machine(self._registers, tuple(self._arcs), tuple(self._ignores), tuple(self._finals))
+
+    # --- clauses ------------------------------------------------------------------------------------------
+
+    def by(self, *keys: str) -> QueryBuilder:
+        """See `QueryBuilder.by`."""
+        return self._query().by(*keys)
+
+    def within(self, window: str | int | timedelta) -> QueryBuilder:
+        """See `QueryBuilder.within`."""
+        return self._query().within(window)
+
+    def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
+        """See `QueryBuilder.errors`."""
+        return self._query().errors(k, weights)
+
+    def non_overlap(self) -> QueryBuilder:
+        """See `QueryBuilder.non_overlap`."""
+        return self._query().non_overlap()
+
+    def returning(self, *registers: str, **outputs: str) -> QueryBuilder:
+        """See `QueryBuilder.returning`."""
+        return self._query().returning(*registers, **outputs)
+
+    def __str__(self) -> str:
+        return to_text(self.machine)
+
+    def __repr__(self) -> str:
+        return f"<Afa, arcs: {len(self._arcs)}>"
+
+    # --- inside -------------------------------------------------------------------------------------------
+
+    def _query(self) -> QueryBuilder:
+        return QueryBuilder(self.machine, functions=tuple(self._functions.values()))
+
+    def _add_arc(
+        self,
+        source: str,
+        target: str,
+        kind: ArcKind,
+        type_: str | None,
+        variable: str | None,
+        when: When | None,
+        then: Then | None,
+    ) -> Afa:
+        states_of("arc", (source, target))
+        traced = self._traced(f"{source} -> {target}", kind, variable)
+        condition, sets = self._condition(when, traced), self._moves(then, traced)
+        self._arcs.append(MachineArc(source, target, kind, type_, variable, condition, sets))
+        self._functions = traced.functions
+        return self
+
+    def _traced(self, part: str, kind: ArcKind, variable: str | None) -> Trace:
+        """What lambdas of a part of the automaton see; functions are known to others when all of it is right."""
+        return Trace(part, "", kind == "on", variable, self._names, dict(self._functions))
+
+    def _condition(self, when: When | None, traced: Trace) -> Expression | None:
+        if when is None:
+            return None
+        if isinstance(when, str):
+            return self._parsed(when)
+        if not callable(when):
+            hint = "give a text, when='t.price > 3', or a lambda, when=lambda e: e.price > 3"
+            raise UsageError(f"when is {when!r:.80}, of type {type(when).__name__}", code="ACEP-U053", hint=hint)
+        return condition_of(when, traced.of(f"WHEN of {traced.what}", place_of(when)))
+
+    def _moves(self, then: Then | None, traced: Trace) -> tuple[Assignment, ...]:
+        if then is None:
+            return ()
+        place = f"SET of {traced.what}"
+        if isinstance(then, Mapping):
+            values = {name: self._value(name, given) for name, given in then.items()}
+        elif callable(then):
+            values = moves_of(then, traced.of(place, place_of(then)))
+            place += f" ({place_of(then)})"
+        else:
+            hint = "give a mapping, then={'level': 'level + 1'}, or a lambda, then=lambda e, r: {'level': r.level + 1}"
+            raise UsageError(f"then is {then!r:.80}, of type {type(then).__name__}", code="ACEP-U053", hint=hint)
+        for name in values:
+            if name not in self._names:
+                hint = known_registers(name, self._names)
+                raise QueryError(f"no register {name!r:.80}, in {place}", code="ACEP-Q071", hint=hint)
+        return tuple(Assignment(name, value) for name, value in values.items())
+
+    def _value(self, name: str, given: Any) -> Expression:
+        return self._parsed(given) if isinstance(given, str) else constant_of(name, given)
+
+    def _parsed(self, text: str) -> Expression:
+        return with_register_values(parse_expression(text, calls=True), frozenset(self._names))

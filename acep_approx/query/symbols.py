@@ -1,0 +1,386 @@
+"""Symbols: what the lambdas of `Afa` get in the place of events and registers, so that they tell what they compute.
+
+A lambda is called once. Operators on symbols make the tree of the expression; whatever would need a value is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from acep_approx.query.functions import Unknown, UserFunction
+from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import (
+    Attribute,
+    Between,
+    Binary,
+    Constant,
+    Expression,
+    FunctionCall,
+    In,
+    IsNull,
+    RegisterValue,
+    Unary,
+)
+from acep_approx.query.traces import Trace, known_registers, plain, shown
+
+_LOGIC = (
+    "write & for `and`, | for `or`, ~ for `not`, with brackets around each part: (e.x > 1) & (e.x < 5); "
+    ".is_in([...]) for `in`, .is_null() for `is None`; what needs more, in a function of your own: @afa.function"
+)
+_VALUE = "a lambda is called once, with symbols, not for each event: put the call into a function: @afa.function(...)"
+_SET = 'give what registers become: then=lambda e, r: {"level": r.level + 1}'
+
+
+# --- what lambdas get -------------------------------------------------------------------------------------
+
+
+class Opaque(Unknown):
+    """Base of all that lambdas get: refuses whatever would need a value, and says how else to write it."""
+
+    __slots__ = ("__trace",)
+
+    def __init__(self, trace: Trace) -> None:
+        object.__setattr__(self, "_Opaque__trace", trace)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise trace_of(self).fault(f"{name!r} cannot be set here", _SET)
+
+    def __setitem__(self, name: object, value: object) -> NoReturn:
+        raise trace_of(self).fault(f"{name!r} cannot be set here", _SET)
+
+    def __bool__(self) -> NoReturn:
+        said = "`and`, `or`, `not`, `if`, `in` or a chained comparison"
+        raise trace_of(self).fault(f"{said} needs to know whether {text_of(self)}, which is a symbol, is true", _LOGIC)
+
+    def __hash__(self) -> NoReturn:
+        raise trace_of(self).fault(f"sets and dicts need values, and {text_of(self)} is a symbol", _LOGIC)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Symbol:
+        op = _OF_NUMPY.get(ufunc.__name__)
+        if op is None or method != "__call__" or options or len(inputs) != 2:
+            raise trace_of(self).fault(f"numpy.{ufunc.__name__} needs numbers, and {text_of(self)} is a symbol", _VALUE)
+        return _binary(self, op, *inputs)
+
+    def __array_function__(self, function: Any, *_: Any) -> NoReturn:
+        raise trace_of(self).fault(f"numpy.{function.__name__} needs numbers, and {text_of(self)} is a symbol", _VALUE)
+
+    def __repr__(self) -> str:
+        return f"<symbol {text_of(self)}>"
+
+    def _node_in(self, trace: Trace) -> Expression:
+        raise trace.fault(f"{text_of(self)} is no value", "write e.price for an attribute, r.level for a register")
+
+    def _call_of(self, function: UserFunction, *_: Any) -> Any:
+        hint = f"give it attributes and registers: {function.name}(e.price, r.level)"
+        raise trace_of(self).fault(f"{function.name}() takes values, and {text_of(self)} is none", hint)
+
+
+class Symbol(Opaque):
+    """A value that is not known yet: an attribute, a register, or what is computed with these.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of the lambda whose symbol it is.
+    node : Expression
+        The tree so far.
+
+    Examples
+    --------
+    >>> price = Symbol(Trace("WHEN of a -> b", "trades.py:12", True, "t", (), {}), Attribute("t", None, "price"))
+    >>> (price > 3) & price.is_in([5, 7])
+    <symbol `t.price > 3 AND t.price IN (5, 7)`>
+    """
+
+    __slots__ = ("_node",)
+    _node: Expression
+
+    def __init__(self, trace: Trace, node: Expression) -> None:
+        super().__init__(trace)
+        object.__setattr__(self, "_node", node)
+        trace.symbols.append(self)
+
+    def _node_in(self, trace: Trace) -> Expression:
+        if trace_of(self) is not trace:
+            hint = "use symbols only in the lambda that they were given to"
+            raise trace.fault(f"{text_of(self)} is a symbol of another lambda", hint)
+        return self._node
+
+    def is_null(self) -> Symbol:
+        """``x IS NULL``: the value is not known."""
+        return Symbol(trace_of(self), IsNull(self._node, negated=False))
+
+    def is_not_null(self) -> Symbol:
+        """``x IS NOT NULL``: the value is known."""
+        return Symbol(trace_of(self), IsNull(self._node, negated=True))
+
+    def between(self, low: object, high: object) -> Symbol:
+        """``x BETWEEN low AND high``, both inclusive.
+
+        Parameters
+        ----------
+        low, high : Symbol or constant
+            The bounds.
+
+        Returns
+        -------
+        Symbol
+            A condition.
+        """
+        trace = trace_of(self)
+        return Symbol(trace, Between(self._node, _known(trace, low), _known(trace, high), negated=False))
+
+    def is_in(self, values: Iterable[object]) -> Symbol:
+        """``x IN (1, 2)``.
+
+        Parameters
+        ----------
+        values : iterable of constants
+            At least one. Those of a set are sorted, so that the query has the same text every time.
+
+        Returns
+        -------
+        Symbol
+            A condition.
+
+        Raises
+        ------
+        QueryError
+            ACEP-Q070: nothing is listed, or what is no constant.
+        """
+        trace = trace_of(self)
+        listed = values if isinstance(values, Iterable) and not isinstance(values, (str, Opaque)) else ()
+        nodes = [trace.node(value) for value in listed]
+        constants = tuple(node for node in nodes if isinstance(node, Constant))
+        if not constants or len(constants) < len(nodes):
+            raise trace.fault(f"is_in({shown(values)}) lists no constants", "write e.kind.is_in(['buy', 'sell'])")
+        if isinstance(values, (set, frozenset)):
+            constants = tuple(sorted(constants, key=repr))
+        return Symbol(trace, In(self._node, constants, negated=False))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)  # what Python and numpy ask of any object
+        hint = "a symbol has operators, is_null, is_not_null, between and is_in; " + _VALUE
+        raise trace_of(self).fault(f"{text_of(self)} is a symbol and has no {name!r}", hint)
+
+    def __add__(self, other: object) -> Symbol:
+        return _binary(self, "+", self, other)
+
+    def __radd__(self, other: object) -> Symbol:
+        return _binary(self, "+", other, self)
+
+    def __sub__(self, other: object) -> Symbol:
+        return _binary(self, "-", self, other)
+
+    def __rsub__(self, other: object) -> Symbol:
+        return _binary(self, "-", other, self)
+
+    def __mul__(self, other: object) -> Symbol:
+        return _binary(self, "*", self, other)
+
+    def __rmul__(self, other: object) -> Symbol:
+        return _binary(self, "*", other, self)
+
+    def __truediv__(self, other: object) -> Symbol:
+        return _binary(self, "/", self, other)
+
+    def __rtruediv__(self, other: object) -> Symbol:
+        return _binary(self, "/", other, self)
+
+    def __mod__(self, other: object) -> Symbol:
+        return _binary(self, "%", self, other)
+
+    def __rmod__(self, other: object) -> Symbol:
+        return _binary(self, "%", other, self)
+
+    def __neg__(self) -> Symbol:
+        return Symbol(trace_of(self), Unary("-", self._node))
+
+    def __pos__(self) -> Symbol:
+        return self
+
+    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
+        return _binary(self, "=", self, other)
+
+    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
+        return _binary(self, "!=", self, other)
+
+    __hash__ = Opaque.__hash__  # Python takes it away from a class that has __eq__
+
+    def __lt__(self, other: object) -> Symbol:
+        return _binary(self, "<", self, other)
+
+    def __le__(self, other: object) -> Symbol:
+        return _binary(self, "<=", self, other)
+
+    def __gt__(self, other: object) -> Symbol:
+        return _binary(self, ">", self, other)
+
+    def __ge__(self, other: object) -> Symbol:
+        return _binary(self, ">=", self, other)
+
+    def __and__(self, other: object) -> Symbol:
+        return _binary(self, "AND", self, other)
+
+    def __rand__(self, other: object) -> Symbol:
+        return _binary(self, "AND", other, self)
+
+    def __or__(self, other: object) -> Symbol:
+        return _binary(self, "OR", self, other)
+
+    def __ror__(self, other: object) -> Symbol:
+        return _binary(self, "OR", other, self)
+
+    def __invert__(self) -> Symbol:
+        return Symbol(trace_of(self), Unary("NOT", self._node))
+
+    def _call_of(self, function: UserFunction, arguments: Sequence[Any], named: Mapping[str, Any]) -> Symbol:
+        trace = trace_of(self)
+        known = trace.functions.setdefault(function.name, function)
+        if known.compute is not function.compute or known != function:
+            hint = "give one of them another name: @afa.function(name=..., ...)"
+            raise trace.fault(f"two functions have the name {function.name!r}", hint, "ACEP-Q073")
+        nodes = tuple(trace.node(value) for value in _in_order(trace, function, arguments, named))
+        return Symbol(trace, FunctionCall(function.name, nodes))
+
+
+class Events(Opaque):
+    """The event at hand: ``e.change`` or ``e["dep time"]`` is the symbol of an attribute."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Symbol:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: object) -> Symbol:
+        trace = trace_of(self)
+        if not isinstance(name, str) or not name:
+            raise trace.fault(f"{shown(name)} is no name of an attribute", 'write e.change or e["dep time"]')
+        if not trace.has_event:
+            raise trace.fault(f"there is no event whose {name!r} it could be", "EPSILON and TIMEOUT see registers only")
+        if trace.variable is None and name in trace.registers:
+            hint = f"for the attribute give the arc a name: name='t'; for the register write lambda e, r: ... r.{name}"
+            raise trace.fault(f"{name!r} is an attribute here, and a register, too", hint, "ACEP-Q072")
+        return Symbol(trace, Attribute(trace.variable, None, name))
+
+
+class Registers(Opaque):
+    """The registers of a run: ``r.level`` or ``r["level"]`` is the symbol of one."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Symbol:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: object) -> Symbol:
+        trace = trace_of(self)
+        if name not in trace.registers:
+            raise trace.fault(f"no register {shown(name)}", known_registers(name, trace.registers), "ACEP-Q071")
+        return Symbol(trace, RegisterValue(str(name)))
+
+
+# --- what needs a value -----------------------------------------------------------------------------------
+
+
+def _refusing(called: str, hint: str) -> Callable[..., NoReturn]:
+    def refuse(self: Opaque, *_: object, **__: object) -> NoReturn:
+        raise trace_of(self).fault(f"{called} needs a value, and {text_of(self)} is a symbol", hint)
+
+    return refuse
+
+
+_CALLED = "float int complex str format round trunc floor ceil abs len"
+_FOREIGN = {
+    **{name: f"{name}()" for name in _CALLED.split()},
+    "index": "a place or a count",
+    "iter": "going through it",
+    "getitem": "[...]",
+    "contains": "`in`",
+    "call": "(...)",
+    "array": "numpy",
+    **dict.fromkeys(("pow", "rpow"), "**"),
+    **dict.fromkeys(("floordiv", "rfloordiv"), "//"),
+}
+_OPERATORS = "eq ne lt le gt ge add radd sub rsub mul rmul truediv rtruediv mod rmod and rand or ror invert neg pos"
+for _name, _words in _FOREIGN.items():
+    setattr(Opaque, f"__{_name}__", _refusing(_words, _VALUE))
+for _name in _OPERATORS.split():  # of the event and of the registers as such; symbols have their own
+    setattr(Opaque, f"__{_name}__", _refusing("an operator", "write e.price for an attribute, r.level for a register"))
+_OF_NUMPY = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "true_divide": "/",
+    "remainder": "%",
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "bitwise_and": "AND",
+    "bitwise_or": "OR",
+}
+"""What numpy's scalars make of an operator with a symbol on the other side."""
+
+
+# --- helpers ----------------------------------------------------------------------------------------------
+
+
+def trace_of(symbol: Opaque) -> Trace:
+    """The lambda that was given a symbol."""
+    found: Trace = object.__getattribute__(symbol, "_Opaque__trace")
+    return found
+
+
+def text_of(symbol: Unknown) -> str:
+    """What a symbol stands for, for a message."""
+    if isinstance(symbol, Symbol):
+        return f"`{to_text(symbol._node):.80}`"
+    return "the event" if isinstance(symbol, Events) else "the set of registers"
+
+
+def _binary(symbol: Opaque, op: str, left: object, right: object) -> Symbol:
+    trace = trace_of(symbol)
+    if op in ("AND", "OR"):
+        for value in (left, right):
+            if not isinstance(value, Symbol) and not isinstance(plain(value), bool):
+                hint = "& and | bind more strongly than comparisons: (e.x > 1) & (e.y < 2)"
+                raise trace.fault(f"{op} joins conditions, and {shown(value)} is none", hint)
+    return Symbol(trace, Binary(op, _known(trace, left), _known(trace, right)))
+
+
+def _known(trace: Trace, value: object) -> Expression:
+    """An operand: NULL as a constant is never what was meant."""
+    if value is None:
+        raise trace.fault("nothing can be compared or computed with None", "write .is_null() or .is_not_null()")
+    return trace.node(value)
+
+
+def _in_order(trace: Trace, function: UserFunction, given: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+    """The arguments of a call in the order of the parameters; defaults only where others follow."""
+    try:
+        signature = inspect.signature(function.compute)
+    except (TypeError, ValueError):
+        if named:
+            raise trace.fault(f"{function.name}() takes no named arguments here", "give them in their order") from None
+        return given
+    try:
+        bound = signature.bind(*given, **named)
+    except TypeError as error:
+        raise trace.fault(f"{function.name}(): {error}", f"it is {function.name}{signature}") from None
+    found, count = signature.parameters, len(bound.args)
+    if any(name not in found or found[name].kind is inspect.Parameter.KEYWORD_ONLY for name in bound.kwargs):
+        raise trace.fault(f"{function.name}{signature} takes arguments by name alone", "let it take them in order")
+    if bound.kwargs:
+        count = max(map([*found].index, bound.kwargs)) + 1
+        bound.apply_defaults()
+    return bound.args[:count]
