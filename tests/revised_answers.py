@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx import Query
 from acep_approx.query.shape import atoms, negated_variables
+from acep_approx.query.syntax import Machine
 from tests.revised_model import Model, Schedule, frozen
 
 Found = Counter[tuple[Any, ...]]
@@ -44,7 +45,10 @@ def bound_columns(query: Query) -> set[str]:
     """The columns of matches that hold numbers of rows."""
     if query.syntax.outputs:
         return set()
-    names = {atom.variable for atom in atoms(query.syntax.pattern)} - negated_variables(query.syntax.pattern)
+    pattern = query.syntax.pattern
+    if isinstance(pattern, Machine):
+        return {str(arc.variable) for arc in pattern.arcs if arc.variable is not None}
+    names = {atom.variable for atom in atoms(pattern)} - negated_variables(pattern)
     return {"events"} if query.syntax.is_regex else names
 
 

@@ -43,7 +43,10 @@ PROSE = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 SOURCES = sorted(path for package in ("acep_approx", "history", "rl") for path in (ROOT / package).rglob("*.py"))
 OURS = ("acep_approx", "docs", "experiments", "history", "rl", "tests")
 CODE = re.compile(r"ACEP-[A-Z]\d+")
-RULES = {"acep_approx/query/assemble.py": "Assembler."}
+RULES = {
+    "acep_approx/query/assemble.py": "Assembler.",
+    "acep_approx/query/assemble_machine.py": "MachineRules.",
+}
 """Methods that are named after rules of grammar.lark, which says what they are."""
 
 

@@ -23,6 +23,7 @@ from tests.machine_worlds import MachineWorld, machine_world, stream
 PACKAGE = Path(__file__).parents[1] / "acep_approx"
 MAY_ASK = {
     "automaton/compile.py": "makes the automaton of a tree",
+    "automaton/machine.py": "makes the automaton of one that is written by hand",
     "automaton/conditions.py": "the conditions of a tree, for the compiler",
     "automaton/registers.py": "places them",
     "planning/planner.py": "chooses the compiler, and refuses what no engine can do",
