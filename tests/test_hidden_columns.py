@@ -17,13 +17,14 @@ from acep_approx.automaton.registers import RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Call, Held
 from acep_approx.engines.runs.hidden import EARLIEST
 from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.options import Function, Owners, RunOptions
+from acep_approx.engines.runs.options import Owners, RunOptions
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.errors import DataError
 from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.scores import UNTESTED
+from acep_approx.query.functions import UserFunction
 from acep_approx.query.syntax import Binary
 from tests.engine_driver import Driver
 
@@ -169,7 +170,7 @@ def test_functions_are_called_once_per_block() -> None:
 
     registers = query.plan.registers
     assert registers is not None
-    options = RunOptions(functions={"greater": Function("truth", greater)})
+    options = RunOptions(functions={"greater": UserFunction("greater", 1, "truth", greater)})
     plain, driver = Driver(query, events), Driver(query, events, with_function(registers), options)
     found = driver.run(all_of(driver))
     assert found == plain.run(all_of(plain))
@@ -183,7 +184,7 @@ def test_a_function_gives_as_much_as_it_gets() -> None:
     query, events = compile_query(ACROSS, engine="runs"), stream(8, 50)
     registers = query.plan.registers
     assert registers is not None
-    options = RunOptions(functions={"greater": Function("truth", lambda one, _: one[:0])})
+    options = RunOptions(functions={"greater": UserFunction("greater", 1, "truth", lambda one, _: one[:0])})
     driver = Driver(query, events, with_function(registers), options)
     with pytest.raises(DataError, match="'greater'") as caught:
         driver.run(all_of(driver))
@@ -204,7 +205,7 @@ def test_functions_compute_registers_of_floats() -> None:
         (check,) = step.checks
         return replace(step, checks=(Binary("<", Call("half", (check.right,)), Call("half", (check.left,))),))
 
-    options = RunOptions(functions={"half": Function("float", lambda some: some / 2)})
+    options = RunOptions(functions={"half": UserFunction("half", 1, "float", lambda some: some / 2)})
     plain = Driver(query, events)
     driver = Driver(query, events, replace(registers, steps=[changed(step) for step in registers.steps]), options)
     assert driver.run(all_of(driver)) == plain.run(all_of(plain)) != []
