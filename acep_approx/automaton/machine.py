@@ -72,6 +72,7 @@ class _Compiler:
     finals: dict[Final, None] = field(default_factory=dict)
     transfers: list[dict[str, Expression]] = field(default_factory=list)
     ends_made: dict[str, int] = field(default_factory=dict)
+    alike: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     # --- what is known before -------------------------------------------------------------------------------
 
@@ -261,8 +262,9 @@ class _Compiler:
         moves = {self.registers[name]: self.resolved(value) for name, value in changed.items()}
         binding = Binding(taken.variable, NOTHING)
         step = Step(len(self.arcs), taken.source, target, letter, binding, checks, frozenset(), False, moves=moves)
-        alike = (one for one in self.steps if one.source == step.source and one.moves == moves)
-        if any(replace(one, arc=step.arc) == step for one in alike):
+        alike = self.alike.setdefault((replace(step, arc=None), tuple(moves.items())), len(self.arcs))
+        if alike < len(self.arcs):  # the same by another way: the cheaper one counts
+            self.arcs[alike] = min(self.arcs[alike], arc, key=lambda one: one.cost)
             return
         if len(self.arcs) >= MAX_ARCS:
             self._refuse("arcs", len(self.arcs) + 1, MAX_ARCS, "ACEP-Q904")
