@@ -21,6 +21,7 @@ from acep_approx.query.syntax import (
     FunctionCall,
     In,
     IsNull,
+    Lasting,
     Machine,
     OtherPattern,
     Pattern,
@@ -117,7 +118,9 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
             return arguments
         case Machine():
             return ()
-        case Atom() | OtherPattern() | Constant() | Attribute() | Aggregate() | Equivalence() | RegisterValue():
+        case Atom() | OtherPattern() | Equivalence():
+            return ()
+        case Constant() | Lasting() | Attribute() | Aggregate() | RegisterValue():
             return ()
 
 

@@ -272,7 +272,18 @@ class FunctionCall:
     span: Span = _span()
 
 
-Expression = Constant | Attribute | Aggregate | Unary | Binary | In | Between | IsNull | RegisterValue | FunctionCall
+@dataclass(frozen=True)
+class Lasting:
+    """A length of time as a number, ``10 min``: what ``DUR`` is compared with. ``unit`` as in ``Window``."""
+
+    amount: int | float
+    unit: str
+    span: Span = _span()
+
+
+Expression = (
+    Constant | Attribute | Aggregate | Unary | Binary | In | Between | IsNull | RegisterValue | FunctionCall | Lasting
+)
 
 
 # --- the query --------------------------------------------------------------------------------------------
