@@ -97,7 +97,8 @@ Algebra = Stream | Filter | Next | Fold | Select
 class CelQuery:
     """A whole query in CEL.
 
-    ``window`` (``WITHIN 10 min`` behind FROM; None: unbounded) and ``errors`` (``ERRORS k``, for chains of NEXT) are ours.
+    ``window`` (``WITHIN 10 min`` behind FROM; None: unbounded) and ``errors`` (``ERRORS k``, for chains of NEXT) are
+    ours.
     """
 
     select: Select
