@@ -17,6 +17,7 @@ from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageEr
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
 from acep_approx.query.checks import check
+from acep_approx.query.parameters import refuse_parameters
 from acep_approx.query.predicates import is_static
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, walk
@@ -121,6 +122,7 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     """
     if engine not in ("auto", "cells", "runs"):
         raise UsageError(f"there is no engine {engine!r}", code="ACEP-U005", hint="choose auto, cells or runs")
+    refuse_parameters(query)
     check(query)
     _refuse_reserved(query)
     if isinstance(query.pattern, Machine):

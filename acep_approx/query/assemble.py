@@ -31,6 +31,7 @@ from acep_approx.query.syntax import (
     In,
     Index,
     IsNull,
+    Parameter,
     Pattern,
     Repeat,
     ReturnItem,
@@ -210,9 +211,11 @@ class Assembler(MachineRules):
         self.clauses_read.window = parts[0]
 
     def window(self, parts: list[Any], span: Span) -> Window:
-        (amount, _), *unit = parts
+        given, *unit = parts
+        parameter = given if isinstance(given, Parameter) else None
+        amount = given[0] if parameter is None else 0
         if not unit:
-            return Window(amount, "ticks", span)
+            return Window(amount, "ticks", span, parameter=parameter)
         if unit[0].lower() not in UNITS:
             raise self.fault(
                 "ACEP-Q007",
@@ -220,7 +223,7 @@ class Assembler(MachineRules):
                 _span(unit[0]),
                 did_you_mean(unit[0].lower(), (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d and events",
             )
-        return Window(amount, UNITS[unit[0].lower()], span)
+        return Window(amount, UNITS[unit[0].lower()], span, parameter=parameter)
 
     def simultaneous(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.is_simultaneous = True
@@ -305,6 +308,9 @@ class Assembler(MachineRules):
             case "STRING":
                 return Constant(unquote(token), span)
         return Constant({"TRUE": True, "FALSE": False, "NULL": None}[token.type], span)
+
+    def parameter(self, parts: list[Token], span: Span) -> Parameter:
+        return Parameter(parts[0][1:], span)
 
     def equivalence(self, parts: list[Token], span: Span) -> Equivalence:
         return Equivalence(unquote(parts[0]), span)

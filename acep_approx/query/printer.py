@@ -22,10 +22,12 @@ from acep_approx.query.syntax import (
     In,
     Index,
     IsNull,
+    Lasting,
     Machine,
     MachineArc,
     MachineRegister,
     OtherPattern,
+    Parameter,
     Pattern,
     QuerySyntax,
     RegisterValue,
@@ -74,7 +76,8 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
         case QuerySyntax():
             return "\n".join(_clauses(node))
         case Window():
-            return f"{node.amount!r}" if node.unit == "ticks" else f"{node.amount!r} {node.unit}"
+            amount = repr(node.amount) if node.parameter is None else to_text(node.parameter)
+            return amount if node.unit == "ticks" else f"{amount} {node.unit}"
         case Sequence():
             return f"SEQ({_pattern(node)})"
         case Either():
@@ -260,6 +263,10 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for 
             return f"{node.function}({events}{name})", _ALONE
         case RegisterValue(name=name):
             return name, _ALONE
+        case Parameter(name=name):
+            return f":{name}", _ALONE
+        case Lasting(amount=amount, unit=unit):
+            return f"{amount!r} {unit}", _ALONE
         case FunctionCall(name=name, arguments=arguments):
             return f"{name}({', '.join(_expression(argument)[0] for argument in arguments)})", _ALONE
         case Unary(op="NOT"):

@@ -24,6 +24,7 @@ from acep_approx.query.syntax import (
     Lasting,
     Machine,
     OtherPattern,
+    Parameter,
     Pattern,
     RegisterValue,
     Repeat,
@@ -120,7 +121,7 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
             return ()
         case Atom() | OtherPattern() | Equivalence():
             return ()
-        case Constant() | Lasting() | Attribute() | Aggregate() | RegisterValue():
+        case Constant() | Lasting() | Parameter() | Attribute() | Aggregate() | RegisterValue():
             return ()
 
 

@@ -273,6 +273,14 @@ class FunctionCall:
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """``:limit``: a constant of a template, to which each of many queries gives a value of its own."""
+
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
 class Lasting:
     """A length of time as a number, ``10 min``: what ``DUR`` is compared with. ``unit`` as in ``Window``."""
 
@@ -282,7 +290,18 @@ class Lasting:
 
 
 Expression = (
-    Constant | Attribute | Aggregate | Unary | Binary | In | Between | IsNull | RegisterValue | FunctionCall | Lasting
+    Constant
+    | Attribute
+    | Aggregate
+    | Unary
+    | Binary
+    | In
+    | Between
+    | IsNull
+    | RegisterValue
+    | FunctionCall
+    | Lasting
+    | Parameter
 )
 
 
@@ -297,11 +316,12 @@ class Window:
     """``WITHIN amount unit``: ``t_last - t_first <= amount``.
 
     ``unit`` is ``"events"`` (count window), ``"ticks"`` (no unit was given: the integers of the time column)
-    or one of ``us ms s min h d``.
+    or one of ``us ms s min h d``. In a template a ``parameter`` can give the amount: ``WITHIN :w s``.
     """
 
     amount: int | float
     unit: str
+    parameter: Parameter | None = field(default=None, kw_only=True, repr=False)
     span: Span = _span()
 
 

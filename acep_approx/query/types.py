@@ -18,7 +18,9 @@ from acep_approx.query.syntax import (
     FunctionCall,
     In,
     IsNull,
+    Lasting,
     Machine,
+    Parameter,
     QuerySyntax,
     RegisterValue,
     Span,
@@ -179,6 +181,10 @@ class _Checker:
                 return self.attribute(name, span)
             case Aggregate():
                 return self._aggregate(expr)
+            case Lasting():
+                return "number"
+            case Parameter(name=name, span=span):
+                return self.attribute(f":{name}", span)
             case RegisterValue(name=name):
                 return KIND_OF_HELD[self.registers[name]]
             case FunctionCall(name=name, arguments=arguments):

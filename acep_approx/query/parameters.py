@@ -1,0 +1,127 @@
+"""Parameters of a template: which there are, their values in their places, or attributes that bring the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from acep_approx.errors import QueryError
+from acep_approx.query.shape import children, replaced, walk
+from acep_approx.query.syntax import Attribute, Constant, Expression, Parameter, QuerySyntax, Window
+
+MARK = ":"
+"""What the names of the columns begin with that bring the values of parameters: no attribute of a text has it."""
+
+
+def parameters_of(query: QuerySyntax) -> tuple[str, ...]:
+    """The names of the parameters, in the order of the text.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse
+    >>> parameters_of(parse("PATTERN SEQ(A a, A b) WHERE a.x > :low AND b.x > :f * a.x WITHIN :w"))
+    ('low', 'f', 'w')
+    """
+    return tuple(dict.fromkeys(one.name for one in _found(query)))
+
+
+def refuse_parameters(query: QuerySyntax) -> None:
+    """Refuse a query that asks for values.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q085``.
+    """
+    for one in _found(query):
+        raise QueryError(
+            f"the parameter :{one.name} has no value",
+            code="ACEP-Q085",
+            hint="write a constant in its place, or give many queries their values: QuerySet.add_many(template, table)",
+            text=query.text,
+            start=one.span[0],
+            end=one.span[1],
+        )
+
+
+def with_values(query: QuerySyntax, values: Mapping[str, Any]) -> QuerySyntax:
+    """The query with a value in the place of each parameter.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+    values : mapping of str to int, float, str, bool or None
+        By the names of the parameters.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse, to_text
+    >>> print(to_text(with_values(parse("PATTERN SEQ(A a, A b) WHERE b.x > :f * a.x WITHIN :w s"), {"f": 1.5, "w": 9})))
+    PATTERN SEQ(A a, A b)
+    WHERE b.x > 1.5 * a.x
+    WITHIN 9 s
+    """
+
+    def change(node: Expression) -> Expression | None:
+        return Constant(values[node.name], node.span) if isinstance(node, Parameter) else None
+
+    window = query.window
+    if window.parameter is not None:
+        window = Window(values[window.parameter.name], window.unit, window.span)
+    return replace(_changed(query, lambda expression: replaced(expression, change)), window=window)
+
+
+def as_attributes(query: QuerySyntax) -> QuerySyntax | None:
+    """The query with an attribute ``:name`` in the place of each parameter in a condition; None where there is none.
+
+    It is an attribute of the event that the nearest attribute is of: ``:f * a.x`` is about ``a`` alone.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse
+    >>> query = as_attributes(parse("PATTERN SEQ(A a, A b) WHERE b.x > :f * a.x WITHIN 9"))
+    >>> query.predicates[0].right.left
+    Attribute(variable='a', index=None, name=':f')
+    """
+    lonely = False
+
+    def of_nearest(expression: Expression, near: Attribute | None) -> Expression:
+        nonlocal lonely
+        own = next((node for node in _near(expression) if isinstance(node, Attribute)), near)
+        if isinstance(expression, Parameter):
+            lonely |= own is None
+            return expression if own is None else replace(own, name=MARK + expression.name, span=expression.span)
+        return replaced_parts(expression, lambda part: of_nearest(part, own))
+
+    found = _changed(query, lambda expression: of_nearest(expression, None), outputs=False)
+    return None if lonely or any(isinstance(n, Parameter) for o in found.outputs for n in walk(o.value)) else found
+
+
+def replaced_parts(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """An expression with each of its direct parts changed."""
+    direct = {id(part) for part in children(expression)}
+    return replaced(expression, lambda node: change(node) if id(node) in direct else None)
+
+
+def _near(expression: Expression) -> Iterator[Any]:
+    """The leaves of an expression, those nearest to its top first."""
+    level: list[Any] = [expression]
+    while level:
+        yield from level
+        level = [part for node in level for part in children(node)]
+
+
+def _found(query: QuerySyntax) -> Iterator[Parameter]:
+    for expression in (*query.predicates, *(output.value for output in query.outputs)):
+        yield from (node for node in walk(expression) if isinstance(node, Parameter))
+    if query.window.parameter is not None:
+        yield query.window.parameter
+
+
+def _changed(
+    query: QuerySyntax, change: Callable[[Expression], Expression], *, outputs: bool = True
+) -> QuerySyntax:
+    predicates = tuple(map(change, query.predicates))
+    changed = tuple(replace(one, value=change(one.value)) for one in query.outputs) if outputs else query.outputs
+    return replace(query, predicates=predicates, outputs=changed)
