@@ -81,6 +81,8 @@ class Pipeline:
         Columns of the events that stand for them in the results; none for row numbers.
     is_raw : bool, default False
         Whether results have key slots, ticks and row numbers in the places of what they stand for.
+    joins : bool, default True
+        Whether it takes part in the batches at once; if not, when ``join`` is called.
 
     Attributes
     ----------
@@ -110,6 +112,7 @@ class Pipeline:
         bind: tuple[str, ...] = (),
         *,
         is_raw: bool = False,
+        joins: bool = True,
     ) -> None:
         if output == "partial":
             plan = partial_plan(plan)
@@ -131,12 +134,20 @@ class Pipeline:
         self._is_raw = is_raw
         self._kept_from: tuple[int, Ints] | None = None
         self.set_up()
-        stream.add(self)
+        if joins:
+            stream.add(self)
+
+    def join(self) -> None:
+        """Take part in the batches from now on, if it does not yet."""
+        if not self.stream.schema.equals(self._known):
+            self.set_up()  # types have become wider since
+        self.stream.add(self)
 
     def set_up(self) -> None:
         """Make an engine and what stands around it for events of the columns that the stream has now."""
         plan, output = self.plan, self.output
-        schema = with_text(self.stream.schema, self.as_text)
+        self._known = self.stream.schema
+        schema = with_text(self._known, self.as_text)
         check_columns(plan.query, schema, self.roles)
         self.schema = schema
         self._nothing: pa.Table | None = None

@@ -58,10 +58,10 @@ def pack(
     saved: Header = {"format": FORMAT, "queries": of_queries, "stream": None}
     if stream is not None:
         stream.check_whole()
-        saved["stream"] = _save_stream(stream, arrays)
+        saved["stream"] = save_stream(stream, arrays)
         for number, pipeline in enumerate(stream.queries):
             assert isinstance(pipeline, Pipeline)
-            of_queries[number] |= _save(pipeline, f"{number}_", arrays)
+            of_queries[number] |= save_query(pipeline, f"{number}_", arrays)
     return joined(saved, arrays)
 
 
@@ -112,19 +112,7 @@ class Saved:
     def stream(self) -> StreamSide | None:
         """The stream side, for the queries to be added to in their order; None where no columns had been seen."""
         saved = self.header["stream"]
-        if saved is None:
-            return None
-        schema = from_ipc(self.arrays["schema"]).schema
-        derived = {name: schema.field(name).type for name in saved["derived"]}
-        of_events = pa.schema([field for field in schema if field.name not in derived])
-        stream = StreamSide(of_events, Roles(**saved["roles"]), derived)
-        stream.last_tick = saved["last_tick"]
-        stream.texts.restore(saved["texts"])
-        for number, (columns, slots, without_key, swept) in enumerate(saved["keys"]):
-            one = stream.slots_of(tuple(columns))
-            one.keys = KeyCodes.from_state(_batch(self.arrays[f"keys_{number}"]))
-            one.slots, one.without_key, one.swept = slots, without_key, swept
-        return stream
+        return None if saved is None else saved_stream(saved, self.arrays)
 
     def restore(self, pipelines: Sequence[Pipeline]) -> None:
         """Give each query its side; they are fresh ones on ``stream()``.
@@ -137,15 +125,16 @@ class Saved:
         for number, (header, pipeline) in enumerate(zip(self.header["queries"], pipelines, strict=True)):
             begin = f"{number}_"
             mine = {name.removeprefix(begin): a for name, a in self.arrays.items() if name.startswith(begin)}
-            _restore(pipeline, header, mine)
+            restore_query(pipeline, header, mine)
 
 
-def _save_stream(stream: StreamSide, arrays: Arrays) -> Header:
+def save_stream(stream: StreamSide, arrays: Arrays, begin: str = "") -> Header:
+    """The stream side without its queries; names of its arrays begin with ``begin``."""
     keys = []
     for number, one in enumerate(stream.key_slots.values()):
         keys.append([one.columns, one.slots, one.without_key, one.swept])
-        arrays[f"keys_{number}"] = raw(pa.Table.from_batches([one.keys.to_state()]))
-    arrays["schema"] = raw(stream.schema.empty_table())
+        arrays[f"{begin}keys_{number}"] = raw(pa.Table.from_batches([one.keys.to_state()]))
+    arrays[f"{begin}schema"] = raw(stream.schema.empty_table())
     return {
         "roles": vars(stream.roles),
         "derived": stream.derived,
@@ -155,7 +144,22 @@ def _save_stream(stream: StreamSide, arrays: Arrays) -> Header:
     }
 
 
-def _save(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
+def saved_stream(saved: Header, arrays: Arrays, begin: str = "") -> StreamSide:
+    """What ``save_stream`` was called on, for the queries to be added to in their order."""
+    schema = from_ipc(arrays[f"{begin}schema"]).schema
+    derived = {name: schema.field(name).type for name in saved["derived"]}
+    of_events = pa.schema([field for field in schema if field.name not in derived])
+    stream = StreamSide(of_events, Roles(**saved["roles"]), derived)
+    stream.last_tick = saved["last_tick"]
+    stream.texts.restore(saved["texts"])
+    for number, (columns, slots, without_key, swept) in enumerate(saved["keys"]):
+        one = stream.slots_of(tuple(columns))
+        one.keys = KeyCodes.from_state(_batch(arrays[f"{begin}keys_{number}"]))
+        one.slots, one.without_key, one.swept = slots, without_key, swept
+    return stream
+
+
+def save_query(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
     """The side of one query; names of its arrays begin with ``begin``."""
     preparer, recent = pipeline.preparer, pipeline.recent
     mine: Arrays = {
@@ -172,7 +176,8 @@ def _save(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
     return {"classes": preparer.classes, "pipeline": pipeline.header(), "engine": pipeline.engine.header()}
 
 
-def _restore(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
+def restore_query(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
+    """Give a fresh side of a query what ``save_query`` has put together; names of arrays without their beginning."""
     preparer, recent = pipeline.preparer, pipeline.recent
     for mask in saved["classes"][1:]:
         preparer.add_class(mask)

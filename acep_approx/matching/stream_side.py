@@ -137,7 +137,9 @@ class StreamSide:
         Codes of texts in conditions across events.
     key_slots : dict of tuple of str to KeySlots
         By key columns.
-    queries : list of QuerySide
+    queries : dict of QuerySide to None
+        In the order in which they were added; a dict, so that one comes and goes in a time that does not grow with
+        their number.
     last_tick : int or None
         Of the last event.
     is_within : bool
@@ -158,20 +160,26 @@ class StreamSide:
         self.roles = roles
         self.texts = Texts()
         self.key_slots: dict[tuple[str, ...], KeySlots] = {}
-        self.queries: list[QuerySide] = []
+        self.queries: dict[QuerySide, None] = {}
         self.last_tick: int | None = None
         self.is_within = False
-        self._as_text: frozenset[str] = frozenset()
         self._know(pa.schema([*schema, *(derived or {}).items()]))
 
     def _know(self, schema: pa.Schema) -> None:
-        """Take over a schema, and what the queries ask of it."""
+        """Take over a schema."""
         self.schema = with_text(schema, ())
-        shared = with_text(schema, self._as_text)
-        reads = dict.fromkeys(name for query in self.queries for name in query.reads)
-        keys = {name for columns in self.key_slots for name in columns}
-        self._fitting = Fitting(shared, reads, keys, self._as_text)
-        self._words = EventColumns(shared, self.roles.column, self.texts)
+        self._asked: tuple[Fitting, EventColumns] | None = None
+
+    def _what_is_asked(self) -> tuple[Fitting, EventColumns]:
+        """What the queries that are there ask of a batch: made when it is first needed after they have changed."""
+        if self._asked is None:
+            as_text = frozenset[str]().union(*(query.as_text for query in self.queries))
+            shared = with_text(self.schema, as_text)
+            reads = dict.fromkeys(name for query in self.queries for name in query.reads)
+            keys = {name for columns in self.key_slots for name in columns}
+            fitting = Fitting(shared, reads, keys, as_text)
+            self._asked = fitting, EventColumns(shared, self.roles.column, self.texts)
+        return self._asked
 
     def slots_of(self, key_columns: tuple[str, ...]) -> KeySlots:
         """The slots of the keys in some columns, the same for all who ask."""
@@ -179,14 +187,35 @@ class StreamSide:
 
     def add(self, query: QuerySide) -> None:
         """Let one more query take part in the batches from now on."""
-        self.queries.append(query)
-        self._as_text |= query.as_text
-        self._know(self.schema)
+        self.queries[query] = None
+        self._asked = None
+
+    def remove(self, query: QuerySide) -> None:
+        """Let a query take part no more; keys that no other one needs are forgotten.
+
+        Complexity: O(1), and O(queries) with the next batch; O(queries) where no other has the same keys.
+        """
+        del self.queries[query]
+        self._asked = None
+        mine = query.key_slots
+        if not any(other.key_slots is mine for other in self.queries):
+            self.key_slots.pop(mine.columns, None)
+
+    def learn(self, schema: pa.Schema) -> None:
+        """Know of the columns that batches have from now on, also of those that no query has read so far.
+
+        Queries that are added later can read them. Columns that are read keep their types until a batch comes.
+        """
+        read = {*self._what_is_asked()[0].columns, *self.derived, self.roles.time}
+        known = {field.name: field.type for field in self.schema}
+        wanted = known | {field.name: field.type for field in with_text(schema, ()) if field.name not in read}
+        if wanted != known:
+            self._know(pa.schema([*wanted.items()]))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that must be read for the queries; those that are derived are not among them."""
-        return tuple(name for name in self._fitting.columns if name not in self.derived)
+        return tuple(name for name in self._what_is_asked()[0].columns if name not in self.derived)
 
     # --- batches --------------------------------------------------------------------------------------------
 
@@ -234,7 +263,7 @@ class StreamSide:
             events = self._with_derived(events, derived or {})
         events = self.fit(events)
         column = ColumnOf(events.data, self.roles)
-        return StreamBatch(events, Computed(events, column, self._words, self._encode))
+        return StreamBatch(events, Computed(events, column, self._what_is_asked()[1], self._encode))
 
     def fit(self, events: EventBatch) -> EventBatch:
         """A batch in the types of the stream, which become wider where they must, for all queries.
@@ -244,9 +273,9 @@ class StreamSide:
         DataError
             ``ACEP-D002``, ``ACEP-D024``, ``ACEP-D025``, ``ACEP-D031``: its columns do not fit those before.
         """
-        if (wider := self._fitting.wider(events)) is not None:
+        if (wider := self._what_is_asked()[0].wider(events)) is not None:
             self._widen(wider)
-        return self._fitting.fitted(events)
+        return self._what_is_asked()[0].fitted(events)
 
     def _encode(self, key_columns: tuple[str, ...], data: pa.RecordBatch) -> Ints:
         return self.key_slots[key_columns].encode(data)
@@ -269,7 +298,7 @@ class StreamSide:
 
     def _widen(self, wider: pa.Schema) -> None:
         """Go on with wider types of columns, for all queries."""
-        before = self._fitting.schema
+        before = self._what_is_asked()[0].schema
         changed = {field.name: field.type for field in wider if not field.type.equals(before.field(field.name).type)}
         schema = pa.schema([(field.name, changed.get(field.name, field.type)) for field in self.schema])
         if pa.types.is_null(self.schema.field(self.roles.time).type):  # every event has a time: none has come yet

@@ -81,7 +81,7 @@ class Plan:
         automaton = self.automaton.fingerprint()
         if self.registers is None:
             return automaton
-        text = to_text(replace(self.query, window=Window(0, "ticks"), outputs=()))
+        text = to_text(replace(self.query, window=Window(0, "ticks"), outputs=(), publish=None))
         meaning = repr((automaton, text, self.query.functions) if self.query.functions else (automaton, text))
         return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 

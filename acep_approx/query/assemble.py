@@ -77,6 +77,7 @@ class Clauses:
     non_overlap: bool = False
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    publish: str | None = None
     places: list[tuple[str, Span]] = dataclasses.field(default_factory=list)
 
 
@@ -263,6 +264,10 @@ class Assembler(MachineRules):
 
     def register_output(self, parts: list[Token], span: Span) -> ReturnItem:
         return ReturnItem(str(parts[0]), Attribute(None, None, str(parts[0]), span), span)
+
+    def publish(self, parts: list[Token], span: Span) -> None:
+        self.clauses_read.publish = unquote(parts[0]) if parts[0].type == "STRING" else str(parts[0])
+        self.clauses_read.places.append(("PUBLISH", span))
 
     def define(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.definitions = tuple(parts[1:])

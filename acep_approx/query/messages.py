@@ -11,15 +11,15 @@ from acep_approx.query.assemble import did_you_mean
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-CLAUSES = ("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE")
+CLAUSES = ("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE", "PUBLISH")
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
 STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
-) - {"SIMULTANEOUS", "NON OVERLAP"}
+) - {"SIMULTANEOUS", "NON OVERLAP", "PUBLISH"}
 """Words that cannot name a type (unless quoted), a variable or an unqualified attribute."""
 
-_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", "_NON", "_RETURN", "DEFINE"}
+_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", "_NON", "_RETURN", "DEFINE", "_PUBLISH"}
 _VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "FUNCTION", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"}
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
 _QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}

@@ -253,6 +253,7 @@ def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QueryS
         non_overlap=read.non_overlap,
         outputs=read.outputs,
         definitions=read.definitions,
+        publish=read.publish,
         text=assembler.text,
         places=tuple(read.places),
     )

@@ -131,6 +131,8 @@ def _clauses(query: QuerySyntax) -> list[str]:
             f"{definition.letter} AS {to_text(definition.condition)}" for definition in query.definitions
         )
         lines.append("DEFINE " + ", ".join(found))
+    if query.publish is not None:
+        lines.append(f"PUBLISH {_type_name(query.publish)}")
     return lines
 
 
@@ -235,7 +237,11 @@ def _regex(node: Pattern) -> str:
 def _type(atom: Atom) -> str:
     if atom.type is None:
         return "ANY"
-    return atom.type if is_name(atom.type) else _quoted(atom.type, "'")
+    return _type_name(atom.type)
+
+
+def _type_name(name: str) -> str:
+    return name if is_name(name) else _quoted(name, "'")
 
 
 def _bounds(node: Repeat) -> str:

@@ -360,8 +360,10 @@ class QuerySyntax:
     ``weights`` are the costs of a missing variable where they are not 1. ``non_overlap`` asks for matches that
     follow one another in their partition. ``is_regex`` marks a bare regular expression, in which letters are
     not variables: a match is then just its set of events. ``functions`` are those that a machine calls.
+    ``publish`` names the stream that its results are.
     ``text`` is what the positions refer to; ``places`` are the positions of what is no node of its own
-    (``"SIMULTANEOUS"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"NON OVERLAP"``, ``"DEFINE"``).
+    (``"SIMULTANEOUS"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"NON OVERLAP"``, ``"DEFINE"``,
+    ``"PUBLISH"``).
     """
 
     pattern: Pattern
@@ -377,5 +379,6 @@ class QuerySyntax:
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
     functions: tuple[UserFunction, ...] = ()
+    publish: str | None = None
     text: str = field(default="", compare=False, repr=False)
     places: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)
