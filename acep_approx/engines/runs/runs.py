@@ -79,6 +79,8 @@ class Runs:
     ----------
     limit : int
         Run-steps, counted from the beginning of the stream, after which ``advance`` stops; -1 for none.
+    windows : int64 array, optional
+        The window of each key slot, where they differ; none is longer than ``window``.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Runs:
         self.tables = self._tables_for(columns)
         self.load_shedder.bind(self.tables)
         self.limit = -1
+        self.windows: Ints | None = None
         self.control = np.zeros(layout.HEADER, np.int64)
         self.control[layout.SLOT] = -1
         self.arena = PoolArena(self.tables)
@@ -273,7 +276,8 @@ class Runs:
         if shedding.has_tables:
             shedding.refresh(self.columns.texts.values)
         batch = records.Batch(
-            events.slot, events.tick, events.start, events.cls, events.id, events.place, events.columns.ravel()
+            events.slot, events.tick, events.tick - self.window_of(events.slot), events.start, events.cls, events.id,
+            events.place, events.columns.ravel(),
         )  # fmt: skip
         while True:
             slice_end = int(control[layout.DONE_STEPS]) + SLICE
@@ -343,10 +347,14 @@ class Runs:
             table = table[np.argsort(place, kind="stable")]
         return Hits(*np.array(table.T, order="C"))  # a copy: the next batch writes to the same room
 
-    def lows(self, tick: Ints, hits: Hits) -> Ints:
+    def window_of(self, slot: Ints) -> Ints | int:
+        """The window of each key slot, or that of all."""
+        return self.window if self.windows is None else self.windows[slot]
+
+    def lows(self, tick: Ints, slot: Ints, hits: Hits) -> Ints:
         """Per hit, completed at ``tick``, the earliest start inside the window: that of its owner, where there are."""
         owners = self.options.owners
-        return tick - (self.window if owners is None else owners.windows[hits.owner])
+        return tick - (self.window_of(slot) if owners is None else owners.windows[hits.owner])
 
     def texts_held(self) -> Ints:
         """The codes of the texts that runs hold, some more than once."""

@@ -230,7 +230,7 @@ def advance(
                 patience = PATIENCE
                 continue
             patience -= 1
-        event = event_at(control, batch, program)
+        event = event_at(control, batch)
         if control[at.PHASE] == 0:
             status = begin_event(control, batch, program, pools, lineage, keys, shedding, event)
         if control[at.PHASE] == TESTING:

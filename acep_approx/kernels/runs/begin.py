@@ -142,11 +142,11 @@ def begin_pool_again(program: Program, pools: Pools, p: int, stays: int) -> None
 
 
 @inline
-def event_at(control: Ints, batch: Batch, program: Program) -> Event:
+def event_at(control: Ints, batch: Batch) -> Event:
     """The event at hand."""
     e = control[at.EVENT]
     now = batch.tick[ix(e)]
-    low, slot, cls = now - program.shape[at.WINDOW], batch.slot[ix(e)], batch.cls[ix(e)]
+    slot, cls, low = batch.slot[ix(e)], batch.cls[ix(e)], batch.low[ix(e)]
     return Event(e, now, batch.start[ix(e)], slot, cls, batch.id[ix(e)], batch.place[ix(e)], low)
 
 

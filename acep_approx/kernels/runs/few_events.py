@@ -26,7 +26,7 @@ def run_while_few(
         pass_idle(control, batch, program, pools, keys)
         if control[at.EVENT] >= batch.slot.size:
             break
-        event = event_at(control, batch, program)
+        event = event_at(control, batch)
         status = begin_event(control, batch, program, pools, lineage, keys, None, event)
         if status == at.DONE and are_few(control, program, pools, lineage.links, event.kind):
             try_few(control, program, pools, lanes, lineage, event)

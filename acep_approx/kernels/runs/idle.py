@@ -58,5 +58,5 @@ def pass_idle(control: Ints, batch: Batch, program: Program, pools: Pools, keys:
         control[at.STAMP] += e - first
         control[at.HASHED_NOW] = 0
         control[at.HITS_BEFORE] = control[at.HITS]
-        control[at.EXPIRED] = batch.tick[ix(e - 1)] - program.shape[at.WINDOW]
+        control[at.EXPIRED] = batch.low[ix(e - 1)]
         control[at.EVENT] = e

@@ -12,10 +12,12 @@ class Batch(NamedTuple):
 
     ``id`` is the name of each, ``place`` a number that grows within its key.
     ``start``: the tick at which runs that begin with an event start; that of the event, unless a column says otherwise.
+    ``low``: the earliest start of a run that may still be in the window.
     """
 
     slot: Ints
     tick: Ints
+    low: Ints
     start: Ints
     cls: Ints
     id: Ints
