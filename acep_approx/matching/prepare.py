@@ -72,7 +72,7 @@ class Preparer:
         batch.slots(self.key_columns)
         if self.key_slots.slots > self._count.size:
             self.set_counters(self.counters, room=2 * self.key_slots.slots)
-        batch.computed.classes[self] = self._classes(self.letters.masks(batch.computed.truths))
+        batch.computed.classes[self] = self.classes_of(self.letters.masks(batch.computed.truths))
 
     def is_relevant(self, batch: StreamBatch) -> Bools:
         """Of each event of a batch that was read, and not run, whether a letter holds on it that can matter."""
@@ -116,7 +116,8 @@ class Preparer:
         self.counters = extended(counters, max(room, counters.size), 0)
         self._count = np.zeros(self.counters.size, np.int64)
 
-    def _classes(self, masks: Masks) -> Ints:
+    def classes_of(self, masks: Masks) -> Ints:
+        """The class of each letter mask; new ones get the next numbers."""
         cls = np.empty(len(masks), np.int64)
         at = 0
         while (at := classify(masks, at, self._known_mask, self._known_class, cls)) < len(masks):

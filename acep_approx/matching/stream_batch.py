@@ -51,7 +51,7 @@ class Computed:
         self.truths = Truths(len(events), column)
         self.classes: dict[object, Ints] = {}  # of events, by who tells classes apart
         self._events = events
-        self._column = column
+        self.column = column
         self._maker = words
         self._encode = encode
         self._slots: dict[tuple[str, ...], Ints] = {}
@@ -59,7 +59,7 @@ class Computed:
 
     def forget_truths(self) -> None:
         """No query will ask any more which conditions hold."""
-        self.truths = Truths(len(self._events), self._column)
+        self.truths = Truths(len(self._events), self.column)
 
     def slots(self, key_columns: tuple[str, ...]) -> Ints:
         """The key slot of each event; -1 where one of the columns is null."""
@@ -70,7 +70,7 @@ class Computed:
     def words(self, expression: Expression) -> Ints:
         """The value of an expression on each event, as the block machine reads it."""
         if expression not in self._words:
-            self._words[expression] = self._maker.words(expression, len(self._events), self._column)
+            self._words[expression] = self._maker.words(expression, len(self._events), self.column)
         return self._words[expression]
 
 
@@ -94,6 +94,10 @@ class StreamBatch(EventBatch):
     def piece(self, first: int, rows: int) -> StreamBatch:
         """At most ``rows`` events from place ``first`` on; nothing is copied."""
         return StreamBatch(self.slice(first, rows), self.computed, self._first + first)
+
+    def column(self, name: str) -> pa.Array:
+        """The column of an attribute."""
+        return self.computed.column(name)
 
     def here(self, column: Ints) -> Ints:
         """Of an array of the whole batch the part of these events."""

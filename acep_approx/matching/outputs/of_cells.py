@@ -63,6 +63,9 @@ class CellPoints:
 class CellCounts:
     """How many matches each match point completes, by number of errors; nothing is listed."""
 
+    shares_events = False
+    """As for ``RunOutput``."""
+
     def __init__(self, engine: ArcLogs, stamps: Stamps) -> None:
         self.engine = engine
         self.stamps = stamps
@@ -71,6 +74,9 @@ class CellCounts:
         """One table: key, errors, time, row, matches."""
         hits = self.engine.update(events, floors)
         errors, row = self.engine.err(hits), events.row[hits[0::2]]
+        if self.shares_events and len(row):
+            slot = events.slot[hits[0::2]]
+            row = row * (int(slot.max()) + 1) + slot
         order = np.lexsort((errors, row))
         first = np.flatnonzero(np.diff(row[order], prepend=-1) | np.diff(errors[order], prepend=-1))
         matches = _sums(self.engine.count(hits, events)[order], first)

@@ -61,6 +61,9 @@ class RunOutput:
     forgets: bool
     """Whether events are forgotten as windows close; else who brings keys back says which ones he needs no more."""
 
+    shares_events = False
+    """Whether an event can be in several key slots: where many queries run as one."""
+
     gives_up = False
     """Whether a run ends where the engine's limit of run-steps stops it."""
 
@@ -129,7 +132,11 @@ class RunOutput:
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         for found in self.finder.found(events, hits):
             if len(found):
-                yield self._table(found, found.end)
+                yield self._table(found, self._moments(found))
+
+    def _moments(self, found: CompletedMatches) -> Ints:
+        """When matches became known that do not wait: with their last event, in each key slot."""
+        return found.end * (int(found.slot.max()) + 1) + found.slot if self.shares_events else found.end
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``limit`` (per slot, or for all)."""
@@ -251,7 +258,7 @@ class RunPoints(RunOutput):
                 id=none,
                 arc=none,
             )
-            yield self._table(found, end)
+            yield self._table(found, self._moments(found))
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((-found.start, found.errors, found.end, known))

@@ -41,7 +41,15 @@ class Recent:
         self.ticks: Ints = np.zeros(0, np.int64)
         self.data: pa.Table = pa.schema([schema.field(name) for name in columns if name in schema.names]).empty_table()
 
+    is_fed = False
+    """Whether someone else takes its events in: who runs them for many queries."""
+
     def add(self, events: Grouped, batch: EventBatch) -> None:
+        """Take in the events of a batch that a letter holds on, unless someone else does it."""
+        if not self.is_fed:
+            self.feed(events, batch)
+
+    def feed(self, events: Grouped, batch: EventBatch) -> None:
         """Take in the events of a batch that a letter holds on."""
         places = np.sort(events.at)
         rows = places + batch.first_row if batch.rows is None else batch.rows[places]

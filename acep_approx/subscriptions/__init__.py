@@ -1,0 +1,1 @@
+"""Sets of queries: many on one stream, which come and go, and read what others publish."""

@@ -1,0 +1,1 @@
+"""Queries that differ in constants alone: one automaton, one table of constants, an index over both."""

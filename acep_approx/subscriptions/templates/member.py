@@ -1,0 +1,372 @@
+"""The queries of a template on a stream: each event is run for those that it matters to, by one engine.
+
+A pair of a query and a key has a slot of its own in the engine, as a key of a single query has. So runs, lineage,
+strategies and outputs are those of a single query, and the law is plain: a set of queries is the join of the events
+with the table of constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.automaton.letters import LetterReader, Masks
+from acep_approx.engines.batches import Grouped
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.keys import KeyCodes
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
+from acep_approx.matching.stream_batch import Computed, StreamBatch
+from acep_approx.matching.stream_side import KeySlots, StreamSide
+from acep_approx.matching.tick_places import TickPlaces
+from acep_approx.planning.planner import window_ticks
+from acep_approx.query.parameters import MARK
+from acep_approx.query.syntax import Equivalence, Expression, QuerySyntax, Window
+from acep_approx.subscriptions.templates.pairing import AT_ONCE, Found, Pairing
+from acep_approx.subscriptions.templates.query_table import QueryTable
+from acep_approx.subscriptions.templates.template import Template, asks_parameter
+
+NUMBER = MARK + "query"
+"""The column that says whose result a row is; in the results it is called ``query``."""
+
+
+class PairKeys(KeyCodes):
+    """The query and the key of each slot."""
+
+    def __init__(self, table: QueryTable, pairing: Pairing, keys: KeySlots) -> None:
+        super().__init__()
+        self._table, self._pairing, self._outer = table, pairing, keys
+
+    def values(self, slots: Ints) -> list[pa.Array]:
+        """The number of the query, then the values of the key."""
+        numbers = to_arrow(self._table.numbers[self._pairing.row_of[slots]])
+        if not self._outer.columns:
+            return [numbers]
+        return [numbers, *self._outer.keys.values(self._pairing.key_of[slots])]
+
+
+class PairStream(StreamSide):
+    """What a pipeline sees of the stream: its columns, those that bring constants, and the pairs as keys."""
+
+    def __init__(self, outer: StreamSide, table: QueryTable, columns: tuple[str, ...]) -> None:
+        super().__init__(outer.schema, outer.roles, {**table.fields(), NUMBER: pa.int64()})
+        self.texts = outer.texts
+        self._know(self.schema)
+        self.last_tick = outer.last_tick
+        self.pairs = KeySlots((NUMBER, *columns))
+
+    def slots_of(self, key_columns: tuple[str, ...]) -> KeySlots:
+        """The slots of the pairs, whatever is asked."""
+        assert key_columns == self.pairs.columns, "queries have the keys of their template"
+        return self.pairs
+
+
+class PairBatch(StreamBatch):
+    """Pairs as a batch: events that were looked up for queries, and what these ask of them.
+
+    Parameters
+    ----------
+    outer : StreamBatch
+        The events.
+    table : QueryTable
+    columns : EventColumns
+        Of the pipeline that reads it.
+    at, rows : int64 arrays
+        Per pair the place of the event and the row of the query.
+    """
+
+    def __init__(
+        self, outer: StreamBatch, table: QueryTable, columns: EventColumns, at: Ints, rows: Ints
+    ) -> None:
+        self._outer, self._table, self._at, self._rows = outer, table, at, rows
+        self._maker = columns
+        numbers = at + outer.first_row if outer.rows is None else outer.rows[at]
+        events = EventBatch(outer.first_row, outer.ticks[at], outer.data, rows=numbers)
+        super().__init__(events, Computed(events, self.column, columns, lambda *_: at))  # type: ignore[arg-type]
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the events, or the constants of a parameter, per pair."""
+        if name.startswith(MARK):
+            return self._table.arrow(name.removeprefix(MARK), self._rows)
+        return self._outer.column(name).take(to_arrow(self._at))
+
+    def words(self, expression: Expression) -> Ints:
+        """The value of an expression per pair."""
+        if not asks_parameter(expression):
+            return self._outer.words(expression)[self._at]
+        return super().words(expression)
+
+
+class PairPipeline(Pipeline):
+    """Runs pairs of events and queries that were found."""
+
+    def run_pairs(self, pairs: PairBatch, events: Grouped, first_tick: int) -> Iterator[pa.Table]:
+        """Run pairs, grouped by slot; ``first_tick`` is that of the batch they come from."""
+        made = self.progress.made
+        yield from self.results.run(events, pairs, np.array([first_tick - self.window]))
+        if isinstance(self.engine, Runs):
+            self.progress.take(self.engine.work())
+            per_pair = max((self.progress.made - made) / max(len(events.row), 1), 1.0)
+            self._piece = int(min(AT_ONCE, max(LEAST_PIECE, LINKS_AT_ONCE / per_pair)))
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs should be run at a time."""
+        return max(self._piece, LINKS_AT_ONCE >> 6) if isinstance(self.engine, Runs) else AT_ONCE
+
+
+class TemplateMember:
+    """Many queries of one template, as one side of a stream.
+
+    Parameters
+    ----------
+    stream : StreamSide
+    template : Template
+    table : QueryTable
+        Without rows, or with.
+    output : {"matches", "points", "counts"}
+
+    Raises
+    ------
+    DataError, QueryError
+        A column is missing, or has the wrong type for a constant.
+    """
+
+    def __init__(self, stream: StreamSide, template: Template, table: QueryTable, output: OutputKind) -> None:
+        self.stream, self.template, self.table, self.output = stream, template, table, output
+        query = template.plan.query
+        columns = tuple(stream.roles.column(one.name) for one in query.equivalences)
+        self.key_slots = stream.slots_of(columns)
+        self._inner = PairStream(stream, table, columns)
+        keyed = replace(query, equivalences=(Equivalence(NUMBER), *query.equivalences))
+        self._plan = replace(template.plan, query=keyed)
+        self.set_up()
+
+    def set_up(self) -> None:
+        """Begin anew, with the schema that the stream has now."""
+        stream, table = self.stream, self.table
+        self.pipeline = PairPipeline(self._inner, self._plan, self.output, joins=False)
+        self.pipeline.recent.is_fed = True
+        results = self.pipeline.results
+        results.forgets, results.shares_events = False, True  # type: ignore[attr-defined]
+        engine = self.pipeline.engine
+        self._words = engine.columns if isinstance(engine, Runs) else EventColumns(
+            self.pipeline.schema, stream.roles.column, stream.texts
+        )
+        self.pairing = Pairing(self.template, self._words, stream.texts, table)
+        self.letters = LetterReader(self.pairing.asked.literal)
+        self._inner.pairs.keys = PairKeys(table, self.pairing, self.key_slots)
+        self._places = self._take_places()
+        self._counters = np.zeros(1, np.int64)
+        self._know_windows()
+
+    def _take_places(self) -> TickPlaces | None:
+        """The places that count times: they are those of events, not of pairs."""
+        results = self.pipeline.results
+        if not isinstance(results, RunOutput) or results.tick_places is None:
+            return None
+        places, results.tick_places = results.tick_places, None
+        return places
+
+    def _know_windows(self) -> None:
+        """Take over the longest window, and the window of each query."""
+        self._windows: Ints | None = None
+        if self.template.window is None:
+            return
+        unit = "us" if self.pipeline.is_time else None
+        base = window_ticks(self._plan.query, unit)
+        assert base == 0, "the template has no window of its own"
+        factor = 1 if unit is None else window_ticks(_one(self._plan.query), unit)
+        amounts = self.table.values(self.template.window)
+        self._windows = np.round(amounts * factor).astype(np.int64)
+        longest = int(self._windows[self.table.is_there].max(initial=0))
+        self.pipeline.window = max(self.pipeline.window, longest)
+        self.pipeline.engine.window = self.pipeline.window
+
+    # --- batches ----------------------------------------------------------------------------------------------
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns that must be in each batch."""
+        return tuple(name for name in self.pipeline.reads if not name.startswith(MARK))
+
+    @property
+    def as_text(self) -> frozenset[str]:
+        """Columns whose bytes are text to it."""
+        return frozenset(name for name in self.pipeline.as_text if not name.startswith(MARK))
+
+    def prepare(self, batch: StreamBatch) -> None:
+        """Take from a batch what is asked of it, before any of its events is run."""
+        self._literal = self.letters.masks(batch.computed.truths)
+        self._keys = batch.slots(self.key_slots.columns)
+        owns = self.pairing.asked.owns
+        self._asked = np.empty((len(owns), len(batch)), np.int64)
+        for number, own in enumerate(owns):
+            self._asked[number] = batch.words(own)
+        if isinstance(self.pipeline.engine, Runs):
+            for expression in self.pipeline.engine.columns.expressions:
+                if not asks_parameter(expression):
+                    batch.words(expression)
+
+    def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
+        """Run a batch that was prepared."""
+        self._forget_removed()
+        pipeline, places = self.pipeline, self._event_places(batch)
+        self._feed(batch)
+        for found in self.pairing.find(self._literal, self._asked, self._keys, pipeline.at_once):
+            pairs = PairBatch(batch, self.table, self._words, found.at, self.pairing.row_of[found.slot])
+            events, pairs = self._grouped(batch, pairs, found, places)
+            if len(events.row):
+                yield from map(_numbered, pipeline.run_pairs(pairs, events, int(batch.ticks[0])))
+        pipeline.progress.events += len(batch)
+        now = int(batch.ticks[-1])
+        self._inner.last_tick = now
+        pipeline.forget_before(now - pipeline.window)
+        self._sweep(now)
+
+    def _event_places(self, batch: StreamBatch) -> Ints | None:
+        """What stands for the places of events within their partition or time; None for their rows."""
+        if self._places is not None:
+            return self._places.of(self._keys, batch.ticks)
+        if self.template.plan.counted != "partition":
+            return None
+        order = np.argsort(self._keys, kind="stable")[int((self._keys < 0).sum()) :]
+        keys = self._keys[order]
+        if len(keys) and keys[-1] >= self._counters.size:
+            self._counters = np.concatenate((self._counters, np.zeros(2 * int(keys[-1]) + 2, np.int64)))
+        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
+        lengths = np.diff(np.append(first, len(keys)))
+        places = np.full(len(batch), -1, np.int64)
+        places[order] = self._counters[keys] + np.arange(len(keys)) - np.repeat(first, lengths)
+        self._counters[keys[first]] += lengths
+        return places
+
+    def _grouped(
+        self, batch: StreamBatch, pairs: PairBatch, found: Found, places: Ints | None
+    ) -> tuple[Grouped, PairBatch]:
+        """Pairs as the engine takes them; those that conditions other than tests leave no letter are left out."""
+        mask = found.mask
+        if any(self.pairing.asked.others):
+            mask = self._without_others(pairs, mask)
+        preparer, engine = self.pipeline.preparer, self.pipeline.engine
+        known = len(preparer.classes)
+        cls = preparer.classes_of(mask)
+        at, slot = found.at, found.slot
+        if mask is not found.mask:
+            kept = np.flatnonzero(mask != 0)
+            at, slot, cls = at[kept], slot[kept], cls[kept]
+            pairs = PairBatch(batch, self.table, self._words, at, self.pairing.row_of[slot])
+        if len(preparer.classes) > known or known == 1:
+            engine.set_classes(preparer.classes)
+        engine.reserve(self.pairing.slots)
+        self._inner.pairs.slots = self.pairing.slots
+        if isinstance(engine, Runs) and self._windows is not None:
+            engine.windows = self._windows[np.maximum(self.pairing.row_of[: self.pairing.slots], 0)]
+        assert pairs.rows is not None, "pairs have the rows of their events"
+        row = pairs.rows
+        place = row if places is None else places[at]
+        return Grouped(slot.copy(), pairs.ticks, cls, row, row, place, np.arange(len(at))), pairs
+
+    def _without_others(self, pairs: PairBatch, mask: Masks) -> Masks:
+        """Letters whose other conditions hold, too."""
+        mask = mask.copy()
+        for letter, conditions in enumerate(self.pairing.asked.others):
+            bit = np.uint64(1 << letter)
+            for condition in conditions:
+                holds = pairs.computed.truths.holds(condition)
+                mask &= np.where(holds, np.uint64(2**64 - 1), ~bit)
+        return mask
+
+    def _feed(self, batch: StreamBatch) -> None:
+        """Keep the events that results may show."""
+        recent = self.pipeline.recent
+        if recent.columns:
+            at = np.flatnonzero(self._literal != 0)
+            row = batch.first_row + at if batch.rows is None else batch.rows[at]
+            recent.feed(Grouped(at, at, at, row, row, row, at), batch)
+
+    # --- queries and keys that go -----------------------------------------------------------------------------
+
+    def _forget_removed(self) -> None:
+        """Let go of the runs of queries that were removed."""
+        if (rows := self.table.release()).size:
+            live = self.pairing.live()
+            self._clear(live[np.isin(self.pairing.row_of[live], rows)])
+        if self.pairing.version != self.table.version and self.template.window is not None:
+            self._know_windows()
+
+    def _sweep(self, now: int) -> None:
+        """Let go of slots whose runs have all left the window."""
+        live = self.pairing.live()
+        if len(live):
+            longest = self.pipeline.window
+            windows = longest if self._windows is None else self._windows[self.pairing.row_of[live]]
+            self._clear(live[self.pipeline.engine.newest()[live] < now - windows])
+
+    def _clear(self, slots: Ints) -> None:
+        if len(slots):
+            self.pipeline.engine.clear(slots)
+            self.pairing.free(slots)
+
+    def is_silent(self, slots: Ints, now: int) -> Bools:  # noqa: ARG002  (slots that live say more)
+        """Per key slot whether no query is live for it."""
+        return ~np.isin(slots, self.pairing.key_of[self.pairing.live()])
+
+    def clear(self, slots: Ints) -> None:
+        """Keys are forgotten; no query is live for them."""
+        if self._counters.size > 1:
+            self._counters[slots[slots < self._counters.size]] = 0
+
+    # --- what the stream side asks ----------------------------------------------------------------------------
+
+    def join(self) -> None:
+        """Take part in the batches from now on."""
+        self.stream.add(self)
+
+    def widen(self, schema: pa.Schema) -> None:
+        """Go on with wider types of columns."""
+        names = [field for field in self._inner.schema if field.name.startswith(MARK)]
+        wider = pa.schema([*schema, *names])
+        self._inner._know(wider)
+        self.pipeline.widen(wider)
+
+    def done(self) -> None:
+        """All queries on the stream are done with the batch."""
+        self.pipeline.progress.without_key = self.key_slots.without_key
+
+    def pass_time(self, tick: int) -> Iterator[pa.Table]:  # noqa: ARG002  (nothing waits)
+        """Nothing: no result waits for the end of a window."""
+        yield from ()
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Nothing: no result waits for the end of a window."""
+        yield from ()
+
+    def texts_held(self) -> Ints:
+        """Codes of the texts that its runs hold."""
+        return self.pipeline.texts_held()
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Texts have got new codes, per code so far."""
+        self.pipeline.recode_texts(codes)
+
+    def nothing(self) -> pa.Table:
+        """An empty table with the columns of the results."""
+        return _numbered(self.pipeline.nothing())
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    return table.rename_columns(["query" if name == NUMBER else name for name in table.column_names])
+
+
+def _one(query: QuerySyntax) -> QuerySyntax:
+    return replace(query, window=Window(1, query.window.unit))
+
+

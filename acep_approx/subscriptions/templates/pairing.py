@@ -1,0 +1,277 @@
+"""Finds the pairs of events and queries of a template: tests on constants, the index over them, slots of live queries.
+
+Source: Demers et al., CIDR 2007, section 4.3.3. Oracle: the join of all events with all rows of constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from acep_approx.arrays import Bools, Ints, extended
+from acep_approx.automaton.automaton import Letter
+from acep_approx.automaton.letters import Masks
+from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
+from acep_approx.kernels import pairs as kernel
+from acep_approx.query.syntax import Expression
+from acep_approx.subscriptions.templates.query_table import QueryTable
+from acep_approx.subscriptions.templates.template import Template, Test, asks_parameter, test_of
+
+AT_ONCE = 1 << 20
+"""Pairs that are found before they are run."""
+_FLAGS = {
+    "<": kernel.LESS,
+    "<=": kernel.LESS | kernel.EQUAL,
+    "=": kernel.EQUAL,
+    ">": kernel.GREATER,
+    ">=": kernel.GREATER | kernel.EQUAL,
+}
+
+
+class Found(NamedTuple):
+    """Pairs: the place of the event in its batch, the slot of the query and key, the letters that hold."""
+
+    at: Ints
+    slot: Ints
+    mask: Masks
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the letters of a template ask: of events alone, as tests against constants, and all else.
+
+    ``literal`` are the letters without what asks constants; ``tests`` and ``others`` belong to the letters by place.
+    """
+
+    literal: tuple[Letter, ...]
+    tests: tuple[tuple[Test, ...], ...]
+    others: tuple[tuple[Expression, ...], ...]
+
+    @classmethod
+    def of(cls, template: Template, columns: EventColumns, table: QueryTable) -> Asked:
+        """Split what the letters of a template ask."""
+        literal, tests, others = [], [], []
+        for letter in template.plan.letters:
+            plain = tuple(c for c in letter.conditions if not asks_parameter(c))
+            asking = [(c, _fitting(test_of(c), columns, table)) for c in letter.conditions if asks_parameter(c)]
+            literal.append(Letter(letter.type, plain, letter.negated))
+            tests.append(tuple(test for _, test in asking if test is not None))
+            others.append(tuple(condition for condition, test in asking if test is None))
+        return cls(tuple(literal), tuple(tests), tuple(others))
+
+    @property
+    def owns(self) -> tuple[Expression, ...]:
+        """What tests ask of events, each once."""
+        return tuple(dict.fromkeys(test.own for tests in self.tests for test in tests))
+
+
+def _fitting(test: Test | None, columns: EventColumns, table: QueryTable) -> Test | None:
+    """A test that words can decide; whole numbers and fractions are compared as columns are."""
+    if test is None:
+        return None
+    own, constant = columns.kind(test.own), table.kinds[test.parameter]
+    if own == constant and (own != "text" or test.op == "="):
+        return test
+    exact = 1 << 53
+    if (own, constant) == ("float", "int") and (np.abs(table.values(test.parameter)) <= exact).all():
+        return test
+    return None
+
+
+class Pairing:
+    """Finds pairs, batch by batch, and remembers which queries are live for which keys.
+
+    Parameters
+    ----------
+    template : Template
+    columns : EventColumns
+        Of the events.
+    texts : Texts
+        Of the stream.
+    table : QueryTable
+    """
+
+    def __init__(self, template: Template, columns: EventColumns, texts: Texts, table: QueryTable) -> None:
+        self.template = template
+        self.table = table
+        self.asked = Asked.of(template, columns, table)
+        self._columns = columns
+        self._texts = texts
+        self._version = -1
+        query, key, after, since = (np.full(64, -1, np.int64) for _ in range(4))
+        finds, head = np.full(256, -1, np.int64), np.full(1, -1, np.int64)
+        free, used = np.zeros(64, np.int64), np.zeros(2, np.int64)
+        self._slots = kernel.Slots(query, key, after, since, finds, head, free, used)
+        self._pairs = kernel.Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
+
+    # --- slots ------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """Of the table, as the index was made of."""
+        return self._version
+
+    @property
+    def slots(self) -> int:
+        """Slots so far."""
+        return int(self._slots.used[0])
+
+    @property
+    def row_of(self) -> Ints:
+        """Per slot the row of its query; below 0 where it is free."""
+        return self._slots.query
+
+    @property
+    def key_of(self) -> Ints:
+        """Per slot the slot of its key on the stream."""
+        return self._slots.key
+
+    def live(self) -> Ints:
+        """The slots that are in use."""
+        return np.flatnonzero(self._slots.query[: self.slots] >= 0)
+
+    def free(self, slots: Ints) -> None:
+        """Let others use some slots again."""
+        keeps: Bools = self._slots.query[: self.slots] >= 0
+        keeps[slots] = False
+        kernel.rebuild(self._slots, keeps)
+
+    def take_slots(self, query: Ints, key: Ints) -> None:
+        """Go on with these slots: per slot the row of its query, below 0 where it is free, and its key."""
+        while self._slots.query.size < query.size:
+            self._more_slots()
+        self._slots.used[0] = query.size
+        self._slots.query[: query.size], self._slots.key[: query.size] = query, key
+        self._slots.since[:] = 0
+        self._more_keys(int(key.max(initial=0)) + 1)
+        kernel.rebuild(self._slots, query >= 0)
+
+    def _more_slots(self) -> None:
+        old, size = self._slots, 2 * self._slots.query.size
+        query, key, after, since = (extended(array, size, -1) for array in (old.query, old.key, old.next, old.since))
+        table, free = np.full(4 * size, -1, np.int64), extended(old.free, size, 0)
+        self._slots = kernel.Slots(query, key, after, since, table, old.head, free, old.used)
+        kernel.rebuild(self._slots, self._slots.query[: self.slots] >= 0)
+
+    def _more_keys(self, wanted: int) -> None:
+        if wanted > self._slots.head.size:
+            self._slots = self._slots._replace(head=extended(self._slots.head, 2 * wanted, -1))
+
+    # --- the index --------------------------------------------------------------------------------------------
+
+    def _index(self) -> None:
+        """Make the index and the words of the constants anew, if a row has changed."""
+        if self._version == self.table.version:
+            return
+        names = list(self.table.kinds)
+        kinds: dict[str, Kind] = dict(self.table.kinds)
+        for test in (test for tests in self.asked.tests for test in tests):
+            if self._columns.kind(test.own) == "float":
+                kinds[test.parameter] = "float"
+        words = [self.table.words(name, self._texts, kinds[name]) for name in names]
+        flat = np.concatenate(words) if words else np.zeros(0, np.int64)
+        rows = np.flatnonzero(self.table.is_there)
+        parts: list[Ints] = []
+        paths: list[int] = []
+        for letter in _bits(self.template.begins):
+            equal = next((t for t in self.asked.tests[letter] if t.op == "=" and self._is_exact(t)), None)
+            used = sum(map(len, parts))
+            if equal is None:
+                paths += [letter, -1, 0, 0, used, len(rows)]
+                parts.append(rows)
+                continue
+            hashed, entries = _hashed(words[names.index(equal.parameter)][rows], rows)
+            own = self.asked.owns.index(equal.own)
+            paths += [letter, own, used, len(hashed) // kernel.HASH_ENTRY, used + len(hashed), len(entries)]
+            parts += [hashed, entries]
+        index = np.concatenate([*parts, np.zeros(1, np.int64)])
+        self._queries = kernel.Queries(
+            flat, flat.view(np.float64), self.table.room, self.table.is_there, np.array(paths, np.int64), index
+        )
+        self._tests = self._test_words(names)
+        self._version = self.table.version
+
+    def _is_exact(self, test: Test) -> bool:
+        return self._columns.kind(test.own) in ("int", "text")
+
+    def _test_words(self, names: list[str]) -> tuple[Ints, Ints]:
+        first, words = [0], list[int]()
+        for tests in self.asked.tests:
+            for test in tests:
+                is_float = self._columns.kind(test.own) == "float"
+                own, parameter = self.asked.owns.index(test.own), names.index(test.parameter)
+                words += [own, parameter, _FLAGS[test.op], int(is_float)]
+            first.append(len(words) // kernel.TEST)
+        return np.array(first, np.int64), np.array(words, np.int64)
+
+    # --- batches ----------------------------------------------------------------------------------------------
+
+    def find(self, literal: Masks, words: Ints, keys: Ints, at_once: int = AT_ONCE) -> Iterator[Found]:
+        """The pairs of a batch, in parts; each slot is in one part, its events in order.
+
+        Parameters
+        ----------
+        literal : uint64, shape (events,)
+            The letters without what asks constants.
+        words : int64, shape (columns, events)
+            What tests ask of events.
+        keys : int64, shape (events,)
+            The key slot of each; below 0 where it has none.
+        at_once : int
+            Pairs of a part; more where one slot has more.
+        """
+        self._index()
+        rows = np.flatnonzero((literal != 0) & (keys >= 0))
+        order = rows[np.argsort(keys[rows], kind="stable")]
+        key, first = np.unique(keys[order], return_index=True)
+        groups = kernel.Groups(key, np.append(first, len(order)), order)
+        self._more_keys(int(key.max(initial=0)) + 1)
+        flat = np.ascontiguousarray(words).ravel()
+        letters = kernel.Letters(
+            literal, *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
+        )
+        control = np.zeros(kernel.CONTROL, np.int64)
+        self._room_for(at_once)
+        while True:
+            status = kernel.pair(control, groups, letters, self._queries, self._slots, self._pairs)
+            if status == kernel.SLOTS_FULL:
+                self._more_slots()
+                continue
+            used = int(control[kernel.USED])
+            if used:
+                yield Found(self._pairs.at[:used], self._pairs.slot[:used], self._pairs.mask[:used])
+            control[kernel.USED] = 0
+            if status == kernel.DONE:
+                return
+            self._room_for(int(control[kernel.WANTED]))
+
+    def _room_for(self, pairs: int) -> None:
+        if self._pairs.at.size < pairs:
+            self._pairs = kernel.Pairs(
+                np.zeros(pairs, np.int64), np.zeros(pairs, np.int64), np.zeros(pairs, np.uint64)
+            )
+
+
+def _bits(mask: int) -> list[int]:
+    return [bit for bit in range(64) if mask >> bit & 1]
+
+
+def _hashed(words: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """A hash table over distinct words, and the rows that each has: see ``kernels.pairs``."""
+    order = np.argsort(words, kind="stable")
+    values, first = np.unique(words[order], return_index=True)
+    end = np.append(first[1:], len(order))
+    size = 4
+    while size < 2 * len(values) + 1:
+        size *= 2
+    table = np.zeros((size, kernel.HASH_ENTRY), np.int64)
+    places = (values.astype(np.uint64) * kernel.MIX >> np.uint64(20)).astype(np.int64) & (size - 1)
+    for value, place, begin, stop in zip(values.tolist(), places.tolist(), first.tolist(), end.tolist(), strict=True):
+        at = place
+        while table[at, 2]:
+            at = (at + 1) & (size - 1)
+        table[at] = value, begin, stop
+    return table.ravel(), rows[order]

@@ -1,0 +1,160 @@
+"""The constants of the queries of a template: a column for each parameter, a row for each query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints, extended
+from acep_approx.engines.runs.event_columns import Kind, Texts
+from acep_approx.errors import UsageError
+from acep_approx.query.parameters import MARK
+
+_ARROW: dict[Kind, pa.DataType] = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "truth": pa.bool_(),
+    "text": pa.string(),
+}
+_FIRST_ROOM = 16
+
+
+class QueryTable:
+    """Constants by row; a row that was removed is given to a later query once ``release`` was called.
+
+    Parameters
+    ----------
+    kinds : mapping of str to {"int", "float", "truth", "text"}
+        By the names of the parameters.
+
+    Attributes
+    ----------
+    numbers : int64 array
+        Per row the number of its query.
+    is_there : bool array
+        Per row whether it has a query.
+    version : int
+        Changes whenever a row does.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self.kinds = dict(kinds)
+        self.rows: dict[int, int] = {}  # by number
+        self.numbers: Ints = np.zeros(_FIRST_ROOM, np.int64)
+        self.is_there: Bools = np.zeros(_FIRST_ROOM, np.bool_)
+        self.version = 0
+        self._used = 0
+        self._removed: list[int] = []
+        self._free: list[int] = []
+        self._texts: dict[str, int] = {}
+        self._columns = {name: np.zeros(_FIRST_ROOM, _numpy(kind)) for name, kind in self.kinds.items()}
+
+    @property
+    def room(self) -> int:
+        """Rows that there is room for."""
+        return len(self.numbers)
+
+    def add(self, numbers: Ints, table: pa.Table) -> Ints:
+        """Take in queries; gives their rows.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U070``: a column is missing, of another type, or has a NULL.
+        """
+        columns = {name: self._column(name, table) for name in self.kinds}
+        wanted = len(numbers)
+        again, self._free = self._free[:wanted], self._free[wanted:]
+        new = np.arange(self._used, self._used + wanted - len(again))
+        self._used += len(new)
+        self._grow(self._used)
+        rows = np.concatenate((np.array(again, np.int64), new))
+        self.numbers[rows], self.is_there[rows] = numbers, True
+        for name, values in columns.items():
+            self._columns[name][rows] = values
+        self.rows.update(zip(numbers.tolist(), rows.tolist(), strict=True))
+        self.version += 1
+        return rows
+
+    def remove(self, number: int) -> None:
+        """Let go of a query; its row stays as it is until ``release``."""
+        row = self.rows.pop(number)
+        self.is_there[row] = False
+        self._removed.append(row)
+        self.version += 1
+
+    def release(self) -> Ints:
+        """The rows that were removed since the last call; from now on others may get them."""
+        rows, self._removed = self._removed, []
+        self._free += rows
+        return np.array(rows, np.int64)
+
+    def values(self, name: str) -> Any:
+        """The constants of a parameter per row, as numpy has them; texts as places in ``texts``."""
+        return self._columns[name]
+
+    def arrow(self, name: str, rows: Ints) -> pa.Array:
+        """The constants of a parameter in some rows."""
+        values = self._columns[name][rows]
+        if self.kinds[name] != "text":
+            return pa.array(values)
+        known = pa.array(list(self._texts), pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), known)
+
+    def words(self, name: str, texts: Texts, kind: Kind) -> Ints:
+        """The constants of a parameter per row as words beside values of ``kind``."""
+        values = self._columns[name]
+        if self.kinds[name] == "text":
+            codes = np.array([texts.code(text) for text in self._texts] or [0], np.int64)
+            words: Ints = codes[values]
+            return words
+        if kind == "float":
+            return values.astype(np.float64).view(np.int64)
+        return values.astype(np.int64)
+
+    def fields(self) -> dict[str, pa.DataType]:
+        """The columns that bring the constants to the events of a query."""
+        return {MARK + name: _ARROW[kind] for name, kind in self.kinds.items()}
+
+    def _column(self, name: str, table: pa.Table) -> Any:
+        if name not in table.column_names:
+            raise UsageError(
+                f"the table has no column {name!r}, and the template asks for :{name}",
+                code="ACEP-U070",
+                hint=f"its columns are {', '.join(table.column_names) or '(none)'}",
+            )
+        column, kind = table.column(name), self.kinds[name]
+        if column.null_count:
+            raise UsageError(
+                f"the column {name!r} has no value in {column.null_count} of {len(column)} rows",
+                code="ACEP-U070",
+                hint="give each query a value for each parameter, or leave these rows out",
+            )
+        values = column.cast(_ARROW[kind])
+        if kind != "text":
+            return values.to_numpy()
+        return np.array([self._texts.setdefault(text, len(self._texts)) for text in values.to_pylist()], np.int64)
+
+    def _grow(self, wanted: int) -> None:
+        if wanted > self.room:
+            room = max(wanted, 2 * self.room)
+            self.numbers = extended(self.numbers, room)
+            self.is_there = np.concatenate((self.is_there, np.zeros(room - len(self.is_there), np.bool_)))
+            for name, values in self._columns.items():
+                more = np.zeros(room - len(values), values.dtype)
+                self._columns[name] = np.concatenate((values, more))
+
+    # --- state ------------------------------------------------------------------------------------------------
+
+    def to_state(self) -> pa.Table:
+        """All rows that have queries, in order: ``row``, ``number``, and a column for each parameter."""
+        rows = np.flatnonzero(self.is_there)
+        columns = {MARK + name: self.arrow(name, rows).cast(_ARROW[kind]) for name, kind in self.kinds.items()}
+        return pa.table({"row": rows, "number": self.numbers[rows], **columns})
+
+
+def _numpy(kind: Kind) -> Any:
+    return {"int": np.int64, "float": np.float64, "truth": np.bool_, "text": np.int64}[kind]

@@ -1,0 +1,147 @@
+"""A template with a table of constants gives what each of its queries gives alone."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep_approx.api.query import Query
+from acep_approx.events.roles import infer_roles
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import read_events
+from acep_approx.matching.stream_side import StreamSide
+from acep_approx.planning.planner import plan
+from acep_approx.query.parameters import with_values
+from acep_approx.query.parser import parse
+from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.query_table import QueryTable
+from acep_approx.subscriptions.templates.template import Template
+
+KINDS: dict[str, Any] = {"s": "text", "p": "int", "f": "float", "w": "int"}
+TEMPLATES = {
+    "cells, a key that a constant equals": ("SEQ(A a, B b) WHERE [k] AND a.k = :s AND a.x > :p WITHIN 9", "sp"),
+    "a window of each query": ("SEQ(A a, B b) WHERE [k] AND a.k = :s AND b.y > :f*a.y WITHIN :w", "sfw"),
+    "no key": ("SEQ(A a, B b, C c) WHERE a.k = :s AND b.x > a.x AND c.x >= :p WITHIN :w", "spw"),
+    "next, Kleene": (
+        "SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [k] AND a.x > :p AND b[i].y > :f * a.y } WITHIN 12", "pf"),
+    "partition": ("SEQ(A a, B b) WHERE partition_contiguity { [k] AND b.x > :p } WITHIN 12", "p"),
+    "strict": ("SEQ(A a, B b) WHERE strict_contiguity { a.x > :p } WITHIN 12", "p"),
+    "negation": ("SEQ(A a, ~C c, B b) WHERE [k] AND c.x > :p WITHIN 9", "p"),
+    "errors": ("SEQ(A a, B b, C c) WHERE [k] AND b.x > :p WITHIN 8 ERRORS 1 WEIGHTS (a=2)", "p"),
+    "simultaneous": ("SEQ(A a, B b) WHERE [k] AND b.x > a.x + :p WITHIN 8 SIMULTANEOUS", "p"),
+    "or, non overlap": ("SEQ(A a, B b) WHERE [k] AND (a.x > :p OR a.y < :f) WITHIN :w NON OVERLAP", "pfw"),
+    "return": ("SEQ(A a, B b) WHERE [k] AND a.x > :p WITHIN 9 RETURN a.y AS u, b.x AS v", "p"),
+    "a product of the event": ("SEQ(A a, B b) WHERE a.x * 2 > :p AND b.y <= :f AND b.k = a.k WITHIN :w", "pfw"),
+    "fractions against whole numbers": ("SEQ(A a, B b) WHERE [k] AND a.x > :f AND b.y > :p WITHIN 9", "fp"),
+    "either begins": ("SEQ((A a | B b), C c) WHERE [k] AND a.k = :s AND b.x > :p WITHIN 7", "sp"),
+}  # fmt: skip
+
+
+def events(seed: int, rows: int) -> pa.Table:
+    """Ties, NULLs, and keys that are silent for long."""
+    dice = Random(seed)
+
+    def some(value: Any) -> Any:
+        return None if dice.random() < 0.04 else value
+
+    columns = {
+        "ts": [i // 2 for i in range(rows)],
+        "type": [dice.choice("ABCD") for _ in range(rows)],
+        "k": [some(dice.choice("uvw") if i % 200 < 120 else "q") for i in range(rows)],
+        "x": [some(dice.randrange(10)) for _ in range(rows)],
+        "y": [some(dice.random() * 10) for _ in range(rows)],
+    }
+    return pa.table(columns)
+
+
+def constants(seed: int, queries: int, names: str) -> pa.Table:
+    dice = Random(seed)
+    ways = {
+        "s": lambda: dice.choice("uvwzq"),
+        "p": lambda: dice.randrange(10),
+        "f": lambda: dice.choice([0.5, 1.0, 1.5, 4.0]),
+        "w": lambda: dice.randrange(0, 30),
+    }
+    return pa.table({name: [ways[name]() for _ in range(queries)] for name in names})
+
+
+def member_on(text: str, data: pa.Table, output: Any, names: str) -> TemplateMember:
+    template = Template.of(parse(f"PATTERN {text}"))
+    assert template is not None
+    side = StreamSide(data.schema, infer_roles(data.schema))
+    member = TemplateMember(side, template, QueryTable({name: KINDS[name] for name in names}), output)
+    member.join()
+    return member
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in table.to_pylist())
+
+
+def alone(text: str, values: dict[str, Any], data: pa.Table, output: str, number: int) -> pa.Table:
+    matches = Query(plan(with_values(parse(f"PATTERN {text}"), values))).match(data)
+    found = {"points": matches.points, "counts": matches.counts, "matches": matches.to_arrow}[output]()
+    return found.add_column(0, "query", pa.array([number] * found.num_rows, pa.int64()))
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("output", ["points", "counts", "matches"])
+def test_a_template_is_each_of_its_queries_alone(name: str, output: str) -> None:
+    text, names = TEMPLATES[name]
+    data, table = events(len(name), 320), constants(len(output), 12, names)
+    expected = [row for i, one in enumerate(table.to_pylist()) for row in rows_of(alone(text, one, data, output, i))]
+    assert expected
+    for split in (1000, 41, 1):
+        member = member_on(text, data, output, names)
+        member.table.add(np.arange(12), table)
+        member.set_up()
+        side, found = member.stream, []
+        for batch in read_events(open_source(data), side.roles, columns=side.columns, batch_rows=split):
+            found += [row for _, part in side.run(batch) for row in rows_of(part)]
+        assert sorted(found) == sorted(expected), (name, output, split)
+
+
+@pytest.mark.parametrize("name", ["cells, a key that a constant equals", "a window of each query", "no key"])
+def test_queries_come_and_go(name: str) -> None:
+    """Each query sees its part of the stream, and rows of the table are used again."""
+    text, names = TEMPLATES[name]
+    data, table = events(7, 900), constants(3, 30, names)
+    member = member_on(text, data, "points", names)
+    side, dice = member.stream, Random(5)
+    life: dict[int, list[int]] = {}
+    found: list[str] = []
+    for number, batch in enumerate(read_events(open_source(data), side.roles, columns=side.columns, batch_rows=30)):
+        if number < 30:
+            member.table.add(np.array([number]), table.slice(number, 1))
+            life[number] = [number * 30, 900]
+        if number % 3 == 2:
+            gone = dice.choice([one for one, (_, end) in life.items() if end == 900])
+            member.table.remove(gone)
+            life[gone][1] = number * 30
+        found += [row for _, part in side.run(batch) for row in rows_of(part)]
+    expected = []
+    for number, (first, end) in life.items():
+        part = alone(text, table.slice(number, 1).to_pylist()[0], data.slice(first, end - first), "points", number)
+        row = part.column_names.index("row")
+        shifted = pa.array([value + first for value in part.column("row").to_pylist()], pa.int64())
+        expected += rows_of(part.set_column(row, "row", shifted))
+    assert sorted(found) == sorted(expected)
+    assert max(member.table.rows.values()) < 25  # rows of those that went
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SEQ(A a, B b) WHERE a.x > :p WITHIN 5 events",
+        "SEQ(A a, B b, ~C c) WHERE a.x > :p WITHIN 5",
+        "SEQ(A a, B b) WHERE a.x > :p WITHIN 5 RETURN :p AS p",
+        "SEQ(A+ a[], B+ b[]) WHERE b[i].x % a[i].x = :p WITHIN 5",
+        "SEQ(A a, B b) WHERE :p > 3 AND b.x > 0 WITHIN 5",
+    ],
+)
+def test_what_is_no_template(text: str) -> None:
+    assert Template.of(parse(f"PATTERN {text}")) is None
