@@ -13,6 +13,7 @@ from acep_approx.api.query import Query
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
+from acep_approx.matching.state import save_stream, saved_stream
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import plan
 from acep_approx.query.parameters import with_values
@@ -131,6 +132,31 @@ def test_queries_come_and_go(name: str) -> None:
         expected += rows_of(part.set_column(row, "row", shifted))
     assert sorted(found) == sorted(expected)
     assert max(member.table.rows.values()) < 25  # rows of those that went
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("output", ["points", "counts", "matches"])
+def test_a_restart_is_no_interruption(name: str, output: str) -> None:
+    text, names = TEMPLATES[name]
+    data, table = events(len(name) + 1, 320), constants(len(output), 12, names)
+    whole, again = (member_on(text, data, output, names) for _ in range(2))
+    for member in (whole, again):
+        member.table.add(np.arange(12), table)
+        member.set_up()
+    batches = list(read_events(open_source(data), whole.stream.roles, columns=whole.stream.columns, batch_rows=64))
+    for number, batch in enumerate(batches):
+        if number in (1, 3):
+            arrays: dict[str, Any] = {}
+            header, stream = again.save_side("", arrays), save_stream(again.stream, arrays)
+            side = saved_stream(stream, arrays)
+            again = TemplateMember(side, again.template, QueryTable(again.table.kinds), again.output)
+            again.join()
+            again.restore_side(header, arrays)
+        if number == 2:
+            for member in (whole, again):
+                assert list(member.remove(5)) == []
+        found, after = ([row for _, part in one.stream.run(batch) for row in rows_of(part)] for one in (whole, again))
+        assert sorted(found) == sorted(after), (name, output, number)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,12 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
+from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
+from acep_approx.matching.state import Arrays, Header, raw, restore_query, save_query
 from acep_approx.matching.stream_batch import Computed, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
 from acep_approx.matching.tick_places import TickPlaces
@@ -292,7 +295,31 @@ class TemplateMember:
             row = batch.first_row + at if batch.rows is None else batch.rows[at]
             recent.feed(Grouped(at, at, at, row, row, row, at), batch)
 
-    # --- queries and keys that go -----------------------------------------------------------------------------
+    # --- queries that come and go -----------------------------------------------------------------------------
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The queries whose results it gives, in the order of adding."""
+        return tuple(sorted(self.table.rows))
+
+    def add(self, numbers: Ints, constants: pa.Table) -> None:
+        """Take in queries from the next batch on.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U070``: the table does not fit the template.
+        """
+        self.table.add(numbers, constants)
+
+    def remove(self, number: int) -> Iterator[pa.Table]:
+        """Let go of a query; nothing of it waits. The last one leaves the stream, too."""
+        self.table.remove(number)
+        if not self.table.rows:
+            self.stream.remove(self)
+        yield from ()
+
+    # --- keys that go -----------------------------------------------------------------------------
 
     def _forget_removed(self) -> None:
         """Let go of the runs of queries that were removed."""
@@ -360,6 +387,39 @@ class TemplateMember:
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return _numbered(self.pipeline.nothing())
+
+    def joined(self, tables: list[pa.Table]) -> pa.Table:
+        """Tables of results as one, with the types that the columns have got by now."""
+        return joined(tables, self.nothing().schema)
+
+    # --- state ------------------------------------------------------------------------------------------------
+
+    def save_side(self, begin: str, arrays: Arrays) -> Header:
+        """Its state, as JSON; names of what it puts into ``arrays`` begin with ``begin``."""
+        self._forget_removed()
+        self._inner.last_tick = self.stream.last_tick
+        header = save_query(self.pipeline, begin, arrays)
+        slots = self.pairing.slots
+        mine: Arrays = {
+            "rows": raw(self.table.to_state()),
+            "slot_rows": self.pairing.row_of[:slots],
+            "slot_keys": self.pairing.key_of[:slots],
+            "partition_counters": self._counters,
+        }
+        mine |= self._places.arrays() if self._places is not None else {}
+        arrays.update({begin + name: array for name, array in mine.items()})
+        return header
+
+    def restore_side(self, header: Header, arrays: Arrays) -> None:
+        """Go on from what ``save_side`` gave; the names of the arrays have lost their beginning."""
+        self.table.restore(from_ipc(arrays["rows"]))
+        self.set_up()
+        self.pairing.take_slots(arrays["slot_rows"], arrays["slot_keys"])
+        self._inner.pairs.slots = self.pairing.slots
+        self._counters = arrays["partition_counters"]
+        if self._places is not None:
+            self._places.restore(arrays)
+        restore_query(self.pipeline, header, arrays)
 
 
 def _numbered(table: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
+from acep_approx.errors import DataError
 from acep_approx.kernels import pairs as kernel
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.templates.query_table import QueryTable
@@ -140,14 +141,28 @@ class Pairing:
         kernel.rebuild(self._slots, keeps)
 
     def take_slots(self, query: Ints, key: Ints) -> None:
-        """Go on with these slots: per slot the row of its query, below 0 where it is free, and its key."""
+        """Go on with these slots: per slot the row of its query, below 0 where it is free, and its key.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: a slot belongs to no query, or to no key.
+        """
+        used = query >= 0
+        is_there = (query[used] < self.table.room) & (key[used] >= 0)
+        if query.size != key.size or not is_there.all() or not self.table.is_there[query[used]].all():
+            raise DataError(
+                "the slots of queries and keys are not as they were written",
+                code="ACEP-D040",
+                hint="take a copy that is whole, or start anew",
+            )
         while self._slots.query.size < query.size:
             self._more_slots()
         self._slots.used[0] = query.size
         self._slots.query[: query.size], self._slots.key[: query.size] = query, key
         self._slots.since[:] = 0
         self._more_keys(int(key.max(initial=0)) + 1)
-        kernel.rebuild(self._slots, query >= 0)
+        kernel.rebuild(self._slots, used)
 
     def _more_slots(self) -> None:
         old, size = self._slots, 2 * self._slots.query.size

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.runs.event_columns import Kind, Texts
-from acep_approx.errors import UsageError
+from acep_approx.errors import DataError, UsageError
 from acep_approx.query.parameters import MARK
 
 _ARROW: dict[Kind, pa.DataType] = {
@@ -20,6 +20,7 @@ _ARROW: dict[Kind, pa.DataType] = {
     "text": pa.string(),
 }
 _FIRST_ROOM = 16
+_MOST_ROWS = 1 << 31
 
 
 class QueryTable:
@@ -154,6 +155,31 @@ class QueryTable:
         rows = np.flatnonzero(self.is_there)
         columns = {MARK + name: self.arrow(name, rows).cast(_ARROW[kind]) for name, kind in self.kinds.items()}
         return pa.table({"row": rows, "number": self.numbers[rows], **columns})
+
+    def restore(self, state: pa.Table) -> None:
+        """Take over what ``to_state`` gave; the table has no queries so far.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: rows that cannot be.
+        """
+        rows = state.column("row").to_numpy()
+        if len(np.unique(rows)) < len(rows) or rows.min(initial=0) < 0 or rows.max(initial=0) >= _MOST_ROWS:
+            raise DataError(
+                "rows of a table of constants are not as they were written",
+                code="ACEP-D040",
+                hint="take a copy that is whole, or start anew",
+            )
+        self._used = int(rows.max(initial=-1)) + 1
+        self._free = np.setdiff1d(np.arange(self._used), rows).tolist()
+        self._grow(self._used)
+        self.numbers[rows], self.is_there[rows] = state.column("number").to_numpy(), True
+        constants = state.rename_columns([name.removeprefix(MARK) for name in state.column_names])
+        for name in self.kinds:
+            self._columns[name][rows] = self._column(name, constants)
+        self.rows.update(zip(self.numbers[rows].tolist(), rows.tolist(), strict=True))
+        self.version += 1
 
 
 def _numpy(kind: Kind) -> Any:
