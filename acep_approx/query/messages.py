@@ -96,6 +96,7 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
     if token is None:
         return _character(text, error.pos_in_stream or 0)
     possible = set(getattr(error, "accepts", None) or error.expected) or {"$END"}
+    possible -= {"PARAMETER"}  # where one can stand, a constant can: who means one knows
     if token.type == "$END":
         return _early_end(text, len(text) if end is None else end, possible)
     start, stop, found = token.start_pos, token.end_pos, str(token)

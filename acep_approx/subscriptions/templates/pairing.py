@@ -240,10 +240,8 @@ class Pairing:
         """
         self._index()
         rows = np.flatnonzero((literal != 0) & (keys >= 0))
-        order = rows[np.argsort(keys[rows], kind="stable")]
-        key, first = np.unique(keys[order], return_index=True)
-        groups = kernel.Groups(key, np.append(first, len(order)), order)
-        self._more_keys(int(key.max(initial=0)) + 1)
+        groups = _grouped(rows, keys[rows])
+        self._more_keys(int(groups.key.max(initial=0)) + 1)
         flat = np.ascontiguousarray(words).ravel()
         letters = kernel.Letters(
             literal, *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
@@ -268,6 +266,15 @@ class Pairing:
             self._pairs = kernel.Pairs(
                 np.zeros(pairs, np.int64), np.zeros(pairs, np.int64), np.zeros(pairs, np.uint64)
             )
+
+
+def _grouped(rows: Ints, keys: Ints) -> kernel.Groups:
+    """Events by key, in order."""
+    few = keys.astype(np.uint16) if keys.max(initial=0) < 1 << 16 else keys  # numpy sorts 16 bits by their digits
+    by_key = np.argsort(few, kind="stable")
+    keys = keys[by_key]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    return kernel.Groups(keys[first], np.append(first, len(keys)), rows[by_key])
 
 
 def _bits(mask: int) -> list[int]:
