@@ -46,8 +46,9 @@ CODE = re.compile(r"ACEP-[A-Z]\d+")
 RULES = {
     "acep_approx/query/assemble.py": "Assembler.",
     "acep_approx/query/assemble_machine.py": "MachineRules.",
+    "acep_approx/query/cel/assemble.py": "CelAssembler.",
 }
-"""Methods that are named after rules of grammar.lark, which says what they are."""
+"""Methods that are named after rules of a grammar, which says what they are."""
 
 
 def name_of(path: Path) -> str:

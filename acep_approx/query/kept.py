@@ -1,4 +1,4 @@
-"""The parser of the language: made once per machine from the grammar, and kept where compiled kernels are."""
+"""The parsers of the languages: made once per machine from their grammars, and kept where compiled kernels are."""
 
 from __future__ import annotations
 
@@ -28,27 +28,32 @@ OPTIONS: dict[str, Any] = {
 
 
 @cache
-def parser() -> Lark:
-    """What reads texts of queries; to make it takes ten times as long as to load it."""
+def parser(*, cel: bool = False) -> Lark:
+    """What reads texts of queries, in CEL or not; to make it takes ten times as long as to load it."""
     from lark import Lark
 
-    grammar = resources.files("acep_approx.query").joinpath("grammar.lark").read_text(encoding="utf-8")
-    place = _place(grammar)
+    folder = resources.files("acep_approx.query")
+    grammar = folder.joinpath("grammar.lark").read_text(encoding="utf-8")
+    options = OPTIONS
+    if cel:
+        grammar += folder.joinpath("cel", "cel.lark").read_text(encoding="utf-8")
+        options = OPTIONS | {"start": ["cel"]}
+    place = _place(grammar, options)
     if place is None:
-        return Lark(grammar, **OPTIONS)
+        return Lark(grammar, **options)
     with suppress(OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, pickle.UnpicklingError):
         return Lark.load(BytesIO(place.read_bytes()))
-    made, kept = Lark(grammar, **OPTIONS), BytesIO()
+    made, kept = Lark(grammar, **options), BytesIO()
     made.save(kept)
     with suppress(OSError):  # the disk may be full
         replace_file(place, kept.getvalue())
     return made
 
 
-def _place(grammar: str) -> Path | None:
+def _place(grammar: str, options: dict[str, Any]) -> Path | None:
     """The file of the parser of this grammar, by this version of all that makes it; None where nothing can be kept."""
     from lark import __version__
 
     folder = directory()
-    made_of = repr((grammar, OPTIONS, __version__, sys.version_info[:3]))
+    made_of = repr((grammar, options, __version__, sys.version_info[:3]))
     return folder and folder / f"grammar-{sha256(made_of.encode()).hexdigest()[:16]}.lark"
