@@ -49,7 +49,8 @@ class RegisterAutomaton:
     tested with; ``late_guards`` the letters of negations that only complete matches can be tested with; ``negations``
     per negated variable the conditions that compare it with other events. ``computed`` are the registers that have no
     kind of their own: steps compute them. ``transfers`` say per arc what becomes of registers that have names, by these
-    and the event at hand, in the language of queries: for RETURN.
+    and the event at hand, in the language of queries: for RETURN. ``shown`` are the registers that results show: runs
+    keep them to the end, and no lineage is needed to find them.
     """
 
     query: QuerySyntax
@@ -67,6 +68,7 @@ class RegisterAutomaton:
     negations: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
     computed: tuple[Computed, ...] = ()
     transfers: tuple[Mapping[str, Expression], ...] = ()
+    shown: tuple[Register, ...] = ()
 
     def complete(self) -> None:
         """Find out which registers are live where, and which states can be reached, once all else is there.
@@ -354,6 +356,8 @@ def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
     live: list[set[Register]] = [set() for _ in result.states]
     for number, checks in enumerate(result.final_checks):
         live[number] |= {h.register for check in checks for h in held(check)}
+    for number, ends in enumerate(result.finals):
+        live[number] |= set(result.shown) if ends else set()
     for number, ignore in enumerate(result.ignores):
         live[number] |= {h.register for check in ignore.checks for h in held(check)}
     for step in result.steps:

@@ -19,6 +19,16 @@ class Here:
 
 
 @dataclass(frozen=True)
+class Now:
+    """The tick of the event at hand."""
+
+
+@dataclass(frozen=True)
+class Began:
+    """The tick at which the event at hand began: its own, unless a column says otherwise."""
+
+
+@dataclass(frozen=True)
 class Running:
     """A running aggregate, one of ``RUNNING``, of which ``before`` is known, after one more ``value``."""
 

@@ -19,7 +19,7 @@ class Hits:
 
     ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest; ``mark`` says
     whether the run was protected from being shed (see ``kernels.runs.scores``); ``owner`` whose run it was, ``times``
-    how many were merged into it.
+    how many were merged into it; ``shown`` has the words of the registers that results show, one row per hit.
     """
 
     event: Ints
@@ -30,6 +30,7 @@ class Hits:
     mark: Ints
     owner: Ints
     times: Ints
+    shown: Ints
 
     def __len__(self) -> int:
         return len(self.event)

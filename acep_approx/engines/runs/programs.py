@@ -8,8 +8,9 @@ from functools import reduce
 from typing import NamedTuple, get_args
 
 from acep_approx.automaton.resolve import Call, Held, Own, Parameter, Register, Resolved
-from acep_approx.automaton.transfers import PLACE, Here, Running
+from acep_approx.automaton.transfers import PLACE, Began, Here, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.hidden import NOW, START_NOW
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.kernels.runs import vm
@@ -26,6 +27,8 @@ COMPARISONS = {
 MAX_TEMPORARIES = 64
 OWNERS = 1 << 40
 """From here on numbers of scalars are words of the tables of owners."""
+OF_EVENT = 1 << 41
+"""From here on they are of the event at hand, whatever its columns are: ``hidden.NOW``, ``hidden.START_NOW``."""
 ARITHMETIC = {
     "+": (vm.ADD_INT, vm.ADD_FLOAT),
     "-": (vm.SUB_INT, vm.SUB_FLOAT),
@@ -67,7 +70,8 @@ class Scalars:
 
     Until all programs are made their numbers say what they are: 0 the place of the event, odd numbers its columns, even
     numbers constants, and below 0 the last places of letters that negations ask for; from ``OWNERS`` on the tables of
-    owners. ``address`` gives the final ones. ``calls`` are the functions that are called, in order of their columns.
+    owners, from ``OF_EVENT`` on the times of the event. ``address`` gives the final ones. ``calls`` are the functions
+    that are called, in order of their columns; ``asks_time`` says whether something reads the times of events.
     """
 
     columns: EventColumns
@@ -75,6 +79,7 @@ class Scalars:
     options: RunOptions = NO_OPTIONS
     constants: list[int] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
+    asks_time: bool = False
 
     @property
     def size(self) -> int:
@@ -91,6 +96,8 @@ class Scalars:
         """Where a scalar stands once no more are added: place, guards, columns, constants, tables of owners."""
         if number <= 0:
             return -number
+        if number >= OF_EVENT:
+            return self.size + number - OF_EVENT
         if number >= OWNERS:
             return self.owners_at + number - OWNERS
         if number % 2:
@@ -100,6 +107,11 @@ class Scalars:
     def own(self, value: Own) -> Operand:
         """A value of the event at hand."""
         return Operand(vm.SCALAR, self.columns.place(value.value) * 2 + 1, self.columns.kind(value.value))
+
+    def time(self, which: int) -> Operand:
+        """The tick of the event at hand, or that at which it began."""
+        self.asks_time = True
+        return Operand(vm.SCALAR, OF_EVENT + which, "int")
 
     def word(self, word: int, kind: Kind) -> Operand:
         """A constant."""
@@ -168,7 +180,7 @@ class Lowering:
 
     # --- values ---------------------------------------------------------------------------------------------
 
-    def value(self, node: Resolved, like: Kind = "int") -> Operand:
+    def value(self, node: Resolved, like: Kind = "int") -> Operand:  # noqa: PLR0911
         """Where the value of a resolved expression stands once the program has run."""
         match node:
             case Own():
@@ -177,6 +189,10 @@ class Lowering:
                 return self._held(node)
             case Here():
                 return Operand(vm.SCALAR, PLACE_SCALAR, "int")
+            case Now():
+                return self.scalars.time(NOW)
+            case Began():
+                return self.scalars.time(START_NOW)
             case Call():
                 return self._called(node)
             case Constant(value=value):

@@ -117,6 +117,7 @@ class Runs:
         self._is_compact = False  # whether what left the window before this batch has been dropped
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
+        self._shown = np.zeros(len(automaton.shown) * 1024, np.int64)
         self._copies: WeakSet[RunsOfKey] = WeakSet()
         self._kept: WeakSet[KeptRuns] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
@@ -285,7 +286,7 @@ class Runs:
             control[layout.LIMIT] = min(most, default=-1)
             status = kernel.advance(
                 control, batch, self._program(), self.arena.record(), self._lanes,
-                records.Lineage(self.links, self.owner, self._hits), self.store.record(),
+                records.Lineage(self.links, self.owner, self._hits, self._shown), self.store.record(),
                 shedding.record(len(events.row), self.store.pace) if self.sheds else None,
             )  # fmt: skip
             if status == layout.DONE:
@@ -303,6 +304,7 @@ class Runs:
             self._grow_links(asked, floors)
         elif status == layout.GROW_HITS:
             self._hits = extended(self._hits, 4 * (self._hits.size + asked * layout.HIT))
+            self._shown = extended(self._shown, self._hits.size // layout.HIT * len(self.automaton.shown))
         elif status == layout.GROW_STORE:
             self.store.room_for(asked, self.control)
         elif status == layout.LOG_FULL:
@@ -340,12 +342,16 @@ class Runs:
 
     def hits(self, events: RunEvents) -> Hits:
         """What the batch has completed."""
-        table = self._hits[: layout.HIT * int(self.control[layout.HITS])].reshape(-1, layout.HIT)
+        found, width = int(self.control[layout.HITS]), len(self.automaton.shown)
+        table = self._hits[: layout.HIT * found].reshape(-1, layout.HIT)
+        shown = self._shown[: width * found].reshape(found, width)
         errors = table[:, layout.HIT_ERRORS]
         place = events.row[table[:, layout.HIT_EVENT]] * (errors.max(initial=0) + 1) + errors
         if (place[1:] < place[:-1]).any():
-            table = table[np.argsort(place, kind="stable")]
-        return Hits(*np.array(table.T, order="C"))  # a copy: the next batch writes to the same room
+            order = np.argsort(place, kind="stable")
+            table, shown = table[order], shown[order]
+        # copies: the next batch writes to the same room
+        return Hits(*[*table.T.copy(), shown.copy()])
 
     def window_of(self, slot: Ints) -> Ints | int:
         """The window of each key slot, or that of all."""

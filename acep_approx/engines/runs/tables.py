@@ -125,7 +125,8 @@ class RunTables:
         has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
         has_checks = any(ignore.checks for ignore in automaton.ignores)
         # whether the kernel must know of more than conditions and strategies: see ``records.Program``
-        self.asks_more = options is not NO_OPTIONS or self.is_simultaneous or has_lifetimes or has_checks
+        keeps_more = options is not NO_OPTIONS or bool(automaton.shown) or self.scalars.asks_time
+        self.asks_more = keeps_more or self.is_simultaneous or has_lifetimes or has_checks
         self.classes: tuple[int, ...] = ()
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
         self.tables = np.zeros(0, np.int64)
@@ -300,7 +301,7 @@ class RunTables:
         states, ends, fronts = self._states()
         parts: list[list[int]] = [
             class_first, sources, targets_first, targets, steps, states, ends, moves, guards_first, guards, probes,
-            fronts, self.hidden.merging,
+            fronts, self.hidden.merging, self._shown(),
         ]  # fmt: skip
         code_at = sum(len(part) for part in parts)
         starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
@@ -327,6 +328,7 @@ class RunTables:
         self.shape[layout.TIMES] = self.hidden.behind(TIMES)
         self.shape[layout.DOMINATED] = self.hidden.behind(DOMINATED)
         self.shape[layout.OWNER_WINDOWS] = self.scalars.owners_at if self.options.owners else layout.NOT_HIDDEN
+        self.shape[layout.SHOWN_WORDS] = len(self.automaton.shown)
         self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
 
     def _groups(self, pool: int, mask: int) -> list[list[tuple[int, int]]]:
@@ -427,6 +429,12 @@ class RunTables:
             ends += [x for end in mine for x in end]
             fronts += pool.front
         return states, ends, fronts
+
+    def _shown(self) -> list[int]:
+        """Per pool the columns of the registers that results show; 0 where no match ends."""
+        shown = self.automaton.shown
+        places = [{register: at for at, register in enumerate(self.automaton.live[pool.state])} for pool in self.pools]
+        return [known.get(register, 0) for known in places for register in shown]
 
     def _guards(self, classes: list[int]) -> tuple[list[int], list[int]]:
         """Per class the guard letters that hold on its events."""

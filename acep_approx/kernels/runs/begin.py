@@ -68,6 +68,7 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
         words[ix(1 + g)] = keys.guards[ix(guard + is_of_tick)]
     for c in range(shape[at.EVENT_COLUMNS]):
         words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * batch.slot.size + event.number)]
+    words[ix(shape[at.NOW_AT])] = event.now
     words[ix(shape[at.NOW_AT] + 2)] = event.start
     for run in range(pools.table[ix(RUNS)]):  # of the pool of the start: one, or one per owner; it has bound nothing
         words[ix(pools.table[ix(BASE)] + run)] = event.start
@@ -80,7 +81,6 @@ def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Aren
     if shedding.words[TREES] > 0:
         note_context(pools, shedding, event)
     make_room(control, program, pools, shedding, event)
-    pools.words[ix(program.shape[at.NOW_AT])] = event.now
     pools.words[ix(program.shape[at.NOW_AT] + 1)] = mark_of_event(program, shedding, event)
     choose_event(shedding.words, event.id)
 

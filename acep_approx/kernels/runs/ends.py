@@ -41,18 +41,29 @@ ENDING = 2
 
 
 @inline
+def write_shown(control: Ints, program: Program, pools: Pools, shown: Ints, pool: int, run: int) -> None:
+    """Write down the registers of a run that results show, beside its hit."""
+    table, width, p = pools.table, program.shape[at.SHOWN_WORDS], pool * POOL
+    base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
+    columns, to = program.shape[at.SHOWN] + pool * width, control[at.HITS] * width
+    for f in range(width):
+        column = COLUMNS + program.tables[ix(columns + f)]
+        shown[ix(to + f)] = pools.words[ix(base + column * room + run)]
+
+
+@inline
 def write_hits(
     control: Ints,
     program: Program,
     pools: Pools,
-    hits: Ints,
+    lineage: Lineage,
     shedding: Arena | None,
     event: int,
     pool: int,
     run: int,
 ) -> None:
     """Record one run, once for each way in which it completes a match."""
-    tables, table, words, p = program.tables, pools.table, pools.words, pool * POOL
+    tables, table, words, p, hits = program.tables, pools.table, pools.words, pool * POOL, lineage.hits
     state = program.shape[at.STATES] + pool * at.STATE
     base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
     hidden, mark = base + (COLUMNS + table[ix(p + ALIKE)]) * room + run, 0
@@ -74,6 +85,8 @@ def write_hits(
         hits[ix(hit + at.HIT_MARK)] = mark
         hits[ix(hit + at.HIT_OWNER)] = owner
         hits[ix(hit + at.HIT_TIMES)] = times
+        if program.more is not None and program.shape[at.SHOWN_WORDS] > 0:
+            write_shown(control, program, pools, lineage.shown, pool, run)
         control[at.HITS] += 1
 
 
@@ -101,7 +114,7 @@ def record_hits(
             return 1
         for j in range(n):
             if mask[ix(j)]:
-                write_hits(control, program, pools, lineage.hits, shedding, event.number, pool, offset + j)
+                write_hits(control, program, pools, lineage, shedding, event.number, pool, offset + j)
     return 0
 
 

@@ -60,11 +60,15 @@ class Lanes(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """Which runs led to which, the key of each link where windows count events, and what was completed."""
+    """Which runs led to which, the key of each link where windows count events, and what was completed.
+
+    ``shown``: of each hit the registers that results show; there is room for as many hits as in ``hits``.
+    """
 
     links: Ints
     owner: Ints
     hits: Ints
+    shown: Ints
 
 
 class Keys(NamedTuple):
