@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from acep_approx.api.query import Query
+from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
@@ -18,9 +20,14 @@ from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import plan
 from acep_approx.query.parameters import with_values
 from acep_approx.query.parser import parse
+from acep_approx.query.printer import to_text
+from acep_approx.results.matches import Matches
+from acep_approx.subscriptions.templates.literals import Literals
 from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template
+from tests.cases import cases
+from tests.rich_worlds import rich_world
 
 KINDS: dict[str, Any] = {"s": "text", "p": "int", "f": "float", "w": "int"}
 TEMPLATES = {
@@ -40,6 +47,9 @@ TEMPLATES = {
     "fractions against whole numbers": ("SEQ(A a, B b) WHERE [k] AND a.x > :f AND b.y > :p WITHIN 9", "fp"),
     "either begins": ("SEQ((A a | B b), C c) WHERE [k] AND a.k = :s AND b.x > :p WITHIN 7", "sp"),
 }  # fmt: skip
+
+
+LITERAL = re.compile(r"(?<![\w.'{\[:])\d+(?![\w.'}\]])")
 
 
 def events(seed: int, rows: int) -> pa.Table:
@@ -83,9 +93,12 @@ def rows_of(table: pa.Table) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in table.to_pylist())
 
 
+def table_of(matches: Matches, output: str) -> pa.Table:
+    return {"points": matches.points, "counts": matches.counts, "matches": matches.to_arrow}[output]()
+
+
 def alone(text: str, values: dict[str, Any], data: pa.Table, output: str, number: int) -> pa.Table:
-    matches = Query(plan(with_values(parse(f"PATTERN {text}"), values))).match(data)
-    found = {"points": matches.points, "counts": matches.counts, "matches": matches.to_arrow}[output]()
+    found = table_of(Query(plan(with_values(parse(f"PATTERN {text}"), values))).match(data), output)
     return found.add_column(0, "query", pa.array([number] * found.num_rows, pa.int64()))
 
 
@@ -171,3 +184,85 @@ def test_a_restart_is_no_interruption(name: str, output: str) -> None:
 )
 def test_what_is_no_template(text: str) -> None:
     assert Template.of(parse(f"PATTERN {text}")) is None
+
+
+def test_texts_are_read_as_if_each_was_parsed() -> None:
+    """Against the parser, on the queries of the random worlds, each with its numbers and strings changed."""
+    known, dice, alike = Literals(), Random(3), 0
+    for seed in range(cases(400)):
+        text = to_text(rich_world(Random(seed), seed % 5 == 0).query)
+        for number in range(3):
+            changed = LITERAL.sub(lambda _: str(dice.randrange(1, 4)), text) if number else text
+            try:
+                expected = parse(changed)
+            except QueryError as error:
+                with pytest.raises(QueryError, match=re.escape(error.message)):
+                    known.read(changed)
+                continue
+            read = known.read(changed)
+            assert with_values(read.syntax, read.values) == expected, changed
+            alike += bool(read.values)
+    assert alike > 100
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("PATTERN SEQ(A a, B b) WHERE b.x > 3 AND a.s = 'it''s' AND b.y IN (1, 2) WITHIN 5 s ERRORS 1", [3, "it's", 5]),
+        ("PATTERN SEQ('q 1' a, B{2,3} b[]) WHERE a.x > -4.5 AND b[1].x > 2 -- 7\n WITHIN 7 events", [-4.5, 2]),
+        ("PATTERN SEQ(A a, B b) WHERE a.`x 1` != 4 AND NOT (b.x = 2.0 OR b.t) WITHIN 2.5 s", []),
+    ],
+)
+def test_which_literals_are_parameters(text: str, values: list[Any]) -> None:
+    read = Literals().read(text)
+    assert list(read.values.values()) == values
+    assert with_values(read.syntax, read.values) == parse(text)
+
+
+def test_a_number_that_is_too_large_is_refused_in_a_known_outline() -> None:
+    known = Literals()
+    known.read("PATTERN SEQ(A a, B b) WHERE b.x > 3 WITHIN 5")
+    with pytest.raises(QueryError, match="too large"):
+        known.read("PATTERN SEQ(A a, B b) WHERE b.x > 99999999999999999999 WITHIN 5")
+
+
+def test_random_templates_are_each_of_their_queries_alone() -> None:
+    """Random queries of the whole language, with all their constants as parameters, and other constants beside them."""
+    made, names = 0, {int: "int", float: "float", str: "text"}
+    for seed in range(cases(1500)):
+        dice = Random(seed)
+        world = rich_world(dice, dice.random() < 0.2)
+        read = Literals().read(world.text)
+        try:
+            plan(world.query)
+        except UnsupportedError:  # refused as it is
+            continue
+        template = None if world.query.is_regex else Template.of(read.syntax)
+        if template is None or not read.values:
+            continue
+        data, output = world.table(), dice.choice(["points", "counts", "matches"])
+        kinds: dict[str, Any] = {name: names[type(value)] for name, value in read.values.items()}
+        rows = [read.values, *({n: _near(dice, v) for n, v in read.values.items()} for _ in range(3))]
+        expected = []
+        try:
+            for number, row in enumerate(rows):
+                found = table_of(Query(plan(with_values(read.syntax, row))).match(data), output)
+                expected += rows_of(found.add_column(0, "query", pa.array([number] * found.num_rows, pa.int64())))
+            side = StreamSide(data.schema, infer_roles(data.schema))
+            member = TemplateMember(side, template, QueryTable(kinds), output)  # type: ignore[arg-type]
+        except QueryError:  # a string that a time is compared with: such queries are run one by one
+            continue
+        member.join()
+        member.table.add(np.arange(4), pa.Table.from_pylist(rows))
+        member.set_up()
+        batches = read_events(open_source(data), side.roles, columns=side.columns, batch_rows=dice.choice([2, 5, 100]))
+        got = [row for batch in batches for _, part in side.run(batch) for row in rows_of(part)]
+        assert sorted(got) == sorted(expected), (seed, world.text, output)
+        made += 1
+    assert made > cases(1500) // 4
+
+
+def _near(dice: Random, value: Any) -> Any:
+    if isinstance(value, str):
+        return dice.choice(["u", "v", "w", value])
+    return max(value + dice.randrange(-2, 3), 0)

@@ -27,6 +27,8 @@ CHUNK = 1 << 18
 """Bound events that are listed at a time."""
 HITS_AT_ONCE = 4096
 FAR = 2**62
+SLOT_BITS = 32
+"""Labels stay below so many bits."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Finder:
         self.non_overlap = automaton.query.non_overlap
         self.is_simultaneous = automaton.is_simultaneous
         self.by_event = False  # whether the matches of one event must come together
+        self.shares_events = False  # whether an event can be in several key slots: where many queries run as one
         self.waiting = CompletedMatches.joined([])
         self.log = GuardLog(automaton)
         self.last_end = np.full(1, -1, np.int64)
@@ -216,6 +219,8 @@ class Finder:
         offset, ids, label = found.offset, found.id, self.labels[found.arc]
         if self.machine:
             offset, ids, label = self.machine.told_apart(offset, ids, found.arc, label, found.end)
+        if self.shares_events:
+            label = label + (np.repeat(found.slot, np.diff(offset)) << SLOT_BITS)
         keep = first_of_equal(found.errors, offset, ids, label)
         kept = found.take(np.flatnonzero(keep))
         return kept.take(np.lexsort((kept.errors, kept.end)))

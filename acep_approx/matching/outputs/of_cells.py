@@ -64,7 +64,7 @@ class CellCounts:
     """How many matches each match point completes, by number of errors; nothing is listed."""
 
     shares_events = False
-    """As for ``RunOutput``."""
+    """Whether an event can be in several key slots: where many queries run as one."""
 
     def __init__(self, engine: ArcLogs, stamps: Stamps) -> None:
         self.engine = engine

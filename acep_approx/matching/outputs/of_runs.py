@@ -61,9 +61,6 @@ class RunOutput:
     forgets: bool
     """Whether events are forgotten as windows close; else who brings keys back says which ones he needs no more."""
 
-    shares_events = False
-    """Whether an event can be in several key slots: where many queries run as one."""
-
     gives_up = False
     """Whether a run ends where the engine's limit of run-steps stops it."""
 
@@ -136,7 +133,7 @@ class RunOutput:
 
     def _moments(self, found: CompletedMatches) -> Ints:
         """When matches became known that do not wait: with their last event, in each key slot."""
-        return found.end * (int(found.slot.max()) + 1) + found.slot if self.shares_events else found.end
+        return found.end * (int(found.slot.max()) + 1) + found.slot if self.finder.shares_events else found.end
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``limit`` (per slot, or for all)."""

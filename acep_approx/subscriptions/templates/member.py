@@ -158,7 +158,9 @@ class TemplateMember:
         self.pipeline = PairPipeline(self._inner, self._plan, self.output, joins=False)
         self.pipeline.recent.is_fed = True
         results = self.pipeline.results
-        results.forgets, results.shares_events = False, True  # type: ignore[attr-defined]
+        results.forgets = False  # type: ignore[attr-defined]
+        shared = results.finder if isinstance(results, RunOutput) else results
+        shared.shares_events = True  # type: ignore[attr-defined]
         engine = self.pipeline.engine
         self._words = engine.columns if isinstance(engine, Runs) else EventColumns(
             self.pipeline.schema, stream.roles.column, stream.texts
