@@ -123,7 +123,8 @@ class Driver:
             yield from zip(*(column.tolist() for column in columns), strict=True)
             return
         labels = np.array([arc.label for arc in engine.automaton.automaton.arcs], np.int64)
-        for bound in listed(engine.links, hits, engine.lows(events.tick[hits.event], events.slot[hits.event], hits), labels, 1 << 16):
+        lows = engine.lows(events.tick[hits.event], events.slot[hits.event], hits)
+        for bound in listed(engine.links, hits, lows, labels, 1 << 16):
             for m, hit in enumerate(bound.hit.tolist()):
                 part = slice(bound.offset[m], bound.offset[m + 1])
                 ids, names = bound.id[part].tolist(), labels[bound.arc[part]].tolist()

@@ -22,6 +22,7 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.outputs.of_cells import CellCounts
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
@@ -159,8 +160,10 @@ class TemplateMember:
         self.pipeline.recent.is_fed = True
         results = self.pipeline.results
         results.forgets = False  # type: ignore[attr-defined]
-        shared = results.finder if isinstance(results, RunOutput) else results
-        shared.shares_events = True  # type: ignore[attr-defined]
+        if isinstance(results, RunOutput):
+            results.finder.shares_events = True
+        elif isinstance(results, CellCounts):
+            results.shares_events = True
         engine = self.pipeline.engine
         self._words = engine.columns if isinstance(engine, Runs) else EventColumns(
             self.pipeline.schema, stream.roles.column, stream.texts
