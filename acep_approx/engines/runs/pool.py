@@ -13,7 +13,8 @@ class Pool:
     index over the registers ``keys``; ``is_probed``: whether events find runs by it; ``front``: which values of each
     register are better (none: all runs are kept); ``in_chain``: whether only runs of one chain of the index
     can be better than one another; ``stays``: whether anything can come after; ``is_end``: whether a match can end
-    here; ``alike``: of the ``fields``, how many runs that are merged must agree in.
+    here; ``alike``: of the ``fields``, how many runs that are merged must agree in; ``waits_for``: the threshold
+    that its bounds are about (``runs.waiting``).
     """
 
     state: int
@@ -28,3 +29,4 @@ class Pool:
     stays: bool = True
     is_end: bool = False
     alike: int = 0
+    waits_for: int = -1

@@ -6,8 +6,9 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.engines.runs.tables import RunTables
+from acep_approx.engines.runs.waiting import NOTHING
 from acep_approx.kernels.runs import pools as kp
-from acep_approx.kernels.runs import records
+from acep_approx.kernels.runs import records, waiting
 
 FIRST_ROOM = 64
 
@@ -44,6 +45,7 @@ class PoolArena:
             rows[number, kp.ROOM] = FIRST_ROOM if number else begun
             rows[number, [kp.MERGE, kp.FIELDS, kp.ALIKE]] = pool.merge, pool.fields, pool.alike
             rows[number, [kp.OLDEST, kp.IS_PROBED]] = -kp.NEVER, pool.is_probed
+            rows[number, kp.WAITS_FOR] = pool.waits_for
             rows[number, kp.KEYS] = len(pool.keys)
             rows[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
         self._set_bases(rows)
@@ -112,6 +114,8 @@ class PoolArena:
             room = int(rows[number, kp.ROOM])
             rows[number, [kp.INDEX, kp.INDEX_SIZE]] = at, 2 * room if pool.across else 0
             at += 3 * room + 1 if pool.across else 0
+            rows[number, [kp.BOUNDS, kp.BOUNDED]] = at, 0
+            at += -(-room // waiting.PART) if pool.waits_for != NOTHING else 0
         self._index = np.zeros(max(at, 1), np.int64)
         for number, pool in enumerate(self.tables.pools):
             if pool.across:

@@ -11,7 +11,7 @@ from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register, Resolved
-from acep_approx.automaton.states import ALWAYS, Step
+from acep_approx.automaton.states import ALWAYS, EVERYTHING, Step
 from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
@@ -19,6 +19,7 @@ from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.pool import Pool
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
 from acep_approx.engines.runs.reactions import KILLS, Reactions
+from acep_approx.engines.runs.waiting import NOTHING, Thresholds, beyond, most_common, thresholds
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
@@ -43,7 +44,8 @@ class RunTables:
     window : int
     merging : frozenset of str
         ``equal``: runs of equal registers are merged; ``chain``: runs whose registers the next event must equal are
-        found by an index; ``pareto``: runs that can do no more than another are dropped.
+        found by an index, and bounds tell which runs no event can take; ``pareto``: runs that can do no more than
+        another are dropped.
     keeps_lineage : int
         ``kernels.runs.layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
     sheds : bool
@@ -205,7 +207,22 @@ class RunTables:
             stays=stays,
             is_end=bool(ends),
             alike=len(live) + self.hidden.alike,
+            waits_for=self._waits_for(state) if state != START and stays else NOTHING,
         )
+
+    def _waits_for(self, state: int) -> int:
+        """The threshold that runs at a state wait for an event to pass; ``NOTHING`` where bounds are not kept."""
+        out = self.automaton.steps_from[state]
+        # a run that goes on in its pool gets another threshold there
+        may_change = any(self.automaton.steps[n].target == state for n in out) and not self.is_simultaneous
+        is_left = self.automaton.ignores[state] == EVERYTHING and not self.automaton.is_passive(state)
+        if self.sheds or "chain" not in self.merging or may_change or not is_left or any(self._calls[n] for n in out):
+            return NOTHING
+        return most_common(self._thresholds(n) for n in out)
+
+    def _thresholds(self, number: int) -> Thresholds:
+        checks = self._steps[number][0]
+        return thresholds(self._words[checks.begin : checks.begin + checks.length * vm.WIDTH])
 
     def _is_monotone(self) -> bool:
         """Whether a run can be better than another of its pool, and their registers tell all that decides."""
@@ -282,6 +299,7 @@ class RunTables:
                     sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
                     is_plain = not scalars and all(self._is_plain(number) for number, _ in group)
                     sources += [is_charged, len(calls), *self._staying(pool, mask), int(is_plain)]
+                    sources += beyond(self.pools[pool].waits_for, [self._thresholds(number) for number, _ in group])
                     self.calls_of_sources.append(calls)
                     probes += scalars
                     for number, target in group:

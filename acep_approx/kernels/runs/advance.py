@@ -20,6 +20,7 @@ from acep_approx.kernels.runs.few_events import run_while_few
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
+    BOUNDED,
     CHILDREN,
     COLUMNS,
     HEAD,
@@ -41,6 +42,7 @@ from acep_approx.kernels.runs.scores import (
     left,
 )
 from acep_approx.kernels.runs.vm import BLOCK
+from acep_approx.kernels.runs.waiting import bound_again, leave_holes, waits, within_reach
 
 PATIENCE = 32
 """After so many events that were run here, it is tried whether events meet few runs now: asking takes as long as ten
@@ -118,9 +120,15 @@ def find_block(
 @inline
 def note_gone(program: Program, pools: Pools, lanes: Lanes, block: RunBlock) -> None:
     """Note which runs of a block leave when the tick is over: its other events still see them."""
+    p, leaving = block.pool * POOL, 0
     gone = block.registers + (pools.table[ix(block.pool * POOL + ALIKE)] + program.shape[at.GONE]) * block.room
     for j in range(block.n):
         pools.words[ix(gone + j)] |= 1 - lanes.stay[ix(j)]
+        leaving += pools.words[ix(gone + j)]
+    if leaving > 0 and waits(pools.table, p):
+        bound_again(program, pools, p, block.offset, block.offset + block.n)
+    elif leaving > 0:
+        pools.table[ix(p + BOUNDED)] = 0
 
 
 @inline
@@ -141,12 +149,17 @@ def try_source(
         allowed = control[at.OFFSET] + int(left(shedding.floats))
         shedding.words[UNTESTED] += max(runs - allowed, 0) if control[at.OFFSET] == 0 else 0
         runs = min(runs, allowed)
-    if tables[ix(source + at.SOURCE_REMOVES)] and control[at.OFFSET] == 0:
+    is_waiting = tables[ix(source + at.SOURCE_REMOVES)] and waits(table, p)
+    if tables[ix(source + at.SOURCE_REMOVES)] and control[at.OFFSET] == 0 and not is_waiting:
         table[ix(p + KEPT)] = 0
     if tables[ix(source + at.SOURCE_PROBE)] < 0:
         control[at.OFFSET] = max(control[at.OFFSET], table[ix(p + HEAD)])
     while control[at.OFFSET] < runs:
         n = min(BLOCK, runs - control[at.OFFSET])
+        if is_waiting:
+            control[at.OFFSET], n = within_reach(program, pools, p, source, control[at.OFFSET])
+            if n == 0:
+                break
         if is_charged and control[at.LIMIT] >= 0:
             n = min(n, control[at.LIMIT] - control[at.DONE_STEPS])
             if n <= 0:
@@ -173,6 +186,8 @@ def try_source(
                 charge(pools, shedding, block)
         if program.more is not None and block.removes and program.shape[at.SIMULTANEOUS]:
             note_gone(program, pools, lanes, block)
+        elif is_waiting:
+            leave_holes(program, pools, lanes, block)
         elif block.removes:
             keep_staying(pools, lanes, block, control[at.OFFSET])
         control[at.OFFSET] += block.n

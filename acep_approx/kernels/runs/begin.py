@@ -15,6 +15,8 @@ from acep_approx.kernels.runs.pools import (
     COLUMNS,
     FRESH,
     HEAD,
+    HOLE,
+    HOLES,
     IS_STALE,
     KEPT,
     LAST_PLACE,
@@ -25,6 +27,8 @@ from acep_approx.kernels.runs.pools import (
     RUNS,
     SMALL_POOL,
     SWEEP_EVERY,
+    SWEEP_PART,
+    WAITS_FOR,
     drop_old,
     index_runs,
 )
@@ -117,10 +121,12 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stay
     if table[ix(p + OLDEST)] < low and runs > 0:
         head, base = table[ix(p + HEAD)], table[ix(p + BASE)]
         while head < runs and pools.words[ix(base + head)] < low:
+            table[ix(p + HOLES)] -= pools.words[ix(base + head)] == HOLE
             head += 1
         table[ix(p + HEAD)] = head
         table[ix(p + AGE)] += 1
-        if table[ix(p + AGE)] >= SWEEP_EVERY or runs <= SMALL_POOL:
+        every = SWEEP_EVERY if table[ix(p + WAITS_FOR)] < 0 else max(SWEEP_EVERY, runs // SWEEP_PART)
+        if table[ix(p + AGE)] >= every or runs <= SMALL_POOL:
             control[at.LIVE] -= drop_old(pools, p, low)
             runs = table[ix(p + RUNS)]
     if table[ix(p + IS_STALE)] and table[ix(p + REST)] == 0:

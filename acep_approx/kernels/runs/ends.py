@@ -12,12 +12,14 @@ from acep_approx.kernels.runs.passes import end_shedding, log_room
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
+    BOUNDED,
     CHILDREN,
     COLUMNS,
     COUNTED,
     FIELDS,
     FRESH,
     HEAD,
+    HOLES,
     INDEX_SIZE,
     IS_STALE,
     KEPT,
@@ -35,6 +37,7 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Event, Keys, Lanes, Lineage, Pools, Program
 from acep_approx.kernels.runs.scores import ENTRY, LOGS
 from acep_approx.kernels.runs.vm import BLOCK, run_rare_program
+from acep_approx.kernels.runs.waiting import leave_holes_of_tick, waits
 
 ENDING = 2
 """The phase of an event after ``TESTING``: children become runs."""
@@ -150,13 +153,14 @@ def close_gap(pools: Pools, p: int, kept: int, children: int, runs: int) -> int:
         for q in range(runs - children):
             words[ix(to + q)] = words[ix(source + q)]
     pools.table[ix(p + HEAD)] = 0
+    pools.table[ix(p + BOUNDED)] = 0
     return kept + runs - children
 
 
 @inline
 def count_live(control: Ints, table: Ints, p: int) -> None:
     """Count the runs of a pool among those that live, also children of a tick that is not over."""
-    live = table[ix(p + RUNS)] - table[ix(p + HEAD)]
+    live = table[ix(p + RUNS)] - table[ix(p + HEAD)] - table[ix(p + HOLES)]
     control[at.LIVE] += live - table[ix(p + COUNTED)]
     table[ix(p + COUNTED)] = live
 
@@ -207,6 +211,9 @@ def take_in_children(
 def leave_gone(program: Program, pools: Pools, p: int) -> None:
     """Close the gaps that runs leave which an event of the tick has taken away."""
     table, words = pools.table, pools.words
+    if waits(table, p):
+        leave_holes_of_tick(program, pools, p)
+        return
     base, room, kept = table[ix(p + BASE)], table[ix(p + ROOM)], 0
     gone = base + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * room
     for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):

@@ -53,12 +53,16 @@ SHAPE = 31
     SOURCE_IGNORE,
     SOURCE_IGNORE_LENGTH,
     SOURCE_IS_PLAIN,
-) = range(11)
-SOURCE_WORDS = 11
+    SOURCE_SCALAR,
+    SOURCE_PASSES,
+) = range(13)
+SOURCE_WORDS = 13
 """Words of a source: pool, first step, steps, where the scalars for its index stand (-1: it is gone through), whether
 runs are taken away, whether its tests are run-steps, how many functions are called before each block, which runs stay
 if no step inhibits, (begin, length) of what those test that may stay, and
-whether it is plain: it has no index, and its programs do nothing but compare registers with scalars."""
+whether it is plain: it has no index, and its programs do nothing but compare registers with scalars, where the scalar
+stands that all its steps want beyond the thresholds of runs (-1: none), and how it passes them
+(``waiting``)."""
 LEAVE, STAY, MAY_STAY = range(3)
 """What an event does to the runs of a pool if no step inhibits: they end, stay, or stay where a program says so."""
 TARGET_POOL, TARGET_GAP, TARGET_STAYS = range(3)

@@ -21,6 +21,8 @@ from acep_approx.kernels.runs.records import Lanes, Pools, Program
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
 NEVER = -(2**62)
+HOLE = NULL
+"""The start of a run that has left, and whose place is not filled yet: too old for every event."""
 
 # words of a pool
 (
@@ -46,9 +48,13 @@ NEVER = -(2**62)
     ALIKE,
     TESTED,
     FRESH,
+    WAITS_FOR,
+    BOUNDS,
+    BOUNDED,
+    HOLES,
     KEYS,
     KEY,
-) = range(24)
+) = range(28)
 MOST_KEYS = 4
 """Most registers that runs are indexed by."""
 POOL = KEY + MOST_KEYS
@@ -59,7 +65,11 @@ COLUMNS = 2
 hidden columns that merged runs share (``merge_hidden``).
 
 Runs stand in front of ``CHILDREN``, those that the tick at hand has made behind it, those of the event at hand behind
-``FRESH``: where each event is a tick of its own, both are the same."""
+``FRESH``: where each event is a tick of its own, both are the same.
+
+``WAITS_FOR``: the column that runs wait in for an event to pass it, and how (-1: in none); ``BOUNDS``: where the bounds
+of its parts begin among the chains; of the first ``BOUNDED`` runs they are known; ``HOLES`` of those from the head on
+have left (``waiting``)."""
 
 APART, ALL, HASHED = 0, 1, 2
 """What happens to runs that one event brings to a pool: nothing, all become one, or those of equal registers do."""
@@ -73,6 +83,9 @@ always stand in the order of their starts, so those too old are the first: a poo
 """
 TRIAL, REST_AFTER, LEAST_GAIN = 4096, 16, 256
 """Where of so many children not one in ``LEAST_GAIN`` is merged, ``REST_AFTER`` times as many are not tried."""
+
+SWEEP_PART = 8
+"""A pool with holes is swept after as many events as an eighth of its runs, if these are more."""
 
 FEW = 8
 """Up to so many runs a child is compared with each of its pool: to keep an index would cost more than it saves."""
@@ -386,6 +399,8 @@ def leave(table: Ints, p: int, kept: int, visible: int, oldest: int) -> None:
     table[ix(p + OLDEST)] = oldest
     table[ix(p + AGE)] = 0
     table[ix(p + COUNTED)] = kept
+    table[ix(p + HOLES)] = 0
+    table[ix(p + BOUNDED)] = 0
 
 
 @block_kernel

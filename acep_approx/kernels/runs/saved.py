@@ -10,6 +10,7 @@ from acep_approx.kernels.runs.pools import (
     COLUMNS,
     COUNTED,
     FIELDS,
+    HOLES,
     INDEX,
     INDEX_SIZE,
     LAST_PLACE,
@@ -23,6 +24,7 @@ from acep_approx.kernels.runs.pools import (
     leave,
 )
 from acep_approx.kernels.runs.records import Keys, Pools
+from acep_approx.kernels.runs.waiting import close_holes
 
 SAVED = 4
 """Words before the columns of a saved pool: pool and, from bit ``PENDING`` on, how many of its runs are children of a
@@ -141,4 +143,7 @@ def runs_of(keys: Keys, slots: Ints, pools: Ints) -> int:
 @block_kernel
 def put_away(pools: Pools, keys: Keys, key: int, end: int) -> int:
     """``save_runs`` for callers in Python."""
+    for p in range(POOL, pools.table.size, POOL):
+        if pools.table[ix(p + HOLES)] > 0:
+            close_holes(pools, p)
     return save_runs(pools, keys, key, end)
