@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from acep_approx.api.compile import compile_query
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
+    from acep_approx.api.query_set import QuerySet
     from acep_approx.budget.budget import Budget
     from acep_approx.errors import (
         AcepError,
@@ -42,6 +43,7 @@ else:
         {
             "acep_approx.api.compile": "compile_query",
             "acep_approx.api.query": "Query",
+            "acep_approx.api.query_set": "QuerySet",
             "acep_approx.budget.budget": "Budget",
             "acep_approx.errors": "AcepError DataError LimitError QueryError UnseenTypeWarning "
             "UnsupportedError UsageError",
@@ -68,6 +70,7 @@ __all__ = [
     "Matches",
     "Query",
     "QueryError",
+    "QuerySet",
     "UnseenTypeWarning",
     "UnsupportedError",
     "UsageError",

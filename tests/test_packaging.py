@@ -209,7 +209,7 @@ FROM_THE_TOP = (
     {"results"},
     {"shedding"},
     {"learning"},
-    {"training", "why", "revisions"},
+    {"training", "why", "revisions", "subscriptions"},
     {"matching"},
     {"planning", "engines", "report"},
     {"automaton", "timeline"},

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from acep_approx.api.compile import compile_query
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
+    from acep_approx.api.query_set import QuerySet
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -19,7 +20,8 @@ else:
             "acep_approx.api.compile": "compile_query",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query",
+            "acep_approx.api.query_set": "QuerySet",
         },
     )
 
-__all__ = ["BudgetedMatcher", "Matcher", "Query", "compile_query"]
+__all__ = ["BudgetedMatcher", "Matcher", "Query", "QuerySet", "compile_query"]

@@ -99,14 +99,14 @@ def read_events(
     """
     names = source.schema.names if columns is None else list(columns)
     if sort:
-        yield from _sorted(_with_ticks(source, roles, names, batch_rows, first_row), batch_rows)
+        yield from _sorted(as_they_come(source, roles, names, batch_rows, first_row), batch_rows)
         return
     unit = tick_unit(source.schema.field(roles.time).type, roles.unit)
     if source.late.policy == "skip":
         yield from _without_late(source, roles, names, batch_rows, first_row, unit)
         return
     latest: int | None = None
-    for batch in _with_ticks(source, roles, names, batch_rows, first_row):
+    for batch in as_they_come(source, roles, names, batch_rows, first_row):
         _check_order(batch, latest, unit)
         latest = int(batch.ticks[-1])
         yield batch
@@ -119,7 +119,7 @@ def _without_late(
     is_kept_whole = source.late.file is not None
     read = list(dict.fromkeys([*columns, *source.schema.names])) if is_kept_whole else columns
     latest, row = None, first_row
-    for batch in _with_ticks(source, roles, read, batch_rows, first_row):
+    for batch in as_they_come(source, roles, read, batch_rows, first_row):
         values = batch.ticks
         before = np.maximum.accumulate(np.insert(values[:-1], 0, values[0] if latest is None else latest))
         latest = max(int(before[-1]), int(values[-1]))
@@ -136,9 +136,10 @@ def _without_late(
             row += len(kept)
 
 
-def _with_ticks(
+def as_they_come(
     source: Source, roles: Roles, columns: list[str], batch_rows: int, first_row: int
 ) -> Iterator[EventBatch]:
+    """The events of a source in the order of arrival; see ``read_events``."""
     row = first_row
     for data in source.batches([*columns, roles.time], batch_rows):
         if data.num_rows == 0:

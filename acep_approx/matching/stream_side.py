@@ -50,11 +50,15 @@ class KeySlots:
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
+        self.forget()
+        self._none = np.zeros(0, np.int64)  # the slots of events without key, one batch after the other
+
+    def forget(self) -> None:
+        """Know no key any more."""
         self.keys = KeyCodes()
-        self.slots = 0 if columns else 1
+        self.slots = 0 if self.columns else 1
         self.without_key = 0
         self.swept = 0
-        self._none = np.zeros(0, np.int64)  # the slots of events without key, one batch after the other
 
     def encode(self, data: pa.RecordBatch) -> Ints:
         """The slot of each event's key; -1 where it has none."""
@@ -199,7 +203,7 @@ class StreamSide:
         self._asked = None
         mine = query.key_slots
         if not any(other.key_slots is mine for other in self.queries):
-            self.key_slots.pop(mine.columns, None)
+            mine.forget()
 
     def learn(self, schema: pa.Schema) -> None:
         """Know of the columns that batches have from now on, also of those that no query has read so far.

@@ -11,7 +11,9 @@ from acep_approx.query.assemble import did_you_mean
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-CLAUSES = ("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE", "PUBLISH")
+CLAUSES = (
+    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE", "PUBLISH"),
+)
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
 STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
 RESERVED = frozenset(

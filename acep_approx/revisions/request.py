@@ -120,22 +120,38 @@ class Revisions:
             ``ACEP-D073``: it has a unit and the times have none, or the other way round.
         """
         given = getattr(self, name)
-        if given is None or given in ("final", "early"):
-            return None
-        amount, unit = _window(name, given)
-        if (unit == "ticks") == is_time:
-            plain = f"write {name}={amount:g}, or say what times count: unit="
-            what = "has no unit, and the times of the events are real" if is_time else "has a unit, and times have none"
-            raise DataError(
-                f"{name}={given!r} {what}",
-                code="ACEP-D073",
-                hint=f"write {name}='{amount:g} s'" if is_time else plain,
-            )
-        return min(round(amount) if unit == "ticks" else round(amount * MICROSECONDS[unit]), LIMIT)
+        return None if given is None or given in ("final", "early") else in_ticks(name, given, is_time=is_time)
 
     def header(self) -> dict[str, Any]:
         """As JSON."""
         return asdict(self)
+
+
+def in_ticks(name: str, given: Duration, *, is_time: bool) -> int:
+    """A length of time that an argument was given, in ticks.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U056``: it is none.
+    DataError
+        ``ACEP-D073``: it has a unit and the times have none, or the other way round.
+    """
+    amount, unit = _window(name, given)
+    if (unit == "ticks") == is_time:
+        plain = f"write {name}={amount:g}, or say what times count: unit="
+        what = "has no unit, and the times of the events are real" if is_time else "has a unit, and times have none"
+        raise DataError(
+            f"{name}={given!r} {what}",
+            code="ACEP-D073",
+            hint=f"write {name}='{amount:g} s'" if is_time else plain,
+        )
+    return min(round(amount) if unit == "ticks" else round(amount * MICROSECONDS[unit]), LIMIT)
+
+
+def check_duration(name: str, given: Duration) -> None:
+    """Refuse what is no length of time (``ACEP-U056``)."""
+    _window(name, given)
 
 
 def refuse_on_spark(given: Mapping[str, object]) -> None:

@@ -1,0 +1,456 @@
+"""Many queries on one stream: they come and go while it runs, and read what others publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import NoneType
+from typing import Any, NoReturn, Self
+
+import pyarrow as pa
+
+from acep_approx.api.compile import compile_query
+from acep_approx.api.query import Query
+from acep_approx.errors import UsageError, expect
+from acep_approx.events.reading.memory import DICTS_PER_CHUNK
+from acep_approx.events.source import BATCH_ROWS, Source, open_source
+from acep_approx.events.stamped import StampedEvents
+from acep_approx.events.stream import EventBatch, as_they_come, read_events
+from acep_approx.events.time import tick_unit
+from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.planner import Plan
+from acep_approx.query.parameters import with_values
+from acep_approx.query.parser import parse
+from acep_approx.revisions.request import REVISING, Duration, check_duration, in_ticks
+from acep_approx.subscriptions.adding import entries_of
+from acep_approx.subscriptions.callbacks import Subscription
+from acep_approx.subscriptions.members import Member
+from acep_approx.subscriptions.results import Found
+from acep_approx.subscriptions.running import Running
+from acep_approx.subscriptions.state import pack, restored, unpack
+
+OUTPUTS = ("matches", "points", "counts")
+
+
+class QuerySet:
+    """Many queries on one stream.
+
+    Parameters
+    ----------
+    time, key, type : str, optional
+        Columns that play these roles; inferred from the first events where not given.
+    unit : {"ns", "us", "ms", "s"}, optional
+        Unit of a time column of numbers. Default: plain ticks.
+    output : {"matches", "points", "counts"}, default "matches"
+        What the results of queries are, as for ``Query.matcher``.
+    reorder : str or int, optional
+        Events may come out of order by so much, such as ``"5 s"`` or a number of ticks: they wait, and are put in
+        order. Later ones are left out and counted: see ``late``. Default: events come in order.
+    stamp : bool, default False
+        Whether events without a time get that of the clock when they are pushed. By default they are an error.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U001``: no such output; ``ACEP-U056``: not a length of time; ``ACEP-U064``: what does not go with a set.
+
+    Notes
+    -----
+    The events of one time are an *epoch*. It is complete when a later event has come; until then its events wait (in
+    the state, too), so that results do not depend on how the stream was cut. ``pass_time`` and ``finish`` complete it.
+
+    Examples
+    --------
+    >>> desk = QuerySet(time="ts")
+    >>> up = desk.add("PATTERN SEQ(Stock a, Stock b) WHERE b.p > a.p WITHIN 5 RETURN b.p AS p PUBLISH Up", id="up")
+    >>> high = desk.add("PATTERN Up u WHERE u.p > 3 WITHIN 5 RETURN u.p AS p", id="high")
+    >>> found = desk.push([{"ts": t, "type": "Stock", "p": p} for t, p in enumerate([1, 2, 4, 3, 3])])
+    >>> {id: table.column("p").to_pylist() for id, table in found.items()}
+    {'up': [2, 4, 4, 3, 3], 'high': [4, 4]}
+    """
+
+    def __init__(
+        self,
+        *,
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+        output: OutputKind = "matches",
+        reorder: Duration | None = None,
+        stamp: bool = False,
+        **others: Any,
+    ) -> None:
+        for name in others:
+            _refuse(name)
+        if output not in OUTPUTS:
+            what = f"there is no output {output!r} of a set"
+            raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(OUTPUTS))
+        expect("stamp", stamp, bool, "True or False")
+        if reorder is not None:
+            check_duration("reorder", reorder)
+        self.output: OutputKind = output
+        self._reorder = reorder
+        self._stamp = stamp
+        self._running = Running({"time": time, "key": key, "type": type, "unit": unit})
+        self._held: dict[int, Subscription] = {}  # by the number of the part that is shown
+        self._gone: list[int] = []
+
+    # --- queries ----------------------------------------------------------------------------------------------
+
+    def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
+        """Add a query: it sees the epochs whose first event is pushed after this.
+
+        Parameters
+        ----------
+        query : str or Query
+            Its text, or what ``compile_query`` made of it.
+        id : str, optional
+            Names it; default "q1", "q2" and so on.
+
+        Returns
+        -------
+        Subscription
+            Its ``id``; ``on_match(f)`` calls a function with its results.
+
+        Raises
+        ------
+        QueryError
+            The query is wrong; ``ACEP-Q930``: it cannot publish.
+        UsageError
+            ``ACEP-U060``: the id is taken; ``ACEP-U061``: streams would feed one another in a circle; ``ACEP-U062``:
+            others that run already read what it publishes; ``ACEP-U064``, ``ACEP-U066``: it cannot be in a set.
+
+        Complexity: that of compiling it; not of how many there are.
+        """
+        expect("the query", query, (str, Query), "its text, or what compile_query made of it")
+        plan = query.plan if isinstance(query, Query) else compile_query(query).plan
+        return self._add(plan, query if isinstance(query, str) else str(query), id)
+
+    def add_many(
+        self, template: str, table: Any, *, id: str | None = None  # noqa: A002  (what users call it)
+    ) -> list[Subscription]:
+        """Add a query for each row of a table of constants.
+
+        Parameters
+        ----------
+        template : str
+            A query with parameters in the places of constants: ``:limit``.
+        table : pyarrow.Table, pandas.DataFrame, list of dicts, or file
+            A column for each parameter. A column ``id`` names the queries, unless it is a parameter.
+        id : str, optional
+            Where no column does: the queries are ``id[0]``, ``id[1]`` and so on. Default: as for ``add``.
+
+        Returns
+        -------
+        list of Subscription
+
+        Raises
+        ------
+        QueryError, UsageError, DataError
+            As for ``add``; a column is missing (``ACEP-D002``). Then none was added.
+
+        Examples
+        --------
+        >>> desk = QuerySet()
+        >>> many = desk.add_many("PATTERN SEQ(A a, B b) WHERE b.x > :low WITHIN 5", [{"low": 1}, {"low": 7}])
+        >>> found = desk.match([{"ts": 1, "type": "A", "x": 0}, {"ts": 2, "type": "B", "x": 4}])
+        >>> list(found), many
+        (['q1'], [<Subscription 'q1'>, <Subscription 'q2'>])
+        """
+        from acep_approx.planning.planner import plan
+        from acep_approx.query.parameters import parameters_of
+        from acep_approx.query.printer import to_text
+
+        syntax = parse(template)
+        names = parameters_of(syntax)
+        source = open_source(table)
+        wanted = [*names, *(["id"] if "id" in source.schema.names and "id" not in names else [])]
+        rows = [row for batch in source.batches(wanted) for row in batch.to_pylist()]
+        made: list[Subscription] = []
+        try:
+            for number, row in enumerate(rows):
+                filled = with_values(syntax, row)
+                name = str(row["id"]) if "id" in wanted and "id" not in names else id and f"{id}[{number}]"
+                made.append(self._add(plan(filled), to_text(filled), name))
+        except Exception:
+            for one in made:
+                self.remove(one.id, cascade=True)
+            raise
+        return made
+
+    def _add(self, plan: Plan, text: str, id: str | None) -> Subscription:  # noqa: A002
+        expect("id", id, (str, NoneType), "a text")
+        graph = self._running.graph
+        if id is not None and id in graph.ids:
+            raise UsageError(
+                f"there is a query {id!r} already", code="ACEP-U060", hint="choose another id, or remove that one first"
+            )
+        id = graph.free_id() if id is None else id  # noqa: A001
+        parts = entries_of(plan, text, self.output, id=id, first=graph.next_number)
+        for number, part in enumerate(parts):
+            try:
+                self._running.add(part)
+            except UsageError:
+                if number:
+                    self._running.remove(part.id, cascade=True)
+                raise
+        held = self._held[parts[-1].number] = Subscription(parts[-1].id)
+        return held
+
+    def remove(self, id: str, *, cascade: bool = False) -> None:  # noqa: A002  (what users call it)
+        """Remove a query: it sees no epoch whose first event is pushed after this.
+
+        What of it waits for the end of a window is put out when its last epoch is complete.
+
+        Parameters
+        ----------
+        id : str
+        cascade : bool, default False
+            Whether queries that read what only it publishes go, too.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U060``: there is no such query; ``ACEP-U063``: others read what it publishes.
+        """
+        self._gone += self._running.remove(id, cascade=cascade)
+
+    def __len__(self) -> int:
+        return len(self._running.graph.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._running.graph.ids)
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002  (what users call it)
+        return id in self._running.graph.ids
+
+    # --- events -----------------------------------------------------------------------------------------------
+
+    def push(self, events: Any) -> Found:
+        """Run more events.
+
+        Parameters
+        ----------
+        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
+            The next events of the stream, in order of time, or see ``reorder``.
+
+        Returns
+        -------
+        Found
+            The results of the epochs that are complete now: ``found[id]``, ``found[stream]``, ``found.to_arrow()``.
+
+        Raises
+        ------
+        DataError
+            A missing column, a wrong type, or time that runs backwards; ``ACEP-D080`` to ``ACEP-D082``: what is
+            published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
+        """
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
+            events = iter(events)  # they are read here and now: columns are made once
+        return self._told(self._running, self._pushed(self._running, self._opened(open_source(events))))
+
+    def match(self, events: Any, **reading: Any) -> Found:
+        """Run the queries over a whole input of its own, from its beginning to its end.
+
+        Parameters
+        ----------
+        events
+            As for ``push``, or a path, or several: Parquet, CSV, JSON lines.
+        **reading
+            ``sort``, ``on_progress``, ``format``, ``on_malformed``, ``rejects``, ``on_late``, ``late``: as for
+            ``Query.match``.
+
+        Returns
+        -------
+        Found
+
+        Notes
+        -----
+        What was pushed plays no role, and stays as it is.
+        """
+        running = self._fresh()
+        results: list[tuple[Member, pa.Table]] = []
+        for some in self._batches(running, events, **reading):
+            results += some
+        return self._told(running, iter(results))
+
+    def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
+        """The same, batch by batch, for results that are many; functions are told of each batch."""
+        running = self._fresh()
+        for some in self._batches(running, events, **reading):
+            yield self._told(running, iter(some))
+
+    def pass_time(self, tick: int) -> Found:
+        """No event before ``tick`` comes any more: completes the epochs before it, and gives what waited for it."""
+        expect("tick", tick, int, "a whole number")
+        return self._told(self._running, self._running.pass_time(tick))
+
+    def finish(self) -> Found:
+        """The stream has ended: completes its last epoch, and gives what waited for the end of a window."""
+        return self._told(self._running, self._running.finish())
+
+    def late(self) -> pa.Table:
+        """The events that came later than ``reorder`` allows, since the last call: ``row``, and the columns read."""
+        return self._running.epochs.take_late()
+
+    @property
+    def late_count(self) -> int:
+        """How many events came later than ``reorder`` allows."""
+        return self._running.epochs.late
+
+    def _opened(self, source: Source) -> Source:
+        if not self._stamp:
+            return source
+        wanted = self._running.wanted
+        return Source(StampedEvents(source, wanted["time"] or "ts", wanted["unit"]), source.malformed, source.late)
+
+    def _begun(self, running: Running, schema: pa.Schema) -> dict[int, Member]:
+        is_new = running.levels is None
+        coming = running.begin(schema)
+        if is_new and self._reorder is not None and running.levels is not None:
+            roles = running.levels.roles
+            is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
+            running.epochs.delay = in_ticks("reorder", self._reorder, is_time=is_time)
+        return coming
+
+    def _pushed(
+        self, running: Running, source: Source, *, sort: bool = False, on_batch: Callable[[], None] | None = None
+    ) -> Iterator[tuple[Member, pa.Table]]:
+        if not len(source.schema):  # no columns, no events: an empty list
+            return
+        coming = self._begun(running, source.schema)
+        columns = running.columns(coming)
+        source.expect(columns)
+        assert running.levels is not None, "it has begun"
+        for batch in self._read(running, source, columns, sort=sort):
+            yield from running.push(batch, coming)
+            if on_batch:
+                on_batch()
+
+    def _read(self, running: Running, source: Source, columns: tuple[str, ...], *, sort: bool) -> Iterator[EventBatch]:
+        assert running.levels is not None, "it has begun"
+        roles, first = running.levels.roles, running.epochs.arrived
+        if running.epochs.delay is None or sort:
+            return read_events(source, roles, columns=columns, sort=sort, first_row=first)
+        return as_they_come(source, roles, list(columns), BATCH_ROWS, first)
+
+    def _batches(
+        self,
+        running: Running,
+        events: Any,
+        *,
+        sort: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+        **reading: Any,
+    ) -> Iterator[list[tuple[Member, pa.Table]]]:
+        """The results of a whole input, batch by batch."""
+        source = self._opened(open_source(events, **reading))
+        source.late.check(sort=sort)
+        some: list[tuple[Member, pa.Table]] = []
+        is_over = False
+
+        def done() -> None:
+            nonlocal is_over
+            is_over = True
+            if on_progress is not None:
+                on_progress(running.epochs.arrived + source.late.count)
+
+        for result in self._pushed(running, source, sort=sort, on_batch=done):
+            if is_over and some:
+                yield some
+                some = []
+            is_over = False
+            some.append(result)
+        yield [*some, *running.finish()]
+
+    def _fresh(self) -> Running:
+        """The same queries, before any event."""
+        running = Running(self._running.wanted)
+        for entry in self._running:
+            running.add(replace(entry, level=0, is_running=False))
+        return running
+
+    def _told(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
+        found = running.found(results)
+        for number in found.numbers:
+            held = self._held.get(number)
+            if held is not None and held.told:
+                held.tell(found.of(number))
+        if running is self._running and not running.leaving:
+            for number in self._gone:
+                self._held.pop(number, None)
+            self._gone = []
+        return found
+
+    # --- state ------------------------------------------------------------------------------------------------
+
+    def state_bytes(self) -> bytes:
+        """Everything as bytes, to go on later or elsewhere: queries, what waits, where each of them stands.
+
+        Functions that are told of results are not in it.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D045``: an error stopped it in the middle of a batch.
+        """
+        return pack(self._running, {"output": self.output, "reorder": self._reorder, "stamp": self._stamp})
+
+    @classmethod
+    def from_state(cls, state: bytes) -> Self:
+        """The set that ``state_bytes`` was called on, ready for the next events.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: not the state of a set; ``ACEP-D041``: of another format; ``ACEP-D042``: a query means
+            something else now.
+        """
+        expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
+        saved, arrays = unpack(state)
+        made = cls(**saved["options"])
+        made._running = restored(saved, arrays, _compiled)
+        made._held = {made._running.graph.shown(id_).number: Subscription(id_) for id_ in made}
+        return made
+
+    def subscription(self, id: str) -> Subscription:  # noqa: A002  (what users call it)
+        """What ``add`` gave for a query, for example after ``from_state``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U060``: there is no such query.
+        """
+        return self._held[self._running.graph.shown(id).number]
+
+    # --- what does not go together yet ------------------------------------------------------------------------
+
+    def match_within(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a load budget for a set comes later (``ACEP-U064``)."""
+        _refuse("budget")
+
+    def spark(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: sets on Spark come later (``ACEP-U064``)."""
+        _refuse("spark")
+
+    def __repr__(self) -> str:
+        return f"<QuerySet of {len(self):,} queries>"
+
+
+def _compiled(saved: Mapping[str, Any]) -> Plan:
+    return compile_query(saved["text"], engine=saved["engine"]).plan
+
+
+def _refuse(name: str) -> NoReturn:
+    """Refuse what cannot be combined with a set yet."""
+    if name == "spark":
+        what, hint = "Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"
+    elif name in ("budget", "history", "policy", "learn"):
+        what, hint = "a load budget", f"leave {name}= out, or run single queries: compile_query(text).match_within(...)"
+    elif name in REVISING:
+        what = f"a stream whose events change or are put out early ({name}=)"
+        hint = "wait for late events with reorder='5 s', or run single queries: compile_query(text).matcher(...)"
+    else:
+        raise UsageError(f"there is no argument {name!r} of a set", code="ACEP-U053", hint="see help(QuerySet)")
+    raise UsageError(f"a set of queries and {what} do not go together yet", code="ACEP-U064", hint=hint)

@@ -1,0 +1,77 @@
+"""What a query becomes in a set: one entry, or several that feed one another; and what cannot be in a set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acep_approx.errors import QueryError, UsageError
+from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.planner import Plan
+from acep_approx.query.shape import atoms
+from acep_approx.query.syntax import Machine, QuerySyntax
+from acep_approx.subscriptions.graph import Entry
+from acep_approx.subscriptions.members import NUMBER
+
+
+def entries_of(plan: Plan, text: str, output: OutputKind, *, id: str, first: int) -> list[Entry]:  # noqa: A002
+    """The parts of a query, the one whose results are shown last.
+
+    A query that publishes, in a set whose output is not ``matches``, has one part more: the events of a stream are
+    matches.
+
+    Parameters
+    ----------
+    plan : Plan
+    text : str
+    output : {"matches", "points", "counts"}
+    id : str
+    first : int
+        The number of the first part.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: an automaton written by hand; ``ACEP-U066``: a name is taken.
+    QueryError
+        ``ACEP-Q930``: it publishes what is known late.
+    """
+    _check(plan)
+    publish = plan.query.publish
+    if publish is None or output == "matches":
+        return [Entry(first, id, plan, text, publish, output)]
+    feeding = Entry(first, id, plan, text, publish, "matches", is_shown=False)
+    return [feeding, Entry(first + 1, id, plan, text, None, output)]
+
+
+def _check(plan: Plan) -> None:
+    query: Any = plan.query
+    if isinstance(query, QuerySyntax) and isinstance(query.pattern, Machine):
+        raise UsageError(
+            "an automaton written by hand (PATTERN AUTOMATON) and a set of queries do not go together yet",
+            code="ACEP-U064",
+            hint="run it by itself: compile_query(text).matcher()",
+        )
+    if query.publish is not None and plan.registers is not None and plan.registers.has_late_ends:
+        raise QueryError(
+            f"it cannot PUBLISH {query.publish}: a negation at its end makes matches wait, so that they are known "
+            "after the time that their events would have",
+            code="ACEP-Q930",
+            hint="leave PUBLISH out, or end the pattern with an event",
+            **_place(query),
+        )
+    if isinstance(query, QuerySyntax):
+        names = [atom.variable for atom in atoms(query.pattern)] if not query.is_regex else []
+        taken = [*names, *(output.name for output in query.outputs), *(one.name for one in query.equivalences)]
+        if NUMBER in taken:
+            raise UsageError(
+                f"the name {NUMBER!r} is taken: results of a set have a column {NUMBER!r} of their own",
+                code="ACEP-U066",
+                hint="choose another name for the variable, for the output of RETURN, or for the column of the key",
+            )
+
+
+def _place(query: Any) -> dict[str, Any]:
+    for name, (start, end) in query.places:
+        if name == "PUBLISH":
+            return {"text": query.text, "start": start, "end": end}
+    return {"text": query.text}

@@ -1,0 +1,64 @@
+"""What a user holds of a query that was added: who is told of its results, and how often that failed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx.errors import expect
+
+Told = Callable[[pa.Table], Any]
+_LOG = logging.getLogger(__name__)
+
+
+class Subscription:
+    """A query of a set.
+
+    Attributes
+    ----------
+    id : str
+    failures : int
+        How often something that was to be told of results failed.
+    last_error : Exception or None
+        With what, the last time.
+    """
+
+    def __init__(self, id: str) -> None:  # noqa: A002  (what users call it)
+        self.id = id
+        self.failures = 0
+        self.last_error: Exception | None = None
+        self.told: list[Told] = []
+
+    def on_match(self, told: Told) -> Subscription:
+        """Call a function with the results of this query, once for each batch that has some.
+
+        Parameters
+        ----------
+        told : callable
+            Takes a ``pyarrow.Table``. If it raises an exception, that is counted (``failures``, ``last_error``) and
+            logged, and matching goes on.
+
+        Returns
+        -------
+        Subscription
+            Itself, so that several can be added in a row.
+        """
+        expect("what is told", told, Callable, "a function of an Arrow table")  # type: ignore[arg-type]
+        self.told.append(told)
+        return self
+
+    def tell(self, table: pa.Table) -> None:
+        """Call all functions that were given."""
+        for told in self.told:
+            try:
+                told(table)
+            except Exception as error:  # noqa: BLE001  whatever it is, matching goes on
+                self.failures += 1
+                self.last_error = error
+                _LOG.warning("a function that was told of results of %r failed: %r", self.id, error)
+
+    def __repr__(self) -> str:
+        return f"<Subscription {self.id!r}>"

@@ -1,0 +1,247 @@
+"""Which queries of a set there are, what each publishes and reads, and on which level it runs.
+
+All is kept in dicts: a query comes or goes in a time that does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from acep_approx.errors import UsageError
+from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.planner import Plan
+
+SHOWN = 5
+"""Queries that a message names."""
+
+
+@dataclass
+class Entry:
+    """One query of a set, or a part of one that feeds the rest of it.
+
+    Parameters
+    ----------
+    number : int
+        Rises in the order of adding.
+    id : str
+        Of the query that was added; all of its parts have it.
+    plan : Plan
+    text : str
+        What it can be compiled of again.
+    publish : str or None
+        The stream that its results are.
+    output : {"matches", "points", "counts"}
+    is_shown : bool
+        Whether its results are the user's.
+    level : int
+        1 more than that of any query whose stream it reads; 0 where it reads none.
+    is_running : bool
+        Whether it takes part in the batches; then its level is fixed.
+    """
+
+    number: int
+    id: str
+    plan: Plan
+    text: str
+    publish: str | None = None
+    output: OutputKind = "matches"
+    is_shown: bool = True
+    level: int = 0
+    is_running: bool = False
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The types of events that it names."""
+        return frozenset(letter.type for letter in self.plan.letters if letter.type is not None)
+
+    @property
+    def is_about_all(self) -> bool:
+        """Whether events of types that it does not name matter to it: neighbours, numbers of events, ``ANY``."""
+        is_counted = self.plan.is_count_window or self.plan.counted != "nothing"
+        return is_counted or any(letter.type is None for letter in self.plan.letters)
+
+
+class Graph:
+    """The queries of a set, by number, by id, by what they publish and by what they read.
+
+    Attributes
+    ----------
+    entries : dict of int to Entry
+    ids : dict of str to list of int
+        The numbers of the parts of each query, the one that is shown last.
+    next_number, ids_given : int
+        The number of the next query; how many ids were made up.
+    publishers, readers : dict of str to dict of int to None
+        Numbers of queries, by the name of a stream or of a type of events.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[int, Entry] = {}
+        self.ids: dict[str, list[int]] = {}
+        self.publishers: dict[str, dict[int, None]] = {}
+        self.readers: dict[str, dict[int, None]] = {}
+        self.next_number = 0
+        self._level_of: dict[str, int] = {}
+        self.ids_given = 0
+
+    def free_id(self) -> str:
+        """An id that no query has: "q1", "q2" and so on."""
+        while True:
+            self.ids_given += 1
+            if (id_ := f"q{self.ids_given}") not in self.ids:
+                return id_
+
+    def known(self, id: str) -> list[int]:  # noqa: A002  (what users call it)
+        """The numbers of the parts of a query.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U060``: there is no such query.
+        """
+        if id not in self.ids:
+            near = difflib.get_close_matches(id, self.ids, 1) if len(self.ids) <= 10_000 else []
+            hint = f"did you mean {near[0]!r}?" if near else "the ids are those that add() was given, or gave"
+            raise UsageError(f"there is no query {id!r}", code="ACEP-U060", hint=hint)
+        return self.ids[id]
+
+    def add(self, entry: Entry) -> None:
+        """Take in one query.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U061``: streams would feed one another in a circle; ``ACEP-U062``: others that run already read what
+            it publishes.
+        """
+        entry.level = max((self._level_of.get(name, 0) for name in entry.reads), default=0)
+        raised: dict[int, int] = {}
+        if entry.publish is not None:
+            self._refuse_circle(entry)
+            raised = self._raised(entry)
+        for number, level in raised.items():
+            self.entries[number].level = level
+            self._note_level(self.entries[number])
+        self.put(entry)
+
+    def put(self, entry: Entry) -> None:
+        """Take in a query whose level is known."""
+        self.entries[entry.number] = entry
+        for name in entry.reads:
+            self.readers.setdefault(name, {})[entry.number] = None
+        if entry.publish is not None:
+            self.publishers.setdefault(entry.publish, {})[entry.number] = None
+        self._note_level(entry)
+        self.ids.setdefault(entry.id, []).append(entry.number)
+        self.next_number = max(self.next_number, entry.number + 1)
+
+    def _note_level(self, entry: Entry) -> None:
+        if entry.publish is not None:
+            self._level_of[entry.publish] = max(self._level_of.get(entry.publish, 0), entry.level + 1)
+
+    def _refuse_circle(self, entry: Entry) -> None:
+        came_from: dict[str, str] = {}
+        todo = [str(entry.publish)]
+        while todo:
+            name = todo.pop()
+            if name in entry.reads:
+                way = [name]
+                while way[-1] != entry.publish:
+                    way.append(came_from[way[-1]])
+                shown = " -> ".join([*way[::-1], str(entry.publish)])
+                raise UsageError(
+                    f"the query {entry.id!r} would read what it publishes: {shown}",
+                    code="ACEP-U061",
+                    hint="a stream can only be made of others; publish under another name",
+                )
+            for number in self.readers.get(name, ()):
+                after = self.entries[number].publish
+                if after is not None and after not in came_from and after != entry.publish:
+                    came_from[after] = name
+                    todo.append(after)
+
+    def _raised(self, entry: Entry) -> dict[int, int]:
+        """The new levels of queries that would read what a new one publishes."""
+        raised: dict[int, int] = {}
+        todo = [(str(entry.publish), entry.level + 1)]
+        while todo:
+            name, level = todo.pop()
+            if level <= self._level_of.get(name, 0):
+                continue
+            for number in self.readers.get(name, ()):
+                reader = self.entries[number]
+                if level <= raised.get(number, reader.level):
+                    continue
+                if reader.is_running:
+                    raise UsageError(
+                        f"{reader.id!r} reads {name!r} and runs already, before {entry.id!r} could publish it",
+                        code="ACEP-U062",
+                        hint=f"remove {reader.id!r} and add it again after this one, or publish under another name",
+                    )
+                raised[number] = level
+                if reader.publish is not None:
+                    todo.append((reader.publish, level + 1))
+        return raised
+
+    def removal(self, id: str, *, cascade: bool) -> list[str]:  # noqa: A002  (what users call it)
+        """The ids that go where one goes: itself, and with ``cascade`` those that read what nobody else publishes.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U060``: there is no such query; ``ACEP-U063``: others read it.
+        """
+        gone: dict[str, None] = {}
+        todo = [id]
+        while todo:
+            one = todo.pop()
+            if one in gone:
+                continue
+            gone[one] = None
+            left = [reader for reader in self._left_without(self.known(one), gone) if reader not in gone]
+            if left and not cascade:
+                shown = ", ".join(map(repr, left[:SHOWN])) + (" and others" if len(left) > SHOWN else "")
+                raise UsageError(
+                    f"{one!r} cannot be removed: its stream is read by {shown}",
+                    code="ACEP-U063",
+                    hint="remove these first, or all at once: remove(id, cascade=True)",
+                )
+            todo += left
+        return [*gone]
+
+    def _left_without(self, numbers: list[int], gone: dict[str, None]) -> list[str]:
+        """The ids of queries that read what only these publish."""
+        names = [self.entries[n].publish for n in numbers]
+        left: dict[str, None] = {}
+        for name in names:
+            if name is None or any(self.entries[n].id not in gone for n in self.publishers[name]):
+                continue
+            left.update((self.entries[n].id, None) for n in self.readers.get(name, ()))
+        return [*left]
+
+    def remove(self, id: str) -> list[Entry]:  # noqa: A002  (what users call it)
+        """Forget a query; gives its parts."""
+        entries = [self.entries.pop(number) for number in self.ids.pop(id)]
+        for entry in entries:
+            for name in entry.reads:
+                _without(self.readers, name, entry.number)
+            if entry.publish is not None:
+                _without(self.publishers, entry.publish, entry.number)
+                if entry.publish not in self.publishers:
+                    self._level_of.pop(entry.publish, None)
+        return entries
+
+    def shown(self, id: str) -> Entry:  # noqa: A002  (what users call it)
+        """The part of a query whose results are shown."""
+        return self.entries[self.known(id)[-1]]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries.values())
+
+
+def _without(table: dict[str, dict[int, None]], name: str, number: int) -> None:
+    del table[name][number]
+    if not table[name]:
+        del table[name]

@@ -1,0 +1,215 @@
+"""The levels of a set: queries that read what others publish come after these, batch by batch.
+
+Queries of level 0 see the events of the stream; those of a level above also what levels below publish, at the same
+time. A batch ends with a complete epoch (all events of its last time are in it), so that level by level is as good as
+event by event.
+
+Source: Demers et al., CIDR 2007, section 3.2: instances wait for the end of the epoch, and results are events of it.
+There a queue holds events in order; here the streams form no circle, so that levels do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.stream_side import StreamSide
+from acep_approx.subscriptions.graph import Entry, Graph
+from acep_approx.subscriptions.members import NUMBER, Member, OneQuery
+from acep_approx.subscriptions.published import Published, Publishing, merged, roles_above, unified
+
+Key = tuple[int, tuple[str, ...] | None]
+"""A level; the streams that are seen there: None where those that are not named do not matter."""
+Results = Iterator[tuple[Member, pa.Table]]
+
+
+@dataclass
+class Level:
+    """Queries that see the same events.
+
+    Attributes
+    ----------
+    side : StreamSide
+    reads : dict of str to int
+        How many of its queries name each type of events.
+    rows : int
+        Events so far.
+    """
+
+    side: StreamSide
+    reads: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+
+
+class Levels:
+    """Runs the queries of a set, level by level.
+
+    Parameters
+    ----------
+    graph : Graph
+    schema : pyarrow.Schema
+        Of the events of the stream.
+    roles : Roles
+    """
+
+    def __init__(self, graph: Graph, schema: pa.Schema, roles: Roles) -> None:
+        self.roles = roles
+        self.published = 0
+        self.members: dict[int, Member] = {}
+        self.levels: dict[Key, Level] = {(0, None): Level(StreamSide(schema, roles))}
+        self._graph = graph
+        self._publishing: dict[int, Publishing] = {}
+
+    @property
+    def base(self) -> StreamSide:
+        """The stream itself."""
+        return self.levels[0, None].side
+
+    # --- queries that come and go -----------------------------------------------------------------------------
+
+    def build(self, entries: Iterable[Entry]) -> dict[int, Member]:
+        """What will run some queries from their ``join`` on, by number.
+
+        Raises
+        ------
+        DataError, QueryError
+            A column is missing or has the wrong type; ``ACEP-D080`` to ``ACEP-D082``: what is published does not fit.
+        """
+        made: dict[int, Member] = {}
+        for entry in sorted(entries, key=lambda entry: (entry.level, entry.number)):
+            member = made[entry.number] = OneQuery(self._side_for(entry), entry)
+            self._note_published(entry, member)
+        return made
+
+    def _note_published(self, entry: Entry, member: Member) -> None:
+        if entry.publish is not None:
+            self._publishing[entry.number] = Publishing(entry, member.nothing().schema, self.roles)
+
+    def know(self, entry: Entry, member: Member) -> None:
+        """Know of a query that takes part in the batches already: it was restored."""
+        self.members[entry.number] = member
+        self._note_published(entry, member)
+
+    def join(self, entry: Entry, member: Member) -> None:
+        """Let a query take part in the batches from now on."""
+        member.join()
+        level = self.levels[self._key(entry)]
+        for name in entry.reads:
+            level.reads[name] = level.reads.get(name, 0) + 1
+        self.members[entry.number] = member
+        entry.is_running = True
+
+    def remove(self, entry: Entry) -> Results:
+        """Let go of a query; gives what of it waited for the end of a window."""
+        member, key = self.members.pop(entry.number), self._key(entry)
+        for table in member.remove(entry.number):
+            yield member, table
+        self._publishing.pop(entry.number, None)
+        level = self.levels[key]
+        for name in entry.reads:
+            level.reads[name] -= 1
+            if not level.reads[name]:
+                del level.reads[name]
+        if not level.side.queries and key != (0, None):
+            del self.levels[key]
+
+    def _key(self, entry: Entry) -> Key:
+        if entry.level == 0 or not entry.is_about_all:
+            return entry.level, None
+        return entry.level, tuple(sorted(entry.reads))
+
+    def _side_for(self, entry: Entry) -> StreamSide:
+        """The stream that a query sees, with all columns that it may name."""
+        key = self._key(entry)
+        if entry.level == 0:
+            return self.base
+        seen = dict.fromkeys(sorted(entry.reads))
+        if key in self.levels:
+            seen |= dict.fromkeys(self.levels[key].reads)
+        publishing = [
+            self._publishing[number]
+            for name in seen
+            for number in self._graph.publishers.get(name, ())
+            if number in self._publishing
+        ]
+        schema, roles = unified(self._base_schema(), publishing), roles_above(self.roles)
+        if key not in self.levels:
+            self.levels[key] = Level(StreamSide(schema, roles))
+        self.levels[key].side.learn(schema)
+        return self.levels[key].side
+
+    def _base_schema(self) -> pa.Schema:
+        schema = self.base.schema
+        above = str(roles_above(self.roles).type)
+        return schema if above in schema.names else schema.append(pa.field(above, pa.string()))
+
+    # --- batches ----------------------------------------------------------------------------------------------
+
+    def learn(self, schema: pa.Schema) -> None:
+        """Know of more columns of the stream."""
+        self.base.learn(schema)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the stream that must be read."""
+        names = dict.fromkeys(self.base.columns)
+        for (number, _), level in self.levels.items():
+            if number:
+                names.update((name, None) for name in level.side.columns if name in self.base.schema.names)
+        return tuple(names) or (self.roles.time,)
+
+    def run(self, batch: EventBatch) -> Results:
+        """Run a batch of complete epochs through all queries; all results must be taken before the next one."""
+        published: list[Published] = []
+        for (number, _), level in self._in_order():
+            if not level.side.queries:
+                continue
+            events = batch if number == 0 else self._seen(level, batch, published)
+            level.rows += len(events)
+            members = [*level.side.queries]
+            for place, table in level.side.run(events):
+                member: Member = members[place]  # type: ignore[assignment]
+                published += self._events_of(member, table)
+                yield member, table
+
+    def _in_order(self) -> list[tuple[Key, Level]]:
+        return sorted(self.levels.items(), key=lambda item: item[0][0])
+
+    def _seen(self, level: Level, batch: EventBatch, published: list[Published]) -> EventBatch:
+        """What the queries of a level see of a batch."""
+        parts = [part for part in published if part.name in level.reads and len(part)]
+        return merged(batch, parts, level.side.columns, level.side.roles, level.rows)
+
+    def _events_of(self, member: Member, table: pa.Table) -> Iterator[Published]:
+        """The events that results are which somebody reads."""
+        for number in member.numbers:
+            one = self._publishing.get(number)
+            if one is None or not table.num_rows or not self._is_read(str(one.entry.publish)):
+                continue
+            mine = table if len(member.numbers) == 1 else table.filter(pc.equal(table.column(NUMBER), number))
+            if mine.num_rows:
+                events = one.events(mine, self.published)
+                self.published += len(events)
+                yield events
+
+    def _is_read(self, stream: str) -> bool:
+        return any(stream in level.reads for (number, _), level in self.levels.items() if number)
+
+    def pass_time(self, tick: int) -> Results:
+        """What waited for windows that end before ``tick``; nothing earlier comes any more."""
+        for _, level in self._in_order():
+            members = [*level.side.queries]
+            for place, table in level.side.pass_time(tick):
+                yield members[place], table  # type: ignore[misc]
+
+    def finish(self) -> Results:
+        """The stream has ended: what was still waiting for the end of its window."""
+        for _, level in self._in_order():
+            for member in level.side.queries:
+                for table in member.finish():  # type: ignore[attr-defined]
+                    yield member, table  # type: ignore[misc]

@@ -1,0 +1,188 @@
+"""What queries publish, as events: rows of results, and where they stand between the events of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.errors import DataError
+from acep_approx.events.columns import encode_text, to_arrow, to_numpy
+from acep_approx.events.reading.widening import common_type, one_table
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.planning.planner import Plan
+from acep_approx.query.syntax import QuerySyntax
+from acep_approx.subscriptions.graph import Entry
+from acep_approx.subscriptions.members import FIRST_ID, NUMBER
+
+START, TYPE = "start", "type"
+"""Columns that published events have, beside the time of the stream: when a result began; of which stream they are
+(where no column of the events says their type)."""
+OF_RESULTS = frozenset((NUMBER, "errors", "start", "end", "missing", "times"))
+
+
+def attributes_of(plan: Plan, results: pa.Schema) -> tuple[str, ...]:
+    """The attributes of the events that the results of a query are: what SELECT or RETURN names."""
+    if isinstance(plan.query, QuerySyntax):
+        return tuple(output.name for output in plan.query.outputs)
+    return tuple(name for name in results.names if name not in OF_RESULTS)
+
+
+def roles_above(roles: Roles) -> Roles:
+    """The roles of columns where published events are among the others."""
+    return roles if roles.type is not None else replace(roles, type=TYPE)
+
+
+@dataclass(frozen=True)
+class Published:
+    """Results that are events of the stream ``name``.
+
+    ``number`` is the query that they are of, ``level`` the level it runs on.
+    """
+
+    name: str
+    level: int
+    number: int
+    ticks: Ints
+    ids: Ints
+    data: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+
+class Publishing:
+    """Makes events of the results of one query.
+
+    Parameters
+    ----------
+    entry : Entry
+        It publishes.
+    results : pyarrow.Schema
+        Of its results.
+    roles : Roles
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        The attributes of the events.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D080``: an attribute has the name of the time or the type.
+    """
+
+    def __init__(self, entry: Entry, results: pa.Schema, roles: Roles) -> None:
+        self.entry = entry
+        self.attributes = attributes_of(entry.plan, results)
+        own = {roles.time: "the time", roles_above(roles).type: "the type"}
+        for name in own.keys() & set(self.attributes):
+            raise DataError(
+                f"{entry.id!r} publishes {name!r} as an attribute of {entry.publish!r}, and this column is {own[name]}",
+                code="ACEP-D080",
+                hint=f"give it another name; the time of a published event is its end, its type {entry.publish!r}",
+            )
+        shown = [START, *(name for name in self.attributes if name != START)]
+        self.schema = pa.schema([results.field(name) for name in shown if name in results.names])
+
+    def events(self, table: pa.Table, first_id: int) -> Published:
+        """The events that some results are; their names count from ``first_id``."""
+        if "times" in table.column_names:
+            times = to_numpy(table.column("times").combine_chunks())
+            if (times != 1).any():
+                table = table.take(to_arrow(np.repeat(np.arange(table.num_rows), times)))
+        ticks = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
+        data = {name: encode_text(table.column(name).combine_chunks()) for name in self.schema.names}
+        ids = FIRST_ID + first_id + np.arange(table.num_rows)
+        return Published(str(self.entry.publish), self.entry.level, self.entry.number, ticks, ids, data)
+
+
+def unified(base: pa.Schema, streams: Sequence[Publishing]) -> pa.Schema:
+    """The columns of the events of a stream together with those that are published.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D081``: two publish one stream with different attributes; ``ACEP-D082``: a name stands for columns whose
+        types do not go together.
+    """
+    types = {field.name: (field.type, "the events") for field in base}
+    alike: dict[str, Publishing] = {}
+    for one in streams:
+        name = str(one.entry.publish)
+        first = alike.setdefault(name, one)
+        if set(first.attributes) != set(one.attributes):
+            theirs, ours = (", ".join(some.attributes) or "none" for some in (first, one))
+            raise DataError(
+                f"{first.entry.id!r} and {one.entry.id!r} publish {name!r} with different attributes: {theirs}; {ours}",
+                code="ACEP-D081",
+                hint="name the same ones, with AS, or publish under another name",
+            )
+        for field in one.schema:
+            known, whose = types.get(field.name, (pa.null(), ""))
+            wider = common_type(known, field.type)
+            if wider is None:
+                raise DataError(
+                    f"the column {field.name!r} is {known} in {whose}, and {field.type} in what {one.entry.id!r} "
+                    f"publishes as {name!r}",
+                    code="ACEP-D082",
+                    hint="give the attribute another name, with AS",
+                )
+            types[field.name] = (wider, whose or f"what {one.entry.id!r} publishes as {name!r}")
+    return pa.schema([(name, type_) for name, (type_, _) in types.items()])
+
+
+def merged(
+    base: EventBatch, parts: Sequence[Published], columns: Sequence[str], roles: Roles, first_row: int
+) -> EventBatch:
+    """The events of a batch with those published: by time, then those of the stream first, by level, by query.
+
+    Parameters
+    ----------
+    base : EventBatch
+        At no time of which more events will come.
+    parts : sequence of Published
+        At times of these events.
+    columns : sequence of str
+        What is asked for; NULL where an event does not have it.
+    roles : Roles
+    first_row : int
+        The number of the first event, published ones counted.
+    """
+    ids = base.first_row + np.arange(len(base)) if base.ids is None else base.ids
+    shown = [(ids, base.ticks, _of_base(base, columns))]
+    shown += [(part.ids, part.ticks, _of_part(base, part, columns, roles)) for part in parts]
+    if len(shown) == 1:
+        return EventBatch(first_row, base.ticks, shown[0][2], ids)
+    all_ids, ticks = (np.concatenate([one[place] for one in shown]) for place in (0, 1))
+    ranks = [(-1, -1), *((part.level, part.number) for part in parts)]
+    sizes = [len(one[0]) for one in shown]
+    level, number = (np.repeat(column, sizes) for column in np.array(ranks).T)
+    order = np.lexsort((number, level, ticks))
+    table = one_table([one[2] for one in shown]).combine_chunks().take(to_arrow(order))
+    arrays = [encode_text(column.combine_chunks()) for column in table.columns]
+    data = pa.RecordBatch.from_arrays(arrays, names=table.column_names)
+    return EventBatch(first_row, ticks[order], data, all_ids[order])
+
+
+def _of_base(base: EventBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    have = set(base.data.schema.names)
+    arrays = [base.data.column(name) if name in have else pa.nulls(len(base)) for name in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _of_part(base: EventBatch, part: Published, columns: Sequence[str], roles: Roles) -> pa.RecordBatch:
+    own = dict(part.data)
+    # the end of a result is the time of an event of the stream, so that it need not be made of the tick again
+    own[roles.time] = base.data.column(roles.time).take(to_arrow(np.searchsorted(base.ticks, part.ticks)))
+    own[str(roles.type)] = pa.DictionaryArray.from_arrays(
+        to_arrow(np.zeros(len(part), np.int64)).cast(pa.int32()), pa.array([part.name])
+    )
+    arrays = [own[name] if name in own else pa.nulls(len(part)) for name in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))

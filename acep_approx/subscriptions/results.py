@@ -1,0 +1,170 @@
+"""What a set has found in a batch: a table for each query, or all of it as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.events.reading.lines import json_lines
+from acep_approx.subscriptions.members import NUMBER, Member
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OWN = (NUMBER, "start", "end", "errors", "times")
+"""Columns of ``to_arrow`` beside ``values``."""
+Look = Callable[[str], "list[tuple[int, pa.Table]]"]
+"""Gives for an id, or the name of a stream, the numbers of the queries meant, each with a table of no results."""
+
+
+class Found(Mapping[str, pa.Table]):
+    """The results of the queries of a set in one batch.
+
+    ``found["ibm"]`` is the table of one query, by its id, or of all that publish a stream, by its name: a column
+    ``query`` with the id, then those that the query has alone. It is empty, with these columns, where there are none.
+    ``for id in found`` names the queries that have results, ``len(found)`` is their number, and ``to_arrow`` has all.
+
+    Parameters
+    ----------
+    parts : list of (Member, pyarrow.Table)
+        The results of each member; numbers name the queries.
+    id_of : callable
+        Gives the id of a number; None where its results are not shown.
+    look : callable
+        Finds queries by name.
+
+    Attributes
+    ----------
+    rows : int
+        How many results there are.
+    """
+
+    def __init__(self, parts: list[tuple[Member, pa.Table]], id_of: Callable[[int], str | None], look: Look) -> None:
+        self._look = look
+        self._ids: dict[int, str] = {}
+        self._parts: list[pa.Table] = []
+        self._part_of: dict[int, int] = {}  # by number: which part has the results of a query
+        self._is_mixed: list[bool] = []
+        for member, table in parts:
+            if table.num_rows:
+                self._take(member, table, id_of)
+        self.rows = sum(part.num_rows for part in self._parts)
+        self._numbers: dict[str, list[int]] = {}
+        for number in sorted(self._ids):
+            self._numbers.setdefault(self._ids[number], []).append(number)
+
+    def _take(self, member: Member, table: pa.Table, id_of: Callable[[int], str | None]) -> None:
+        numbers = member.numbers if len(member.numbers) == 1 else pc.unique(table.column(NUMBER)).to_pylist()
+        shown = {number: id_ for number in numbers if (id_ := id_of(number)) is not None}
+        if not shown:
+            return
+        if len(shown) < len(numbers):
+            table = table.filter(pc.is_in(table.column(NUMBER), pa.array([*shown], pa.int64())))
+        self._ids |= shown
+        self._part_of |= dict.fromkeys(shown, len(self._parts))
+        self._is_mixed.append(len(shown) > 1)
+        self._parts.append(table)
+
+    def __getitem__(self, name: str) -> pa.Table:
+        known = [] if name in self._numbers else self._look(name)
+        numbers = self._numbers.get(name) or [number for number, _ in known if number in self._ids]
+        tables = [self.of(number) for number in numbers] or [_with_ids(nothing, {}) for _, nothing in known]
+        return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The queries that have results, by number."""
+        return tuple(self._ids)
+
+    def _of(self, number: int) -> pa.Table:
+        place = self._part_of[number]
+        part = self._parts[place]
+        return part.filter(pc.equal(part.column(NUMBER), number)) if self._is_mixed[place] else part
+
+    def of(self, number: int) -> pa.Table:
+        """The results of the query of a number."""
+        return _with_ids(self._of(number), self._ids)
+
+    def to_arrow(self) -> pa.Table:
+        """All results as one table: by the end of each, then in the order in which the queries were added.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``query`` (string: the id), ``start``, ``end`` (as each query has them: times, or whole numbers), ``errors``
+            (int64), ``times`` (int64: how often the result was derived; 1 where a query does not count it) and
+            ``values`` (string): all other columns of the query, with their names, as a JSON object.
+
+        Notes
+        -----
+        Columns of thousands of queries have no one type: so ``values`` is text, and ``found[id]`` has the types.
+        """
+        if not self._parts:
+            return pa.table({name: pa.array([], _TYPES.get(name, pa.int64())) for name in (*OWN, "values")})
+        table = pa.concat_tables([self._row(part) for part in self._parts], promote_options="permissive")
+        end = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
+        order = np.lexsort((to_numpy(table.column(NUMBER).combine_chunks()), end))
+        if not (order[1:] > order[:-1]).all():
+            table = table.take(to_arrow(order))
+        return _with_ids(table, self._ids).set_column(0, NUMBER, self._texts(table.column(NUMBER)))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``to_arrow`` as a pandas DataFrame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def _texts(self, numbers: pa.ChunkedArray) -> pa.Array:
+        return _ids_of(numbers, self._ids).dictionary_decode()
+
+    @staticmethod
+    def _row(part: pa.Table) -> pa.Table:
+        own = {name: part.column(name) for name in OWN if name in part.column_names}
+        own.setdefault("start", pa.nulls(part.num_rows, part.schema.field("end").type))
+        for name, default in (("errors", 0), ("times", 1)):
+            own.setdefault(name, pa.array(np.full(part.num_rows, default)))
+        values = part.select([name for name in part.column_names if name not in OWN])
+        return pa.table({name: own[name] for name in OWN} | {"values": _json(values, part.num_rows)})
+
+    def __repr__(self) -> str:
+        return f"<Found {self.rows:,} results of {len(self):,} queries>"
+
+
+_TYPES = {NUMBER: pa.string(), "values": pa.string()}
+
+
+def _json(table: pa.Table, rows: int) -> pa.Array:
+    """The rows of a table as JSON objects."""
+    if not table.num_columns:
+        return pa.array(["{}"] * rows, pa.string())
+    lines = pa.array([json_lines(table).to_pybytes().decode()], pa.large_string())
+    return pc.split_pattern(lines, "\n").values.slice(0, rows).cast(pa.string())
+
+
+def _with_ids(table: pa.Table, ids: Mapping[int, str]) -> pa.Table:
+    """The table with ids in the place of numbers."""
+    return table.set_column(table.column_names.index(NUMBER), NUMBER, _ids_of(table.column(NUMBER), ids))
+
+
+def _ids_of(numbers: pa.ChunkedArray, ids: Mapping[int, str]) -> pa.Array:
+    """Ids as a dictionary: few different ones, whatever the number of rows."""
+    values = to_numpy(numbers.combine_chunks())
+    if not len(values) or (values == values[0]).all():
+        known, codes = values[:1], np.zeros(len(values), np.int64)
+    else:
+        known, codes = np.unique(values, return_inverse=True)
+    names = pa.array([ids[int(number)] for number in known], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)

@@ -1,0 +1,223 @@
+"""A set at work: batches in, results of all queries out; queries come and go between epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.roles import Roles, infer_roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.subscriptions.epochs import Epochs
+from acep_approx.subscriptions.graph import Entry, Graph
+from acep_approx.subscriptions.levels import Levels, Results
+from acep_approx.subscriptions.members import Member
+from acep_approx.subscriptions.results import Found
+
+
+@dataclass
+class Change:
+    """Queries that come, or go, with the first epoch later than a time.
+
+    ``after`` is None where no event waits: then it is the next epoch, whatever its time.
+    """
+
+    after: int | None
+    comes: dict[int, Entry] = field(default_factory=dict)
+    goes: dict[int, Entry] = field(default_factory=dict)
+
+
+class Running:
+    """The queries of a set and where their stream stands.
+
+    Parameters
+    ----------
+    wanted : mapping of str to str or None
+        Columns for the roles ``time``, ``key``, ``type``, and the ``unit``: as for ``infer_roles``.
+    delay : int, optional
+        In ticks; see ``Epochs``.
+
+    Attributes
+    ----------
+    graph : Graph
+    epochs : Epochs
+    levels : Levels or None
+        None until the columns of the events are known.
+    changes : list of Change
+        What waits for its epoch, in order.
+    leaving : dict of int to Entry
+        Queries that were removed and may still have results.
+    """
+
+    def __init__(self, wanted: Mapping[str, str | None], delay: int | None = None) -> None:
+        self.wanted = dict(wanted)
+        self.graph = Graph()
+        self.epochs = Epochs(delay)
+        self.levels: Levels | None = None
+        self.changes: list[Change] = []
+        self.leaving: dict[int, Entry] = {}
+        self.is_within = False
+
+    # --- queries ----------------------------------------------------------------------------------------------
+
+    def add(self, entry: Entry) -> None:
+        """Take in a query, from the next epoch on whose first event comes after this."""
+        self.graph.add(entry)
+        self._change().comes[entry.number] = entry
+
+    def remove(self, id: str, *, cascade: bool = False) -> list[int]:  # noqa: A002  (what users call it)
+        """Let go of a query from the next epoch on; gives the numbers of all parts that go."""
+        numbers = []
+        for one in self.graph.removal(id, cascade=cascade):
+            for entry in self.graph.remove(one):
+                numbers.append(entry.number)
+                change = self._change()
+                if change.comes.pop(entry.number, None) is None:  # it has seen, or will see, an event
+                    change.goes[entry.number] = entry
+                    self.leaving[entry.number] = entry
+        return numbers
+
+    def _change(self) -> Change:
+        """What is to change with the next epoch."""
+        after = self.epochs.newest if self.epochs.held else None
+        if not self.changes or self.changes[-1].after != after:
+            self.changes.append(Change(after))
+        return self.changes[-1]
+
+    # --- events -----------------------------------------------------------------------------------------------
+
+    def begin(self, schema: pa.Schema, roles: Roles | None = None) -> dict[int, Member]:
+        """Get ready for events of these columns: gives what will run the queries that are to come.
+
+        Raises
+        ------
+        DataError, QueryError
+            Columns do not fit; then all is as it was.
+        """
+        self.check_whole()
+        if self.levels is None:
+            self.levels = Levels(self.graph, schema, roles or infer_roles(schema, **self.wanted))
+        else:
+            self.levels.learn(schema)
+        return self._coming()
+
+    def _coming(self) -> dict[int, Member]:
+        assert self.levels is not None, "begin first"
+        return self.levels.build(entry for change in self.changes for entry in change.comes.values())
+
+    def columns(self, coming: Mapping[int, Member]) -> tuple[str, ...]:
+        """The columns that must be read now, with those of the queries to come."""
+        assert self.levels is not None, "begin first"
+        names = dict.fromkeys(self.levels.columns)
+        stream = set(self.levels.base.schema.names)
+        for member in coming.values():
+            names.update((name, None) for name in member.reads if name in stream)
+        return tuple(names)
+
+    def push(self, batch: EventBatch, coming: dict[int, Member]) -> Results:
+        """Run the epochs that a batch completes; all results must be taken."""
+        for ready in self.epochs.push(batch):
+            yield from self._run(ready, coming)
+
+    def close(self, before: int | None = None) -> Results:
+        """Run the epochs before a time, all by default: no event of them comes any more."""
+        coming = self._coming() if self.epochs.held else {}
+        for ready in self.epochs.close(before):
+            yield from self._run(ready, coming)
+
+    def pass_time(self, tick: int) -> Results:
+        """No event before ``tick`` comes any more."""
+        self.check_whole()
+        yield from self.close(tick)
+        if self.levels is not None:
+            yield from self.levels.pass_time(tick)
+
+    def finish(self) -> Results:
+        """The stream has ended."""
+        self.check_whole()
+        yield from self.close()
+        if self.levels is not None:
+            yield from self.levels.finish()
+
+    def _run(self, batch: EventBatch, coming: dict[int, Member]) -> Results:
+        """Run complete epochs, and change the queries between them."""
+        self.is_within = True
+        while len(batch):
+            yield from self._changed(int(batch.ticks[0]), coming)
+            cut = len(batch)
+            if self.changes and self.changes[0].after is not None:
+                cut = int(np.searchsorted(batch.ticks, self.changes[0].after, side="right"))
+            assert self.levels is not None, "columns are known where there are events"
+            yield from self.levels.run(batch.slice(0, cut))
+            batch = batch.slice(cut, len(batch) - cut)
+        self.is_within = False
+
+    def _changed(self, tick: int, coming: dict[int, Member]) -> Results:
+        """Let queries come and go that wait for an epoch before or at ``tick``."""
+        levels = self.levels
+        assert levels is not None, "columns are known where there are events"
+        while self.changes and (self.changes[0].after is None or self.changes[0].after < tick):
+            change = self.changes.pop(0)
+            for entry in change.goes.values():
+                yield from levels.remove(entry)
+            for number, entry in change.comes.items():
+                levels.join(entry, coming[number])
+
+    def check_whole(self) -> None:
+        """Refuse to go on from the middle of a batch (``ACEP-D045``)."""
+        if self.is_within:
+            raise DataError(
+                "this set stopped in the middle of a batch, and cannot go on from there",
+                code="ACEP-D045",
+                hint="go on from a state that was saved before that batch, or begin anew",
+            )
+
+    # --- results ----------------------------------------------------------------------------------------------
+
+    def found(self, results: Results) -> Found:
+        """All results of a batch, by query."""
+        parts: dict[Member, list[pa.Table]] = {}
+        for member, table in results:
+            if table.num_rows:
+                parts.setdefault(member, []).append(table)
+        joined = [(member, member.joined(tables)) for member, tables in parts.items()]
+        return self.shown(joined)
+
+    def shown(self, parts: list[tuple[Member, pa.Table]]) -> Found:
+        """What users see of results: those of parts that only feed others are left out."""
+        leaving = self.leaving
+        if not any(change.goes for change in self.changes):
+            self.leaving = {}
+
+        def id_of(number: int) -> str | None:
+            entry = leaving.get(number) or self.graph.entries[number]
+            return entry.id if entry.is_shown else None
+
+        return Found(parts, id_of, self.look)
+
+    def look(self, name: str) -> list[tuple[int, pa.Table]]:
+        """The queries of an id, or those that publish a stream, each with an empty table of its columns.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U060``: neither is there.
+        """
+        if name in self.graph.ids:
+            entries = [self.graph.shown(name)]
+        elif name in self.graph.publishers:
+            ids = dict.fromkeys(self.graph.entries[number].id for number in self.graph.publishers[name])
+            entries = [self.graph.shown(id_) for id_ in ids]
+        else:
+            self.graph.known(name)
+        return [(entry.number, self._nothing(entry)) for entry in entries if entry.is_running]
+
+    def _nothing(self, entry: Entry) -> pa.Table:
+        assert self.levels is not None, "it runs"
+        return self.levels.members[entry.number].nothing().slice(0, 0)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.graph)

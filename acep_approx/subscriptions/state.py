@@ -1,0 +1,199 @@
+"""The state of a set as bytes: its queries as texts, what waits, and where each level and each query stands.
+
+Layout: see ``matching.blob``, which refuses bytes that have changed. Names of arrays begin with what they are of:
+``l0`` is the first level, ``m3`` the fourth member, ``e`` the events that wait. ``FORMAT`` changes when the layout
+does, or that of ``matching.state``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.columns import encode_text
+from acep_approx.events.reading.ipc import from_ipc
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.blob import joined, split
+from acep_approx.matching.sealed import OlderBytesError
+from acep_approx.matching.state import FORMAT as INNER_FORMAT
+from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream
+from acep_approx.planning.planner import Plan
+from acep_approx.subscriptions.graph import Entry
+from acep_approx.subscriptions.levels import Level, Levels
+from acep_approx.subscriptions.members import OneQuery
+from acep_approx.subscriptions.running import Change, Running
+
+FORMAT = [1, INNER_FORMAT]
+Compile = Callable[[Header], Plan]
+"""Makes the plan of a query again, of what was kept of it."""
+OF_ENTRY = ("number", "id", "text", "publish", "output", "is_shown", "level", "is_running")
+OF_EPOCHS = ("delay", "arrived", "passed", "newest", "floor", "late")
+
+
+def pack(running: Running, options: Header) -> bytes:
+    """Everything that is needed to go on in another process.
+
+    Parameters
+    ----------
+    running : Running
+    options : dict
+        What the caller wants to keep, as JSON.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D045``: an error stopped it in the middle of a batch.
+    """
+    running.check_whole()
+    graph, arrays = running.graph, Arrays()
+    leaving = [entry for change in running.changes for entry in change.goes.values()]
+    saved: Header = {
+        "set": FORMAT,
+        "options": options,
+        "wanted": running.wanted,
+        "next": [graph.next_number, graph.ids_given],
+        "entries": [_entry(entry) for entry in graph],
+        "leaving": [_entry(entry) for entry in leaving],
+        "changes": [[change.after, [*change.comes], [*change.goes]] for change in running.changes],
+        "epochs": _save_epochs(running, arrays),
+        "levels": None if running.levels is None else _save_levels(running.levels, arrays),
+    }
+    return joined(saved, arrays)
+
+
+def unpack(state: bytes) -> tuple[Header, Arrays]:
+    """What ``pack`` put together.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D040``: it is none, or not as it was written; ``ACEP-D041``: of another format.
+    """
+    try:
+        saved, arrays = split(state)
+        format_ = saved["set"]
+    except (OlderBytesError, ValueError, KeyError) as error:
+        raise DataError(
+            "these bytes are not the state of a set of queries, or not all as they were written",
+            code="ACEP-D040",
+            hint="take a copy that is whole, or start anew; the state of one query is for Query.from_state",
+        ) from error
+    if format_ != FORMAT:
+        shown = ".".join(map(str, format_)) if isinstance(format_, list) else format_
+        older = "the older format" if isinstance(format_, list) and format_ < FORMAT else "format"
+        raise DataError(
+            f"the state has {older} {shown}, this version reads format {'.'.join(map(str, FORMAT))}",
+            code="ACEP-D041",
+            hint="go on with the version that wrote it, or start from the beginning",
+        )
+    return saved, arrays
+
+
+def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
+    """A set that goes on from a state.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D042``: a query means something else now.
+    """
+    running = Running(saved["wanted"])
+    parts: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        whose, _, own = name.partition("_")
+        parts.setdefault(whose, {})[own] = array
+    everyone = {}
+    for one in saved["entries"]:
+        entry = everyone[one["number"]] = _entry_of(one, compiled)
+        running.graph.put(entry)
+    for one in saved["leaving"]:
+        everyone[one["number"]] = running.leaving[one["number"]] = _entry_of(one, compiled)
+    running.graph.next_number, running.graph.ids_given = saved["next"]
+    for after, comes, goes in saved["changes"]:
+        change = Change(after)
+        change.comes.update((number, everyone[number]) for number in comes)
+        change.goes.update((number, everyone[number]) for number in goes)
+        running.changes.append(change)
+    _restore_epochs(running, saved["epochs"], parts)
+    if saved["levels"] is not None:
+        running.levels = _restored_levels(running, saved["levels"], parts, everyone)
+    return running
+
+
+def _entry(entry: Entry) -> Header:
+    kept = {name: getattr(entry, name) for name in OF_ENTRY}
+    return kept | {"engine": entry.plan.engine, "meaning": meaning(entry.plan)}
+
+
+def _entry_of(saved: Header, compiled: Compile) -> Entry:
+    plan = compiled(saved)
+    if meaning(plan) != saved["meaning"]:
+        raise DataError(
+            f"the query {saved['id']!r} of this state means something else in this version",
+            code="ACEP-D042",
+            hint="go on with the version that wrote it, or start from the beginning",
+        )
+    return Entry(plan=plan, **{name: saved[name] for name in OF_ENTRY})
+
+
+def _save_epochs(running: Running, arrays: Arrays) -> Header:
+    epochs = running.epochs
+    for number, held in enumerate(epochs.held):
+        arrays[f"e_{number}_ticks"] = np.ascontiguousarray(held.ticks)
+        arrays[f"e_{number}_data"] = raw(pa.Table.from_batches([held.data]))
+        if held.ids is not None:
+            arrays[f"e_{number}_ids"] = held.ids
+    for number, late in enumerate(epochs.late_events):
+        arrays[f"late_{number}"] = raw(late)
+    rows = [held.first_row for held in epochs.held]
+    return {name: getattr(epochs, name) for name in OF_EPOCHS} | {"held": rows, "kept": len(epochs.late_events)}
+
+
+def _restore_epochs(running: Running, saved: Header, parts: dict[str, Arrays]) -> None:
+    epochs, mine = running.epochs, parts.get("e", {})
+    for name in OF_EPOCHS:
+        setattr(epochs, name, saved[name])
+    for number, first_row in enumerate(saved["held"]):
+        table = from_ipc(mine[f"{number}_data"]).combine_chunks()
+        columns = [encode_text(column.combine_chunks()) for column in table.columns]
+        data = pa.RecordBatch.from_arrays(columns, names=table.column_names)
+        epochs.held.append(EventBatch(first_row, mine[f"{number}_ticks"], data, mine.get(f"{number}_ids")))
+    epochs.late_events = [from_ipc(parts["late"][str(number)]) for number in range(saved["kept"])]
+
+
+def _save_levels(levels: Levels, arrays: Arrays) -> Header:
+    kept: list[Any] = []
+    members = 0
+    for number, (key, level) in enumerate(levels.levels.items()):
+        ones = []
+        for member in level.side.queries:
+            assert isinstance(member, OneQuery)
+            ones.append([member.number, member.save_side(f"m{members}_", arrays)])
+            members += 1
+        kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])
+    return {"roles": vars(levels.roles), "published": levels.published, "levels": kept}
+
+
+def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], everyone: dict[int, Entry]) -> Levels:
+    members = 0
+    levels: Levels | None = None
+    for number, ((at, names), stream, reads, rows, ones) in enumerate(saved["levels"]):
+        side = saved_stream(stream, parts[f"l{number}"])
+        if levels is None:  # level 0 comes first
+            levels = Levels(running.graph, side.schema, side.roles)
+            levels.published = saved["published"]
+        key = (at, None if names is None else tuple(names))
+        levels.levels[key] = Level(side, reads, rows)
+        for one, header in ones:
+            entry = everyone[one]
+            member = OneQuery(side, entry)
+            member.join()
+            member.restore_side(header, parts[f"m{members}"])
+            levels.know(entry, member)
+            members += 1
+    assert levels is not None, "there is level 0"
+    return levels
