@@ -1,4 +1,4 @@
-"""A set of queries: each gives what it gives alone over its part of the stream, however it is cut, saved, and changed."""
+"""A set of queries: each gives what it gives alone over its part of the stream, however it is cut, saved, changed."""
 
 from __future__ import annotations
 
@@ -182,9 +182,9 @@ def test_events_without_time_get_that_of_the_clock_if_asked() -> None:
     assert some.finish().rows == 0
     with pytest.raises(UsageError, match="ACEP-U067"):
         QuerySet(stamp=True).push(prices(1))
+    plain = QuerySet()
+    plain.add(PAIR)
     with pytest.raises(DataError, match="ACEP-D004"):
-        plain = QuerySet()
-        plain.add(PAIR)
         plain.push([{"ts": 1, "type": "S"}, {"ts": None, "type": "S"}])
 
 
@@ -241,7 +241,7 @@ def test_streams_of_streams_are_queries_fed_by_hand(seed: int) -> None:
 
 
 def _stream(text: str) -> str:
-    return text.split()[-1]
+    return text.rsplit(maxsplit=1)[-1]
 
 
 def test_three_levels_and_a_stream_with_two_publishers() -> None:
