@@ -16,6 +16,7 @@ from acep_approx.query.syntax import (
     Expression,
     In,
     IsNull,
+    Lasting,
     Unary,
 )
 
@@ -29,7 +30,7 @@ def value_of(expr: Expression, row: Mapping[Any, Any]) -> Any:
     match expr:
         case Constant(value=value):
             return clean(value)
-        case Attribute() | Aggregate():
+        case Attribute() | Aggregate() | Lasting():
             return clean(row[expr])
         case Unary(op="NOT", operand=operand):
             return negated(value_of(operand, row))

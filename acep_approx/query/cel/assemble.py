@@ -51,7 +51,14 @@ class CelAssembler(Assembler):
         return CelQuery(select, window, errors, self.text)
 
     def cel_within(self, parts: list[Window], span: Span) -> Window:
-        return parts[0]
+        window = parts[0]
+        if window.unit == "events":
+            hint = "give it as a time: WITHIN 10 min"
+            raise self.fault("ACEP-Q112", "a window of CEL cannot count events", window.span, hint)
+        if window.amount < 0 or (window.unit == "ticks" and window.amount != int(window.amount)):
+            hint = "a window is 0 or longer, and a whole number where it has no unit"
+            raise self.fault("ACEP-Q045", f"a window of {window.amount} {window.unit}", window.span, hint)
+        return window
 
     def cel_errors(self, parts: list[Any], span: Span) -> int:
         _, (amount, place) = parts
