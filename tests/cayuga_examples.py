@@ -1,9 +1,13 @@
-"""The examples of Demers et al., CIDR 2007, sections 2.2 and 3.1, as text; what had to be mended is said beside them.
+"""The examples of Demers et al., CIDR 2007, sections 2.2 and 3.1, as text and as cases with events and results.
+
+What had to be mended is said beside them.
 
 The text at hand lost some decorators of Examples 7 and 9; they are those of the predicates of section 3.1.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 STOCK = ("Name", "Price", "Volume")
 SCHEMAS = {"Stock": STOCK, "IBMStock": ("IBMPrice",)}
@@ -104,3 +108,104 @@ SIMULTANEOUS_E6: Quote = (564, "IBM", 80, 8000)
 """e6' of section 3.2: at the same time as e6, and before it in the queue."""
 BETWEEN: Quote = (563, "IBM", 80, 8000)
 """Ours: here the text of Example 9 and the automaton of Figure 2 differ."""
+EARLY: tuple[Quote, ...] = (
+    (1, "IBM", 84, 1),
+    (2, "MSFT", 25, 1),
+    (3, "IBM", 85, 1),
+    (3, "DELL", 84, 1),
+    (5, "MSFT", 90, 1),
+    (6, "IBM", 82, 1),
+)
+"""Ours, for the examples that come without events."""
+RISING: tuple[Quote, ...] = tuple(
+    quote for t in range(13) for quote in ((t, "IBM", 80 + t, 20_000 if t == 0 else 1), (t, "DELL", 5, 1))
+)
+"""Ours: 13 rising quotes of IBM, the first of them large."""
+
+
+class Case(NamedTuple):
+    """A query, what it reads that others publish, quotes, and its results in order: begin, end, attributes."""
+
+    name: str
+    source: str
+    texts: tuple[str, ...]
+    quotes: tuple[Quote, ...]
+    results: tuple[tuple[Any, ...], ...]
+
+
+_IBM = ("IBM", 90, 81, 91)
+_FOLD = "FROM FILTER{Volume > 10000}(Stock) FOLD{$2.Name = $.Name, $2.Price < $.Price, } Stock"
+CASES = (
+    Case("Example 1", "2.2", (EXAMPLES["Example 1"],), EARLY[:2], ((1, 1, "IBM", 84, 1), (2, 2, "MSFT", 25, 1))),
+    Case("Example 2", "2.2", (EXAMPLES["Example 2"],), EARLY, ((1, 1, 84), (3, 3, 85))),
+    Case("Example 3", "2.2", (EXAMPLES["Example 3"],), EARLY, ((1, 1, 84), (3, 3, 85))),
+    Case("Example 4", "2.2", (EXAMPLES["Example 2"], EXAMPLES["Example 4"]), EARLY, ((1, 2, 84, 25), (3, 5, 85, 90))),
+    Case(
+        "Example 5",
+        "2.2",
+        (EXAMPLES["Example 2"], EXAMPLES["Example 5"]),
+        EARLY,
+        ((1, 3, 84, 85, "IBM"), (3, 5, 85, 90, "MSFT")),
+    ),
+    Case("Example 6", "2.2", (EXAMPLES["Example 6"],), EARLY, ((1, 3, "DELL"),)),
+    Case(
+        "Example 7",
+        "2.2: the first of eleven rising quotes is large",
+        (EXAMPLES["Example 7"],),
+        RISING,
+        tuple((0, t, "IBM", 80, 20_000, 1, "IBM", 80 + t, 1, t + 1) for t in (10, 11, 12)),
+    ),
+    Case("Example 8", "2.2", (EXAMPLES["Example 8"],), EARLY, ((1, 3, 84, 85),)),
+    Case("Example 9", "3.1, Figures 3 and 4", (EXAMPLES["Example 9"],), FIGURE_3, ((550, 564, *_IBM),)),
+    Case("the automaton", "3.1, Figures 2 to 4", (EXAMPLES["Figure 2"],), FIGURE_3, ((550, 564, *_IBM),)),
+    Case("e6'", "3.2", (EXAMPLES["Example 9"],), (*FIGURE_3[:5], SIMULTANEOUS_E6, FIGURE_3[5]), ((550, 564, *_IBM),)),
+    Case(
+        "the automaton and e6'",
+        "3.2",
+        (EXAMPLES["Figure 2"],),
+        (*FIGURE_3[:5], SIMULTANEOUS_E6, FIGURE_3[5]),
+        ((550, 564, *_IBM),),
+    ),
+    Case(
+        "the text of Example 9, where it is not the automaton",
+        "ours",
+        (EXAMPLES["Example 9"],),
+        (*FIGURE_3[:5], BETWEEN, FIGURE_3[5]),
+        ((550, 564, "IBM", 90, 80, 91), (550, 564, *_IBM)),
+    ),
+    Case(
+        "the automaton, where it is not the text of Example 9",
+        "ours",
+        (EXAMPLES["Figure 2"],),
+        (*FIGURE_3[:5], BETWEEN, FIGURE_3[5]),
+        ((550, 564, "IBM", 90, 80, 91),),
+    ),
+    Case(
+        "state A",
+        "Figure 4",
+        (f"SELECT Price_1, Price {_FOLD}",),
+        FIGURE_3,
+        ((550, 555, 90, 85), (550, 561, 90, 81)),
+    ),
+    Case(
+        "state B",
+        "Figure 4",
+        (f"FROM FILTER{{DUR >= 10 min}}(SELECT Price_1, Price {_FOLD})",),
+        FIGURE_3,
+        ((550, 561, 90, 81),),
+    ),
+    Case(
+        "Figure 1",
+        "3",
+        (EXAMPLES["Figure 1"],),
+        EARLY,
+        ((1, 3, "IBM"), (2, 5, "MSFT"), (3, 6, "IBM")),
+    ),
+    Case(
+        "FOLD ends where its second condition is not true",
+        "ours",
+        ("SELECT Price FROM FILTER{Price = 90}(Stock) FOLD{, $2.Price < $.Price, } Stock",),
+        tuple((t, "IBM", price, 1) for t, price in enumerate((90, 85, 95, 80))),
+        ((0, 1, 85),),
+    ),
+)

@@ -32,6 +32,8 @@ from pathlib import Path
 import pytest
 
 import acep_approx
+from acep_approx.query.cel.names import resolved
+from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
 from tests import forked
@@ -197,6 +199,8 @@ def test_queries_are_right(path):
     for block in blocks(path):
         if block.language == "acep":
             check(parse(block.text))
+        elif block.language == "cel":
+            resolved(parse_cel(block.text), {})
 
 
 # --- links ----------------------------------------------------------------------------------------------------

@@ -14,12 +14,11 @@ from acep_approx.query.cel.printer import to_cel
 from acep_approx.query.cel.splitting import left_associated
 from acep_approx.query.cel.syntax import CelQuery
 from tests.cases import cases
-from tests.cayuga_examples import BETWEEN, EXAMPLES, FIGURE_3, SCHEMAS, SIMULTANEOUS_E6, Quote
+from tests.cayuga_examples import CASES, EARLY, SCHEMAS, STOCK, Case, Quote
 from tests.cel_worlds import CelWorld, cel_set, cel_world
 from tests.naive_cel import Event, TooManyEvents, Values, bag, published, run, run_all
 
 MINUTES = {"min": 1}
-IBM = {"Name": "IBM", "MaxPrice": 90, "MinPrice": 81, "FinalPrice": 91}
 
 
 def stocks(*quotes: Quote) -> dict[str, list[Event]]:
@@ -36,53 +35,16 @@ def found(text: str, events: dict[str, list[Event]], **schemas: tuple[str, ...])
 # --- the paper ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["Example 9", "Figure 2"])
-@pytest.mark.parametrize("more", [(), (SIMULTANEOUS_E6,)], ids=["Figure 3", "with e6'"])
-def test_figure_4(name: str, more: tuple[Quote, ...]):
-    assert found(EXAMPLES[name], stocks(*FIGURE_3, *more)) == [(550, 564, *IBM.values())]
-
-
-def test_where_the_text_of_example_9_and_its_automaton_differ():
-    quotes = stocks(*FIGURE_3, BETWEEN)
-    assert found(EXAMPLES["Example 9"], quotes) == [(550, 564, "IBM", 90, 80, 91), (550, 564, "IBM", 90, 81, 91)]
-    assert found(EXAMPLES["Figure 2"], quotes) == [(550, 564, "IBM", 90, 80, 91)]
-
-
-def test_instances_of_figure_4():
-    """What stands at states A and B: each iteration of I1, and the one that lasts 10 minutes."""
-    fold = "SELECT Price_1, Price FROM FILTER{Volume > 10000}(Stock) FOLD{$2.Name = $.Name, $2.Price < $.Price, } Stock"
-    assert found(fold, stocks(*FIGURE_3)) == [(550, 555, 90, 85), (550, 561, 90, 81)]
-    assert found(f"FROM FILTER{{DUR >= 10 min}}({fold})", stocks(*FIGURE_3)) == [(550, 561, 90, 81)]
-
-
-EARLY: tuple[Quote, ...] = ((1, "IBM", 84, 1), (2, "MSFT", 25, 1), (3, "IBM", 85, 1))
-QUOTES = stocks(*EARLY, (3, "DELL", 84, 1), (5, "MSFT", 90, 1), (6, "IBM", 82, 1))
-
-
-def test_examples_1_to_8():
-    ibm = run(resolved(parse_cel(EXAMPLES["Example 2"]), SCHEMAS), QUOTES)
-    assert bag(ibm) == bag([Event(1, 1, {"IBMPrice": 84}), Event(3, 3, {"IBMPrice": 85})])
-    assert bag(run(resolved(parse_cel(EXAMPLES["Example 3"]), SCHEMAS), QUOTES)) == bag(ibm)
-    assert len(found(EXAMPLES["Example 1"], QUOTES)) == 6
-    both = {**QUOTES, "IBMStock": ibm}
-    assert found(EXAMPLES["Example 4"], both) == [(1, 2, 84, 25), (3, 5, 85, 90)]
-    assert found(EXAMPLES["Example 5"], both) == [(1, 3, 84, 85, "IBM"), (3, 5, 85, 90, "MSFT")]
-    assert found(EXAMPLES["Example 6"], QUOTES) == [(1, 3, "DELL")]
-    assert found(EXAMPLES["Example 8"], QUOTES) == [(1, 3, 84, 85)]
-
-
-def test_example_7():
-    """The first of eleven rising quotes is large: the FOLD's tenth iteration has counted to 11."""
-    rising = [(t, "IBM", 80 + t, 20_000 if t == 0 else 1) for t in range(13)]
-    others = [(t, "DELL", 5, 1) for t in range(13)]
-    results = found(EXAMPLES["Example 7"], stocks(*rising, *others))
-    assert [(one[0], one[1], one[-1]) for one in results] == [(0, 10, 11), (0, 11, 12), (0, 12, 13)]
-
-
-def test_fold_ends_where_its_second_condition_is_not_true():
-    quotes = stocks(*((t, "IBM", price, 1) for t, price in enumerate((90, 85, 95, 80))))
-    text = "SELECT Price FROM FILTER{Price = 90}(Stock) FOLD{, $2.Price < $.Price, } Stock"
-    assert found(text, quotes) == [(0, 1, 85)]
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_cases_of_the_paper(case: Case):
+    schemas = {"Stock": STOCK}
+    queries = []
+    for text in case.texts:
+        query = parse_cel(text)
+        queries.append(resolved(query, schemas))
+        schemas |= completed(query, schemas)
+    results = run_all(queries, stocks(*case.quotes), MINUTES)[-1]
+    assert sorted((one.t0, one.t1, *one.values.values()) for one in results) == sorted(case.results)
 
 
 # --- facts --------------------------------------------------------------------------------------------------------
@@ -117,7 +79,7 @@ def test_streams_of_streams():
     pairs = parse_cel(texts[1])
     schemas = {**SCHEMAS, **completed(pairs, SCHEMAS)}
     queries = [resolved(parse_cel(text), schemas) for text in texts]
-    last, first = run_all(queries, QUOTES)
+    last, first = run_all(queries, stocks(*EARLY))
     assert bag(first) == bag([Event(1, 3, {"p": 84, "n": "DELL"})])
     assert [(one.t0, one.t1, one.values["p"], one.values["Price"]) for one in last] == [(1, 5, 84, 90)]
 
