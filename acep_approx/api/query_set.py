@@ -18,16 +18,22 @@ from acep_approx.events.stamped import StampedEvents
 from acep_approx.events.stream import EventBatch, as_they_come, read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.planner import Plan
-from acep_approx.query.parameters import with_values
+from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.cel.parser import is_cel
+from acep_approx.query.parameters import parameters_of, with_values
 from acep_approx.query.parser import parse
+from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import QuerySyntax
 from acep_approx.revisions.request import REVISING, Duration, check_duration, in_ticks
 from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription
+from acep_approx.subscriptions.graph import Shared
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Running
 from acep_approx.subscriptions.state import pack, restored, unpack
+from acep_approx.subscriptions.templates.literals import Literals
+from acep_approx.subscriptions.templates.template import Template
 
 OUTPUTS = ("matches", "points", "counts")
 
@@ -95,6 +101,8 @@ class QuerySet:
         self._running = Running({"time": time, "key": key, "type": type, "unit": unit})
         self._held: dict[int, Subscription] = {}  # by the number of the part that is shown
         self._gone: list[int] = []
+        self._literals = Literals()
+        self._templates: dict[int, tuple[QuerySyntax, Template | None]] = {}  # by the identity of the tree
 
     # --- queries ----------------------------------------------------------------------------------------------
 
@@ -124,8 +132,13 @@ class QuerySet:
         Complexity: that of compiling it; not of how many there are.
         """
         expect("the query", query, (str, Query), "its text, or what compile_query made of it")
-        plan = query.plan if isinstance(query, Query) else compile_query(query).plan
-        return self._add(plan, query if isinstance(query, str) else str(query), id)
+        if isinstance(query, Query):
+            return self._add(query.plan, str(query), id)
+        if not is_cel(query):
+            read = self._literals.read(query)
+            if read.values and (template := self._template_of(read.syntax)) and template.can_have(read.values):
+                return self._add(template.plan, template.text, id, Shared(template, read.values))
+        return self._add(compile_query(query).plan, query, id)
 
     def add_many(
         self, template: str, table: Any, *, id: str | None = None  # noqa: A002  (what users call it)
@@ -158,10 +171,6 @@ class QuerySet:
         >>> list(found), many
         (['q1'], [<Subscription 'q1'>, <Subscription 'q2'>])
         """
-        from acep_approx.planning.planner import plan
-        from acep_approx.query.parameters import parameters_of
-        from acep_approx.query.printer import to_text
-
         syntax = parse(template)
         names = parameters_of(syntax)
         source = open_source(table)
@@ -170,16 +179,30 @@ class QuerySet:
         made: list[Subscription] = []
         try:
             for number, row in enumerate(rows):
-                filled = with_values(syntax, row)
                 name = str(row["id"]) if "id" in wanted and "id" not in names else id and f"{id}[{number}]"
-                made.append(self._add(plan(filled), to_text(filled), name))
+                made.append(self._add_shared(syntax, {one: row[one] for one in names}, name))
         except Exception:
             for one in made:
                 self.remove(one.id, cascade=True)
             raise
         return made
 
-    def _add(self, plan: Plan, text: str, id: str | None) -> Subscription:  # noqa: A002
+    def _add_shared(self, syntax: QuerySyntax, constants: dict[str, Any], id: str | None) -> Subscription:  # noqa: A002
+        """Add a query that may differ in constants alone from others."""
+        template = self._template_of(syntax)
+        if template is None or not template.can_have(constants):
+            filled = with_values(syntax, constants)
+            return self._add(plan(filled), to_text(filled), id)
+        return self._add(template.plan, template.text, id, Shared(template, constants))
+
+    def _template_of(self, syntax: QuerySyntax) -> Template | None:
+        """The template of a tree with parameters, the same for the same tree; None where each runs by itself."""
+        if _identity(syntax) not in self._templates:
+            made = None if syntax.publish is not None or not parameters_of(syntax) else Template.of(syntax)
+            self._templates[_identity(syntax)] = syntax, made
+        return self._templates[_identity(syntax)][1]
+
+    def _add(self, plan: Plan, text: str, id: str | None, shared: Shared | None = None) -> Subscription:  # noqa: A002
         expect("id", id, (str, NoneType), "a text")
         graph = self._running.graph
         if id is not None and id in graph.ids:
@@ -188,6 +211,7 @@ class QuerySet:
             )
         id = graph.free_id() if id is None else id  # noqa: A001
         parts = entries_of(plan, text, self.output, id=id, first=graph.next_number)
+        parts[0].shared = shared
         for number, part in enumerate(parts):
             try:
                 self._running.add(part)
@@ -410,7 +434,7 @@ class QuerySet:
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved, arrays = unpack(state)
         made = cls(**saved["options"])
-        made._running = restored(saved, arrays, _compiled)
+        made._running = restored(saved, arrays, _Compiled())
         made._held = {made._running.graph.shown(id_).number: Subscription(id_) for id_ in made}
         return made
 
@@ -438,8 +462,21 @@ class QuerySet:
         return f"<QuerySet of {len(self):,} queries>"
 
 
-def _compiled(saved: Mapping[str, Any]) -> Plan:
-    return compile_query(saved["text"], engine=saved["engine"]).plan
+class _Compiled:
+    """Makes plans of what a state has of queries; those of one template get the same."""
+
+    def __init__(self) -> None:
+        self._templates: dict[str, Template] = {}
+
+    def __call__(self, saved: Mapping[str, Any]) -> tuple[Plan, Template | None]:
+        text = saved["text"]
+        if saved["constants"] is None:
+            return compile_query(text, engine=saved["engine"]).plan, None
+        if text not in self._templates:
+            template = Template.of(parse(text))
+            assert template is not None, "it was one"
+            self._templates[text] = template
+        return self._templates[text].plan, self._templates[text]
 
 
 def _refuse(name: str) -> NoReturn:
@@ -454,3 +491,8 @@ def _refuse(name: str) -> NoReturn:
     else:
         raise UsageError(f"there is no argument {name!r} of a set", code="ACEP-U053", hint="see help(QuerySet)")
     raise UsageError(f"a set of queries and {what} do not go together yet", code="ACEP-U064", hint=hint)
+
+
+def _identity(tree: QuerySyntax) -> int:
+    """Tells trees apart as objects: comparing them would take longer than making one."""
+    return id(tree)

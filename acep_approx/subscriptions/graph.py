@@ -6,15 +6,26 @@ All is kept in dicts: a query comes or goes in a time that does not depend on ho
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from acep_approx.errors import UsageError
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.parameters import with_values
+from acep_approx.query.printer import to_text
+from acep_approx.subscriptions.templates.template import Template
 
 SHOWN = 5
 """Queries that a message names."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A template that queries share, and the constants of one of them."""
+
+    template: Template
+    constants: Mapping[str, int | float | str | bool]
 
 
 @dataclass
@@ -39,6 +50,8 @@ class Entry:
         1 more than that of any query whose stream it reads; 0 where it reads none.
     is_running : bool
         Whether it takes part in the batches; then its level is fixed.
+    shared : Shared, optional
+        Where its plan is that of a template: this, and its constants. ``text`` is that of the template then.
     """
 
     number: int
@@ -50,6 +63,13 @@ class Entry:
     is_shown: bool = True
     level: int = 0
     is_running: bool = False
+    shared: Shared | None = None
+
+    def stand_alone(self) -> None:
+        """Let go of its template: the constants stand in the plan and in the text."""
+        if self.shared is not None:
+            syntax = with_values(self.shared.template.syntax, self.shared.constants)
+            self.plan, self.text, self.shared = plan(syntax), to_text(syntax), None
 
     @property
     def reads(self) -> frozenset[str]:

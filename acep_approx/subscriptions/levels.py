@@ -10,18 +10,23 @@ There a queue holds events in order; here the streams form no circle, so that le
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.errors import QueryError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.subscriptions.graph import Entry, Graph
+from acep_approx.subscriptions.graph import Entry, Graph, Shared
 from acep_approx.subscriptions.members import NUMBER, Member, OneQuery
 from acep_approx.subscriptions.published import Published, Publishing, merged, roles_above, unified
+from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.query_table import QueryTable, kinds_of
 
 Key = tuple[int, tuple[str, ...] | None]
 """A level; the streams that are seen there: None where those that are not named do not matter."""
@@ -61,6 +66,7 @@ class Levels:
         self.roles = roles
         self.published = 0
         self.members: dict[int, Member] = {}
+        self._many: dict[tuple[object, ...], TemplateMember] = {}
         self.levels: dict[Key, Level] = {(0, None): Level(StreamSide(schema, roles))}
         self._graph = graph
         self._publishing: dict[int, Publishing] = {}
@@ -81,10 +87,33 @@ class Levels:
             A column is missing or has the wrong type; ``ACEP-D080`` to ``ACEP-D082``: what is published does not fit.
         """
         made: dict[int, Member] = {}
-        for entry in sorted(entries, key=lambda entry: (entry.level, entry.number)):
-            member = made[entry.number] = OneQuery(self._side_for(entry), entry)
-            self._note_published(entry, member)
+        entries = sorted(entries, key=lambda entry: (entry.level, entry.number))
+        alike = Counter(id(entry.shared.template) for entry in entries if entry.shared is not None)
+        many: dict[tuple[object, ...], TemplateMember] = {}
+        for entry in entries:
+            member = None
+            if entry.shared is not None:
+                member = self._member_of_many(entry, entry.shared, many, is_alone=alike[id(entry.shared.template)] == 1)
+            made[entry.number] = member or OneQuery(self._side_for(entry), entry)
+            self._note_published(entry, made[entry.number])
         return made
+
+    def _member_of_many(
+        self, entry: Entry, shared: Shared, many: dict[tuple[object, ...], TemplateMember], *, is_alone: bool
+    ) -> TemplateMember | None:
+        """What runs a query with others that differ from it in constants alone; None: it runs by itself.
+
+        ``many`` are those that were made just now.
+        """
+        side, template, kinds = self._side_for(entry), shared.template, kinds_of(shared.constants)
+        key = (id(side), id(template), *kinds.values())
+        known = many.get(key) or self._many.get(key)
+        if known is None and not is_alone:
+            with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
+                known = many[key] = TemplateMember(side, template, QueryTable(kinds), entry.output)
+        if known is None:
+            entry.stand_alone()
+        return known
 
     def _note_published(self, entry: Entry, member: Member) -> None:
         if entry.publish is not None:
@@ -93,11 +122,18 @@ class Levels:
     def know(self, entry: Entry, member: Member) -> None:
         """Know of a query that takes part in the batches already: it was restored."""
         self.members[entry.number] = member
+        if isinstance(member, TemplateMember) and entry.shared is not None:
+            self._many[_key_of_many(member, entry.shared)] = member
         self._note_published(entry, member)
 
     def join(self, entry: Entry, member: Member) -> None:
         """Let a query take part in the batches from now on."""
-        member.join()
+        if isinstance(member, TemplateMember):
+            assert entry.shared is not None, "it is one of many"
+            self._many[_key_of_many(member, entry.shared)] = member
+            member.add(entry.number, entry.shared.constants)
+        else:
+            member.join()
         level = self.levels[self._key(entry)]
         for name in entry.reads:
             level.reads[name] = level.reads.get(name, 0) + 1
@@ -109,6 +145,8 @@ class Levels:
         member, key = self.members.pop(entry.number), self._key(entry)
         for table in member.remove(entry.number):
             yield member, table
+        if isinstance(member, TemplateMember) and not member.numbers and entry.shared is not None:
+            self._many.pop(_key_of_many(member, entry.shared), None)
         self._publishing.pop(entry.number, None)
         level = self.levels[key]
         for name in entry.reads:
@@ -187,6 +225,8 @@ class Levels:
 
     def _events_of(self, member: Member, table: pa.Table) -> Iterator[Published]:
         """The events that results are which somebody reads."""
+        if isinstance(member, TemplateMember):  # queries that publish run by themselves
+            return
         for number in member.numbers:
             one = self._publishing.get(number)
             if one is None or not table.num_rows or not self._is_read(str(one.entry.publish)):
@@ -213,3 +253,8 @@ class Levels:
             for member in level.side.queries:
                 for table in member.finish():  # type: ignore[attr-defined]
                     yield member, table  # type: ignore[misc]
+
+
+def _key_of_many(member: TemplateMember, shared: Shared) -> tuple[object, ...]:
+    """What queries have in common that one member runs."""
+    return id(member.stream), id(shared.template), *kinds_of(shared.constants).values()

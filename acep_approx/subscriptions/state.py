@@ -21,15 +21,19 @@ from acep_approx.matching.blob import joined, split
 from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.state import FORMAT as INNER_FORMAT
 from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
-from acep_approx.subscriptions.graph import Entry
+from acep_approx.subscriptions.graph import Entry, Shared
 from acep_approx.subscriptions.levels import Level, Levels
 from acep_approx.subscriptions.members import OneQuery
 from acep_approx.subscriptions.running import Change, Running
+from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.query_table import QueryTable, kinds_of
+from acep_approx.subscriptions.templates.template import Template
 
 FORMAT = [1, INNER_FORMAT]
-Compile = Callable[[Header], Plan]
-"""Makes the plan of a query again, of what was kept of it."""
+Compile = Callable[[Header], tuple[Plan, Template | None]]
+"""Makes the plan of a query again, of what was kept of it, and its template where it has one."""
 OF_ENTRY = ("number", "id", "text", "publish", "output", "is_shown", "level", "is_running")
 OF_EPOCHS = ("delay", "arrived", "passed", "newest", "floor", "late")
 
@@ -126,18 +130,26 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
 
 def _entry(entry: Entry) -> Header:
     kept = {name: getattr(entry, name) for name in OF_ENTRY}
-    return kept | {"engine": entry.plan.engine, "meaning": meaning(entry.plan)}
+    constants = None if entry.shared is None else dict(entry.shared.constants)
+    return kept | {"engine": entry.plan.engine, "meaning": meaning(entry.plan), "constants": constants}
 
 
 def _entry_of(saved: Header, compiled: Compile) -> Entry:
-    plan = compiled(saved)
+    plan, template = compiled(saved)
     if meaning(plan) != saved["meaning"]:
         raise DataError(
             f"the query {saved['id']!r} of this state means something else in this version",
             code="ACEP-D042",
             hint="go on with the version that wrote it, or start from the beginning",
         )
-    return Entry(plan=plan, **{name: saved[name] for name in OF_ENTRY})
+    shared = None if template is None else Shared(template, saved["constants"])
+    return Entry(plan=plan, shared=shared, **{name: saved[name] for name in OF_ENTRY})
+
+
+def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
+    if entry.shared is None:
+        return OneQuery(side, entry)
+    return TemplateMember(side, entry.shared.template, QueryTable(kinds_of(entry.shared.constants)), entry.output)
 
 
 def _save_epochs(running: Running, arrays: Arrays) -> Header:
@@ -171,8 +183,8 @@ def _save_levels(levels: Levels, arrays: Arrays) -> Header:
     for number, (key, level) in enumerate(levels.levels.items()):
         ones = []
         for member in level.side.queries:
-            assert isinstance(member, OneQuery)
-            ones.append([member.number, member.save_side(f"m{members}_", arrays)])
+            assert isinstance(member, OneQuery | TemplateMember)
+            ones.append([member.numbers, member.save_side(f"m{members}_", arrays)])
             members += 1
         kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])
     return {"roles": vars(levels.roles), "published": levels.published, "levels": kept}
@@ -188,12 +200,13 @@ def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], 
             levels.published = saved["published"]
         key = (at, None if names is None else tuple(names))
         levels.levels[key] = Level(side, reads, rows)
-        for one, header in ones:
-            entry = everyone[one]
-            member = OneQuery(side, entry)
+        for numbers, header in ones:
+            entry = everyone[numbers[0]]
+            member = _member(side, entry)
             member.join()
             member.restore_side(header, parts[f"m{members}"])
-            levels.know(entry, member)
+            for one in numbers:
+                levels.know(everyone[one], member)
             members += 1
     assert levels is not None, "there is level 0"
     return levels

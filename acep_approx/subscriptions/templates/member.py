@@ -7,8 +7,9 @@ with the table of constants.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -151,6 +152,7 @@ class TemplateMember:
         self._inner = PairStream(stream, table, columns)
         keyed = replace(query, equivalences=(Equivalence(NUMBER), *query.equivalences))
         self._plan = replace(template.plan, query=keyed)
+        self._coming: dict[int, Mapping[str, Any]] = {}
         self.set_up()
 
     def set_up(self) -> None:
@@ -212,6 +214,7 @@ class TemplateMember:
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
+        self._take_changes()
         self._literal = self.letters.masks(batch.computed.truths)
         self._keys = batch.slots(self.key_slots.columns)
         owns = self.pairing.asked.owns
@@ -225,14 +228,16 @@ class TemplateMember:
 
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared."""
-        self._forget_removed()
         pipeline, places = self.pipeline, self._event_places(batch)
         self._feed(batch)
+        made: list[pa.Table] = []
         for found in self.pairing.find(self._literal, self._asked, self._keys, pipeline.at_once):
             pairs = PairBatch(batch, self.table, self._words, found.at, self.pairing.row_of[found.slot])
             events, pairs = self._grouped(batch, pairs, found, places)
             if len(events.row):
-                yield from map(_numbered, pipeline.run_pairs(pairs, events, int(batch.ticks[0])))
+                made += map(_numbered, pipeline.run_pairs(pairs, events, int(batch.ticks[0])))
+        if made:
+            yield _in_order(self.joined(made))
         pipeline.progress.events += len(batch)
         now = int(batch.ticks[-1])
         self._inner.last_tick = now
@@ -305,34 +310,36 @@ class TemplateMember:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The queries whose results it gives, in the order of adding."""
-        return tuple(sorted(self.table.rows))
+        return tuple(sorted([*self.table.rows, *self._coming]))
 
-    def add(self, numbers: Ints, constants: pa.Table) -> None:
-        """Take in queries from the next batch on.
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-U070``: the table does not fit the template.
-        """
-        self.table.add(numbers, constants)
+    def add(self, number: int, constants: Mapping[str, Any]) -> None:
+        """Take in a query from the next batch on."""
+        if not self.table.rows and not self._coming:
+            self.join()
+        self._coming[number] = constants
 
     def remove(self, number: int) -> Iterator[pa.Table]:
         """Let go of a query; nothing of it waits. The last one leaves the stream, too."""
-        self.table.remove(number)
-        if not self.table.rows:
+        if self._coming.pop(number, None) is None:
+            self.table.remove(number)
+        if not self.table.rows and not self._coming:
             self.stream.remove(self)
         yield from ()
 
     # --- keys that go -----------------------------------------------------------------------------
 
-    def _forget_removed(self) -> None:
-        """Let go of the runs of queries that were removed."""
+    def _take_changes(self) -> None:
+        """Let queries come that were added, and let go of the runs of those that were removed."""
+        if self._coming:
+            numbers = np.array([*self._coming], np.int64)
+            self.table.add(numbers, pa.Table.from_pylist([*self._coming.values()]))
+            self._coming = {}
         if (rows := self.table.release()).size:
             live = self.pairing.live()
             self._clear(live[np.isin(self.pairing.row_of[live], rows)])
-        if self.pairing.version != self.table.version and self.template.window is not None:
+        if self.pairing.version != self.table.version:
             self._know_windows()
+            self.pairing.refresh()
 
     def _sweep(self, now: int) -> None:
         """Let go of slots whose runs have all left the window."""
@@ -401,7 +408,7 @@ class TemplateMember:
 
     def save_side(self, begin: str, arrays: Arrays) -> Header:
         """Its state, as JSON; names of what it puts into ``arrays`` begin with ``begin``."""
-        self._forget_removed()
+        self._take_changes()
         self._inner.last_tick = self.stream.last_tick
         header = save_query(self.pipeline, begin, arrays)
         slots = self.pairing.slots
@@ -425,6 +432,13 @@ class TemplateMember:
         if self._places is not None:
             self._places.restore(arrays)
         restore_query(self.pipeline, header, arrays)
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """Results in the order of their ends, then of their queries: parts of a batch have all of some queries."""
+    end = table.column("end").combine_chunks().cast(pa.int64()).to_numpy()
+    order = np.lexsort((table.column("query").to_numpy(), end))
+    return table.take(to_arrow(order))
 
 
 def _numbered(table: pa.Table) -> pa.Table:

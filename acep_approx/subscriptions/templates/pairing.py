@@ -177,10 +177,11 @@ class Pairing:
 
     # --- the index --------------------------------------------------------------------------------------------
 
-    def _index(self) -> None:
+    def refresh(self) -> None:
         """Make the index and the words of the constants anew, if a row has changed."""
         if self._version == self.table.version:
             return
+        self.asked = Asked.of(self.template, self._columns, self.table)
         names = list(self.table.kinds)
         kinds: dict[str, Kind] = dict(self.table.kinds)
         for test in (test for tests in self.asked.tests for test in tests):
@@ -238,7 +239,6 @@ class Pairing:
         at_once : int
             Pairs of a part; more where one slot has more.
         """
-        self._index()
         rows = np.flatnonzero((literal != 0) & (keys >= 0))
         groups = _grouped(rows, keys[rows])
         self._more_keys(int(groups.key.max(initial=0)) + 1)

@@ -182,5 +182,11 @@ class QueryTable:
         self.version += 1
 
 
+def kinds_of(constants: Mapping[str, Any]) -> dict[str, Kind]:
+    """The kind of each constant."""
+    kinds: dict[type, Kind] = {int: "int", float: "float", bool: "truth", str: "text"}
+    return {name: kinds[type(value)] for name, value in constants.items()}
+
+
 def _numpy(kind: Kind) -> Any:
     return {"int": np.int64, "float": np.float64, "truth": np.bool_, "text": np.int64}[kind]

@@ -6,14 +6,19 @@ by their text, and their constants are columns of the events that are tried for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from acep_approx.automaton.automaton import START
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.parameters import MARK, as_attributes, parameters_of
+from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Machine, QuerySyntax, Window
 
+_LONGEST = 2**40
+"""Windows above may be too long in microseconds: they are checked as those of single queries are."""
 FLIPPED = {"<": ">", "<=": ">=", "=": "=", ">": "<", ">=": "<="}
 
 
@@ -68,6 +73,18 @@ class Template:
         ):
             return None
         return cls(syntax, parameters_of(syntax), made, by.name if by is not None else None)
+
+    @cached_property
+    def text(self) -> str:
+        """What it can be made of again."""
+        return to_text(self.syntax)
+
+    def can_have(self, constants: Mapping[str, object]) -> bool:
+        """Whether these are constants that a table can hold; the check of the query tells about all others."""
+        if not all(isinstance(value, int | float | str) for value in constants.values()):
+            return False
+        window = 0 if self.window is None else constants[self.window]
+        return isinstance(window, int) and not isinstance(window, bool) and 0 <= window <= _LONGEST
 
     @property
     def begins(self) -> int:
