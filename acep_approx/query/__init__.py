@@ -1,6 +1,6 @@
 """What to look for: the query language, from text or from Python, to a tree that is checked and typed.
 
-``parser`` reads text, ``builder`` makes the same tree in Python, ``printer`` writes it back, ``checks`` and
+``parser`` reads text, ``builder`` makes the same tree in Python, ``printer`` writes it back, ``cel`` does the same for CEL, ``checks`` and
 ``types`` refuse what makes no sense, ``predicates`` and ``evaluate`` are for those who run the query.
 """
 
@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
+    from acep_approx.query.cel.parser import parse_cel
+    from acep_approx.query.cel.printer import to_cel
     from acep_approx.query.parser import parse
     from acep_approx.query.printer import to_text
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "acep_approx.query.cel.parser": "parse_cel",
+            "acep_approx.query.cel.printer": "to_cel",
             "acep_approx.query.parser": "parse",
             "acep_approx.query.printer": "to_text",
         },
@@ -24,5 +28,7 @@ else:
 
 __all__ = [
     "parse",
+    "parse_cel",
+    "to_cel",
     "to_text",
 ]

@@ -61,7 +61,7 @@ def resolved(query: CelQuery, schemas: Schemas) -> CelQuery:
 
     Examples
     --------
-    >>> from acep_approx.query.cel.parser import parse_cel
+    >>> from acep_approx.query import parse_cel
     >>> query = resolved(parse_cel("SELECT * FROM A NEXT{x > y} B"), {"A": ("x",), "B": ("y",)})
     >>> query.select.source.condition.left.variable, [item.name for item in query.select.items]
     ('$1', ['x', 'y'])
@@ -90,7 +90,7 @@ def completed(query: CelQuery, schemas: Schemas) -> dict[str, Schema]:
 
     Examples
     --------
-    >>> from acep_approx.query.cel.parser import parse_cel
+    >>> from acep_approx.query import parse_cel
     >>> completed(parse_cel("SELECT Price AS p FROM FILTER{Name = 'IBM'}(Stock) PUBLISH Ibm"), {})
     {'Stock': ('Name', 'Price'), 'Ibm': ('p',)}
     """

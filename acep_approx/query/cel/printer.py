@@ -29,7 +29,7 @@ def to_cel(query: CelQuery) -> str:
 
     Examples
     --------
-    >>> from acep_approx.query.cel.parser import parse_cel
+    >>> from acep_approx.query import parse_cel
     >>> print(to_cel(parse_cel("select * from (filter{p>3} (Stock)) next{ $1.p≤$2.p } Stock publish Rising within 9")))
     SELECT *
     FROM FILTER{p > 3}(Stock) NEXT{$1.p <= $2.p} Stock

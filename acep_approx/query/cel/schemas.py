@@ -36,7 +36,7 @@ def schema_of(node: Algebra, schemas: Schemas) -> Schema:
 
     Examples
     --------
-    >>> from acep_approx.query.cel.parser import parse_cel
+    >>> from acep_approx.query import parse_cel
     >>> pair = parse_cel("SELECT * FROM Stock NEXT Stock").select
     >>> schema_of(pair, {"Stock": ("Name", "Price")})
     ('Name_1', 'Price_1', 'Name', 'Price')

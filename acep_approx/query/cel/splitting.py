@@ -38,8 +38,7 @@ def left_associated(query: CelQuery) -> tuple[CelQuery, ...]:
 
     Examples
     --------
-    >>> from acep_approx.query.cel.parser import parse_cel
-    >>> from acep_approx.query.cel.printer import to_cel
+    >>> from acep_approx.query import parse_cel, to_cel
     >>> inner, outer = left_associated(parse_cel("FROM A NEXT (FROM B NEXT C PUBLISH D)"))
     >>> print(to_cel(inner), to_cel(outer), sep="\n")
     SELECT *
