@@ -1,7 +1,8 @@
 """What to look for: the query language, from text or from Python, to a tree that is checked and typed.
 
-``parser`` reads text, ``builder`` makes the same tree in Python, ``printer`` writes it back, ``cel`` does the same for CEL, ``checks`` and
-``types`` refuse what makes no sense, ``predicates`` and ``evaluate`` are for those who run the query.
+``parser`` reads text, ``builder`` makes the same tree in Python, ``printer`` writes it back, ``cel`` does the same for
+CEL, ``checks`` and ``types`` refuse what makes no sense, ``predicates`` and ``evaluate`` are for those who run the
+query.
 """
 
 from __future__ import annotations
