@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -100,3 +101,16 @@ def test_a_query_that_cannot_use_bounds_has_none() -> None:
         engine = matcher.pipeline.engine
         assert isinstance(engine, Runs)
         assert (engine.arena.rows[:, kp.WAITS_FOR] >= 0).any() == has_bounds, where
+
+
+def test_a_pool_that_gets_many_runs_per_event_is_swept() -> None:
+    """One event in a hundred brings fifty runs on: what left must not stay until an eighth of the pool has come."""
+    dice, rows = np.random.default_rng(1), 60_000
+    types = dice.choice(["X", "Y", "Z"], rows, p=[0.97, 0.02, 0.01])
+    data = pa.table({"ts": np.arange(rows), "type": types, "v": dice.random(rows), "h": 2 + dice.random(rows)})
+    text = "PATTERN SEQ(X a, Y b, Z c) WHERE skip_till_next_match(a, b, c) { c.v > a.h } WITHIN 2000"
+    matcher = compile_query(text).matcher(output="points")
+    matcher.push(data)
+    assert matcher.pipeline is not None
+    assert isinstance(matcher.pipeline.engine, Runs)
+    assert int(matcher.pipeline.engine.arena.rows[:, kp.RUNS].max()) < 4_000  # about 2,000 live

@@ -125,7 +125,8 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stay
             head += 1
         table[ix(p + HEAD)] = head
         table[ix(p + AGE)] += 1
-        every = SWEEP_EVERY if table[ix(p + WAITS_FOR)] < 0 else max(SWEEP_EVERY, runs // SWEEP_PART)
+        is_full = 4 * (head + table[ix(p + HOLES)]) <= runs  # with runs: few have left, though many may come per event
+        every = max(SWEEP_EVERY, runs // SWEEP_PART) if table[ix(p + WAITS_FOR)] >= 0 and is_full else SWEEP_EVERY
         if table[ix(p + AGE)] >= every or runs <= SMALL_POOL:
             control[at.LIVE] -= drop_old(pools, p, low)
             runs = table[ix(p + RUNS)]
