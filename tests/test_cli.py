@@ -497,7 +497,7 @@ def test_version_and_help():
 
 
 PANELS = [
-    "Question", "Matching", "Output", "Input", "Late and revised events", "Budget", "Learning", "Reports", "Spark",
+    "Question", "Matching", "Output", "Input", "Many queries", "Late and revised events", "Budget", "Learning", "Reports", "Spark",
     "Streams on Spark", "General",
 ]  # fmt: skip
 

@@ -30,7 +30,7 @@ from acep_approx.subscriptions.callbacks import Subscription
 from acep_approx.subscriptions.graph import Shared
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
-from acep_approx.subscriptions.running import Running
+from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import pack, restored, unpack
 from acep_approx.subscriptions.templates.literals import Literals
 from acep_approx.subscriptions.templates.template import Template
@@ -300,7 +300,14 @@ class QuerySet:
         return self._told(running, iter(results))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
-        """The same, batch by batch, for results that are many; functions are told of each batch."""
+        """The same, batch by batch, for results that are many; functions are told of each batch.
+
+        Parameters
+        ----------
+        events, **reading
+            As for ``match``. With ``on_misfit`` too: a function that is told the id of each query that does not fit the
+            columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
+        """
         running = self._fresh()
         for some in self._batches(running, events, **reading):
             yield self._told(running, iter(some))
@@ -329,9 +336,9 @@ class QuerySet:
         wanted = self._running.wanted
         return Source(StampedEvents(source, wanted["time"] or "ts", wanted["unit"]), source.malformed, source.late)
 
-    def _begun(self, running: Running, schema: pa.Schema) -> dict[int, Member]:
+    def _begun(self, running: Running, schema: pa.Schema, on_misfit: Misfit | None = None) -> dict[int, Member]:
         is_new = running.levels is None
-        coming = running.begin(schema)
+        coming = running.begin(schema, on_misfit=on_misfit)
         if is_new and self._reorder is not None and running.levels is not None:
             roles = running.levels.roles
             is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
@@ -339,11 +346,17 @@ class QuerySet:
         return coming
 
     def _pushed(
-        self, running: Running, source: Source, *, sort: bool = False, on_batch: Callable[[], None] | None = None
+        self,
+        running: Running,
+        source: Source,
+        *,
+        sort: bool = False,
+        on_batch: Callable[[], None] | None = None,
+        on_misfit: Misfit | None = None,
     ) -> Iterator[tuple[Member, pa.Table]]:
         if not len(source.schema):  # no columns, no events: an empty list
             return
-        coming = self._begun(running, source.schema)
+        coming = self._begun(running, source.schema, on_misfit)
         columns = running.columns(coming)
         source.expect(columns)
         assert running.levels is not None, "it has begun"
@@ -366,10 +379,11 @@ class QuerySet:
         *,
         sort: bool = False,
         on_progress: Callable[[int], None] | None = None,
+        on_misfit: Misfit | None = None,
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
         """The results of a whole input, batch by batch."""
-        source = self._opened(open_source(events, **reading))
+        source = self._opened(events if isinstance(events, Source) else open_source(events, **reading))
         source.late.check(sort=sort)
         some: list[tuple[Member, pa.Table]] = []
         is_over = False
@@ -380,7 +394,7 @@ class QuerySet:
             if on_progress is not None:
                 on_progress(running.epochs.arrived + source.late.count)
 
-        for result in self._pushed(running, source, sort=sort, on_batch=done):
+        for result in self._pushed(running, source, sort=sort, on_batch=done, on_misfit=on_misfit):
             if is_over and some:
                 yield some
                 some = []
@@ -406,6 +420,32 @@ class QuerySet:
                 self._held.pop(number, None)
             self._gone = []
         return found
+
+    # --- what there is ----------------------------------------------------------------------------------------
+
+    def check(self, schema: pa.Schema, on_misfit: Misfit) -> None:
+        """Hold the queries against the columns of events, without any events.
+
+        Parameters
+        ----------
+        schema : pyarrow.Schema
+        on_misfit : callable
+            Is told the id of each query that does not fit, and the error.
+        """
+        self._begun(self._fresh(), schema, on_misfit)
+
+    def levels(self) -> dict[int, list[str]]:
+        """The ids of the queries by their level: those of level 0 read no stream that others publish."""
+        found: dict[int, list[str]] = {}
+        for id_ in self:
+            found.setdefault(self._running.graph.shown(id_).level, []).append(id_)
+        return found
+
+    def streams(self) -> dict[str, tuple[list[str], list[str]]]:
+        """The streams that queries publish, each with the ids of those that publish it, and that read it."""
+        graph = self._running.graph
+        readers = {name: graph.ids_of(graph.readers.get(name, ())) for name in graph.publishers}
+        return {name: (graph.ids_of(numbers), readers[name]) for name, numbers in graph.publishers.items()}
 
     # --- state ------------------------------------------------------------------------------------------------
 

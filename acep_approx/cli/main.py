@@ -113,15 +113,18 @@ EXAMPLES: dict[Callable[..., None], list[str]] = {
         "cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv",
         "acep run @query.acep logs/ --errors 2 --output points -o points.parquet",
         "acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count",
+        "acep run --queries queries/ ticks.parquet -o found.parquet",
         "tail -f changes.csv | acep run @query.acep - --watermark '10 s' --id id --emit early --late late.csv",
     ],
     check: [
         "acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'",
         "acep check @query.acep --input events.parquet --time when",
+        "acep check --queries queries/ --input events.parquet",
     ],
     explain: [
         "acep explain @query.acep",
         "acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg",
+        "acep explain --queries queries/",
     ],
     why: [
         "acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z",

@@ -6,7 +6,7 @@ All is kept in dicts: a query comes or goes in a time that does not depend on ho
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from acep_approx.errors import UsageError
@@ -252,6 +252,10 @@ class Graph:
                 if entry.publish not in self.publishers:
                     self._level_of.pop(entry.publish, None)
         return entries
+
+    def ids_of(self, numbers: Iterable[int]) -> list[str]:
+        """The ids of some parts, each once."""
+        return [*dict.fromkeys(self.entries[number].id for number in numbers)]
 
     def shown(self, id: str) -> Entry:  # noqa: A002  (what users call it)
         """The part of a query whose results are shown."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.errors import DataError
+from acep_approx.errors import AcepError, DataError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.subscriptions.epochs import Epochs
@@ -16,6 +16,9 @@ from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
+
+Misfit = Callable[[str, AcepError], None]
+"""Is told the id of a query, and what is wrong with it."""
 
 
 @dataclass
@@ -89,8 +92,19 @@ class Running:
 
     # --- events -----------------------------------------------------------------------------------------------
 
-    def begin(self, schema: pa.Schema, roles: Roles | None = None) -> dict[int, Member]:
+    def begin(
+        self, schema: pa.Schema, roles: Roles | None = None, on_misfit: Misfit | None = None
+    ) -> dict[int, Member]:
         """Get ready for events of these columns: gives what will run the queries that are to come.
+
+        Parameters
+        ----------
+        schema : pyarrow.Schema
+        roles : Roles, optional
+            Default: inferred.
+        on_misfit : callable, optional
+            Is told the id of each query that does not fit the columns, and why; it is removed with those that read it.
+            Default: it is an error.
 
         Raises
         ------
@@ -102,7 +116,27 @@ class Running:
             self.levels = Levels(self.graph, schema, roles or infer_roles(schema, **self.wanted))
         else:
             self.levels.learn(schema)
+        try:
+            return self._coming()
+        except AcepError:
+            if on_misfit is None:
+                raise
+        self._without_misfits(on_misfit)
         return self._coming()
+
+    def _without_misfits(self, on_misfit: Misfit) -> None:
+        """Remove the queries that are to come and do not fit, one by one."""
+        assert self.levels is not None, "begin first"
+        coming = [entry for change in self.changes for entry in change.comes.values()]
+        for entry in sorted(coming, key=lambda entry: (entry.level, entry.number)):
+            if entry.number not in self.graph.entries:
+                continue  # it went with another one
+            try:
+                self.levels.build([entry])
+            except AcepError as error:
+                for id_ in self.graph.removal(entry.id, cascade=True):
+                    on_misfit(id_, error)
+                self.remove(entry.id, cascade=True)
 
     def _coming(self) -> dict[int, Member]:
         assert self.levels is not None, "begin first"

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from acep_approx.cli.commands.describe_queries import check_folder_of_queries
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import QueryText, SourceOptions
+from acep_approx.cli.options.input import SourceOptions
+from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
 @grouped
 def check(
-    query: QueryText,
+    context: typer.Context,
+    query: OneQuery = None,
     *,
     input: Annotated[  # noqa: A002  (the option's name)
         str | None,
@@ -29,8 +32,18 @@ def check(
         ),
     ] = None,
     source: SourceOptions,
+    many: FolderOptions,
 ) -> None:
-    """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs."""
+    """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs.
+
+    With --queries FOLDER all queries of the folder are checked, and those that are wrong are told with file and line.
+    """
+    check_queries(context, many)
+    if many.queries is not None:
+        check_folder_of_queries(many, source.roles, input, source.input_format)
+        return
+    if query is None:
+        raise needed("QUERY")
     text = read_query(query)
 
     from acep_approx.api import compile_query

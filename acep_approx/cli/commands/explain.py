@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from acep_approx.cli.options.input import QueryText
+from acep_approx.cli.commands.describe_queries import explain_folder_of_queries
+from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed
 from acep_approx.cli.terminal import read_query
 
 
@@ -21,8 +23,11 @@ class Diagram(StrEnum):
     JSON = "json"
 
 
+@grouped
 def explain(
-    query: QueryText,
+    context: typer.Context,
+    query: OneQuery = None,
+    *,
     format: Annotated[  # noqa: A002  (the option's name)
         Diagram,
         typer.Option(
@@ -30,8 +35,18 @@ def explain(
             rich_help_panel=OutputOptions.panel,
         ),
     ] = Diagram.TEXT,
+    many: FolderOptions,
 ) -> None:
-    """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper."""
+    """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper.
+
+    With --queries FOLDER: on which level its queries run, and which of them read what others publish.
+    """
+    check_queries(context, many)
+    if many.queries is not None:
+        explain_folder_of_queries(many)
+        return
+    if query is None:
+        raise needed("QUERY")
     text = read_query(query)
 
     from acep_approx.api import compile_query

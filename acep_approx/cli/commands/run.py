@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.commands.run_queries import QueriesRun, run_queries
 from acep_approx.cli.commands.run_revised import RevisedRun, run_revised
 from acep_approx.cli.exact_command import exact_command
 from acep_approx.cli.learning import Saving
@@ -18,9 +19,10 @@ from acep_approx.cli.on_spark import batch
 from acep_approx.cli.options.budget import BudgetRequest, ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import Inputs, QueryText, RunInputOptions
+from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.matching import EngineOptions
-from acep_approx.cli.options.output import OutputOptions, Quiet, format_of
+from acep_approx.cli.options.output import OutputOptions, Quiet, check_file, format_of
+from acep_approx.cli.options.queries import OneQuery, QueriesOptions, RunInputs, check_queries, needed
 from acep_approx.cli.options.revisions import RevisionOptions, check_id, check_revisions
 from acep_approx.cli.options.spark import OUTPUTS, RunSparkOptions, StreamOptions, check_options
 from acep_approx.cli.process import leave_pandas_out
@@ -55,11 +57,13 @@ class LocalRun:
 @grouped
 def run(
     context: typer.Context,
-    query: QueryText,
-    inputs: Inputs,
+    query: OneQuery = None,
+    inputs: RunInputs = None,
+    *,
     matching: EngineOptions,
     output: OutputOptions,
     source: RunInputOptions,
+    many: QueriesOptions,
     revisions: RevisionOptions,
     spending: ExpandedBudgetOptions,
     learning: LearningOptions,
@@ -68,10 +72,25 @@ def run(
     stream: StreamOptions,
     quiet: Quiet = False,
 ) -> None:
-    """Find the matches of QUERY in the events of INPUT.
+    """Find the matches of QUERY in the events of INPUT, or with --queries FOLDER those of all its queries.
 
     Results go to stdout or FILE, words to stderr. Events must be ordered by time, or see --watermark and --sort.
+    Many queries run together: rows say whose they are in the column query, and queries may read what others PUBLISH.
+    A query that is wrong is told with its file and line, the others run, and the exit code is 3.
     """
+    check_queries(context, many, output.output)
+    if many.queries is not None:
+        form = output.form()
+        output.check(form, is_expanded=False)
+        given = [name for name in (query, *(inputs or [])) if name is not None]
+        if not given:
+            raise needed("INPUT")
+        if output.file is not None:
+            check_file(output.file, {"rejected rows": source.rejects, "late events": source.late}, given)
+        run_queries(QueriesRun(many.queries, many, given, source, output, form, quiet))
+        return
+    if query is None or not inputs:
+        raise needed("QUERY" if query is None else "INPUT")
     check_options(context, output.output, spark=spark.spark, stream=stream.stream)
     check_id(context, spark=spark.spark)
     asked = None if spark.spark else check_revisions(context, revisions, source, output.output, inputs)

@@ -1,0 +1,169 @@
+"""``acep run --queries``: many queries over one input, their results as one stream of rows."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections import Counter
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from acep_approx.cli.options.choices import Format, ResultKind
+from acep_approx.cli.options.input import RunInputOptions
+from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
+from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.query_folder import Folder, read_folder
+from acep_approx.cli.summary import SINGULAR, say_found, say_malformed
+from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.events.source import Source
+
+SHOWN = 5
+"""Queries that the summary names, those with the most results first."""
+
+
+@dataclass(frozen=True)
+class QueriesRun:
+    """What a run is to do, after all checks."""
+
+    folder: Path
+    options: QueriesOptions
+    inputs: list[str]
+    source: RunInputOptions
+    output: OutputOptions
+    form: Format
+    quiet: bool
+
+
+def run_queries(job: QueriesRun) -> None:
+    """Read the queries and the events, put out what is found, and say what came of it.
+
+    Parameters
+    ----------
+    job : QueriesRun
+
+    Raises
+    ------
+    AcepError
+        As for a run of one query; with ``--strict`` where a query is wrong.
+    typer.Exit
+        With the code of the first query that was left out.
+    """
+    leave_pandas_out()
+    from acep_approx.cli.write import Results, print_table, write
+    from acep_approx.events.source import open_source
+
+    begun = clock.perf_counter()
+    more: dict[str, Any] = {"reorder": job.options.reorder, "stamp": job.options.stamp}
+    folder = read_folder(
+        job.folder,
+        strict=job.options.strict,
+        output=OUTPUTS[job.output.output],
+        **job.source.roles,
+        **more,
+    )
+    folder.tell_wrong()
+    source = open_source(job.inputs, **job.source.reading)
+    if job.options.strict:
+        folder.desk.check(source.schema, folder.misfit)
+        folder.refuse()
+    by_query: Counter[str] = Counter()
+    is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
+    with progress_bar("matching", enabled=not (job.quiet or is_seen)) as bar:
+        bar.total = source.rows
+        events = _Events(bar)
+        with closing(_tables(folder, source, job, by_query, events)) as tables:
+            results = Results(tables, job.output.most_rows(job.form))
+            shown = list(results) if job.form is Format.TABLE else []
+            if job.form is not Format.TABLE:
+                write(results, job.form, job.output.file)
+    if job.form is Format.TABLE:
+        print_table(shown, job.output.output.value)
+    sys.stdout.flush()
+    folder.tell_wrong()
+    if not job.quiet:
+        say(f"{amount(events.done, 'event')} read, {_queries(len(folder.desk))}; {clock.perf_counter() - begun:.2f} s")
+        _say_found(results, by_query, job.output.output)
+        say_malformed(source.malformed)
+    if folder.wrong:
+        say(f"{_queries(len(folder.wrong))} left out, as told above")
+        raise typer.Exit(folder.exit_code)
+
+
+@dataclass
+class _Events:
+    """How many events were read."""
+
+    bar: EventBar
+    done: int = 0
+
+    def __call__(self, events: int) -> None:
+        self.done = events
+        self.bar.done(events)
+
+
+def _tables(
+    folder: Folder, source: Source, job: QueriesRun, by_query: Counter[str], progress: _Events
+) -> Generator[pa.Table]:
+    """The results as a stream of tables; the first one has rows, if any has."""
+    counts: Counter[tuple[str, int]] = Counter()
+    is_empty = True
+    options: dict[str, Any] = {"sort": job.source.sort, "on_progress": progress, "on_misfit": folder.misfit}
+    for found in folder.desk.batches(source, **options):
+        table = found.to_arrow()
+        if job.output.output is ResultKind.COUNT:
+            _count(table, counts)
+            continue
+        by_query.update({id_: rows.num_rows for id_, rows in found.items()})
+        if table.num_rows:
+            is_empty = False
+            yield table
+    if job.output.output is ResultKind.COUNT:
+        yield _counted(counts, by_query)
+    elif is_empty:
+        yield table.slice(0, 0)
+
+
+def _count(table: pa.Table, counts: Counter[tuple[str, int]]) -> None:
+    """Add the matches of each query by number of errors."""
+    import json
+
+    for row in table.select(["query", "errors", "values"]).to_pylist():
+        counts[row["query"], row["errors"]] += json.loads(row["values"])["matches"]
+
+
+def _counted(counts: Counter[tuple[str, int]], by_query: Counter[str]) -> pa.Table:
+    import pyarrow as pa
+
+    for (id_, _), matches in counts.items():
+        by_query[id_] += matches
+    keys = list(counts)
+    return pa.table(
+        {
+            "query": pa.array([id_ for id_, _ in keys], pa.string()),
+            "errors": pa.array([errors for _, errors in keys], pa.int64()),
+            "matches": pa.array([counts[key] for key in keys], pa.int64()),
+        }
+    )
+
+
+def _say_found(results: Any, by_query: Counter[str], output: ResultKind) -> None:
+    if output is not ResultKind.COUNT:
+        say_found(results, SINGULAR[output])
+    if by_query:
+        most = ", ".join(f"{id_} {number:,}" for id_, number in by_query.most_common(SHOWN))
+        more = f", and {len(by_query) - SHOWN:,} others" if len(by_query) > SHOWN else ""
+        say(f"{_queries(len(by_query))} with results: {most}{more}")
+
+
+def _queries(number: int) -> str:
+    return "1 query" if number == 1 else f"{number:,} queries"

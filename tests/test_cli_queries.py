@@ -1,0 +1,164 @@
+"""``acep run|check|explain --queries``: a folder of queries, of which a wrong one does not stop the others."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from acep_approx import QuerySet
+from acep_approx.cli.query_folder import split_texts
+from tests.command_line import acep
+
+UP = "PATTERN SEQ(S a, S b) WHERE b.p > a.p WITHIN 3 RETURN b.p AS p PUBLISH Up"
+FILES = {
+    "up.acep": f"{UP};\n-- id: top\nPATTERN Up u WHERE u.p > 3 WITHIN 3 RETURN u.p AS p;\n",
+    "high.acep": "PATTERN S a WHERE a.p >= :low WITHIN 3",
+    "high.csv": "low\n2\n4\n",
+    "notes.txt": "no query",
+}
+EVENTS = "ts,type,p\n1,S,1\n2,S,2\n3,S,5\n"
+WRONG = "-- fine; really\nPATTERN S a WITHIN 3;\nPATTERN S a WITHN 3"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "queries").mkdir()
+    for name, text in FILES.items():
+        (tmp_path / "queries" / name).write_text(text)
+    (tmp_path / "events.csv").write_text(EVENTS)
+    return tmp_path
+
+
+def rows_of(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_rows_of_all_queries_say_whose_they_are(here: Path) -> None:
+    done = acep("run", "--queries", "queries", "events.csv")
+    rows = rows_of(done.stdout)
+    assert [(row["query"], row["end"]) for row in rows] == [
+        ("high[0]", 2), ("up:1", 2), ("high[0]", 3), ("high[1]", 3), ("up:1", 3), ("up:1", 3), ("top", 3), ("top", 3)
+    ]  # fmt: skip
+    assert json.loads(rows[-1]["values"]) == {"missing": [], "p": 5}
+    assert "3 events read, 4 queries" in done.stderr
+    assert "4 queries with results: up:1 3, " in done.stderr
+
+
+def test_all_formats_and_outputs_hold_what_a_set_finds(here: Path) -> None:
+    desk = QuerySet()
+    desk.add(UP, id="up:1")
+    (here / "queries" / "high.acep").unlink()
+    (here / "queries" / "up.acep").write_text(f"-- id: up:1\n{UP}")
+    for output in ("matches", "points"):
+        for form in ("jsonl", "csv", "parquet"):
+            acep("run", "--queries", "queries", "events.csv", "--output", output, "-o", f"x.{form}", "-q")
+    table = desk.match("events.csv").to_arrow()
+    assert pq.read_table("x.parquet").num_rows == 2  # points
+    assert len(rows_of((here / "x.jsonl").read_text())) == 2
+    acep("run", "--queries", "queries", "events.csv", "-o", "x.parquet", "-q")
+    assert pq.read_table("x.parquet").to_pylist() == table.to_pylist()
+    counts = acep("run", "--queries", "queries", "events.csv", "--output", "count", "--format", "csv", "-q").stdout
+    assert counts == "query,errors,matches\nup:1,0,3\n"
+    assert "up:1" in acep("run", "--queries", "queries", "events.csv", "--format", "table", "--limit", "1").stdout
+
+
+def test_many_batches_and_none(here: Path) -> None:
+    events = pa.table({"ts": range(300_000), "type": ["S"] * 300_000, "p": [1] * 300_000})
+    pq.write_table(events, "long.parquet")
+    (here / "queries" / "high.csv").write_text("low\n1\n")
+    acep("run", "--queries", "queries", "long.parquet", "-o", "x.parquet", "-q")
+    assert pq.read_table("x.parquet").column("end").to_pylist() == [*range(300_000)]
+    (here / "none.csv").write_text("ts,type,p\n1,T,1\n")
+    assert acep("run", "--queries", "queries", "none.csv", "-q").stdout == ""
+    header = acep("run", "--queries", "queries", "none.csv", "--format", "csv", "-q").stdout
+    assert header == "query,start,end,errors,times,values\n"
+
+
+def test_a_wrong_query_is_told_with_its_place_and_the_others_run(here: Path) -> None:
+    (here / "queries" / "bad.acep").write_text(WRONG)
+    (here / "queries" / "up.acep").write_text(f"{UP};\n\nPATTERN Up u WHERE u.q > 3 WITHIN 3")
+    done = acep("run", "--queries", "queries", "events.csv", code=3)
+    assert re.search(
+        r"error queries/bad.acep: ACEP-Q001: unexpected `WITHN`.*\(line 3, column 13\)\n"
+        r"  PATTERN S a WITHN 3\n              \^\^\^\^\^\n",
+        done.stderr,
+    )
+    misfit = "error queries/up.acep: up:2: ACEP-Q060: no attribute 'q' (line 3, column 20)"
+    assert misfit in done.stderr
+    assert "2 queries left out, as told above" in done.stderr
+    assert {row["query"] for row in rows_of(done.stdout)} == {"bad:1", "high[0]", "high[1]", "up:1"}
+    for command in (("run", "events.csv"), ("check", "--input", "events.csv")):
+        strict = acep(command[0], "--queries", "queries", *command[1:], "--strict", code=3)
+        assert strict.stdout == ""
+        assert "ACEP-Q931" in strict.stderr
+    checked = acep("check", "--queries", "queries", "--input", "events.csv", code=3)
+    assert checked.stdout == "4 queries are right and can be run\n2 queries are wrong\n"
+    assert misfit in checked.stderr
+
+
+def test_one_wrong_query_of_many(here: Path) -> None:
+    texts = [f"PATTERN S a WHERE a.p > {number} WITHIN 3" for number in range(300)]
+    texts[123] = texts[123].replace("WHERE", "WERE")
+    (here / "queries" / "many.acep").write_text(";\n".join(texts))
+    done = acep("run", "--queries", "queries", "events.csv", code=3)
+    assert "many.acep: ACEP-Q001" in done.stderr
+    assert "(line 124, column 13)" in done.stderr
+    assert "303 queries" in done.stderr
+    assert sum(row["query"].startswith("many") for row in rows_of(done.stdout)) == 1 + 2 + 5
+
+
+def test_explain_says_who_feeds_whom(here: Path) -> None:
+    assert acep("explain", "--queries", "queries").stdout.splitlines() == [
+        "4 queries in queries",
+        "level 0: high[0], high[1], up:1 see the events of the stream",
+        "level 1: top see them, and what levels below publish",
+        "Up: published by up:1; read by top",
+    ]
+
+
+def test_events_in_disorder_and_without_time(here: Path) -> None:
+    (here / "mixed.csv").write_text("ts,type,p\n2,S,2\n1,S,1\n3,S,5\n")
+    assert "ACEP-D007" in acep("run", "--queries", "queries", "mixed.csv", code=4).stderr
+    plain, mixed = (
+        acep("run", "--queries", "queries", name, *more, "-q").stdout
+        for name, more in (("events.csv", ()), ("mixed.csv", ("--reorder", "5")))
+    )
+    assert [row["end"] for row in rows_of(plain)] == [row["end"] for row in rows_of(mixed)]
+    (here / "timeless.csv").write_text("type,p\nS,1\nS,2\n")
+    (here / "queries" / "up.acep").unlink()
+    (here / "queries" / "high.acep").write_text("PATTERN S a WHERE a.p >= :low WITHIN 3 s")
+    assert len(rows_of(acep("run", "--queries", "queries", "timeless.csv", "--stamp", "-q").stdout)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "--queries", "queries", "events.csv", "--budget", "20%"), "ACEP-U064: --budget and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--spark"), "ACEP-U064: --spark and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--watermark", "5"), "ACEP-U064: --watermark and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--output", "partial"), "ACEP-U064: --output partial"),
+        (("run", "ab WITHIN 5", "events.csv", "--strict"), "ACEP-U064: --strict is of use with --queries only"),
+        (("run", "--queries", "nowhere", "events.csv"), "ACEP-U068: 'nowhere' is no folder"),
+        (("run", "--queries", ".", "events.csv"), "ACEP-U068: '.' has no files *.acep or *.cel"),
+        (("run", "--queries", "queries"), "ACEP-U069: the argument INPUT is missing"),
+        (("run",), "ACEP-U069: the argument QUERY is missing"),
+        (("run", "ab WITHIN 5"), "ACEP-U069: the argument INPUT is missing"),
+        (("check",), "ACEP-U069"),
+        (("explain",), "ACEP-U069"),
+    ],
+)
+def test_what_makes_no_sense(here: Path, arguments: tuple[str, ...], told: str) -> None:
+    assert told in acep(*arguments, code=2).stderr
+
+
+def test_texts_end_at_semicolons_outside_quotes_and_comments() -> None:
+    whole = "a 'x;''y' ; -- b; c\n`d;e` - 1;;\n -- only; this\n; f"
+    assert [text.strip() for _, text in split_texts(whole)] == ["a 'x;''y'", "-- b; c\n`d;e` - 1", "f"]
+    assert all(whole[at:].startswith(text) for at, text in split_texts(whole))
+    assert [text for _, text in split_texts("'never closed; a")] == ["'never closed; a"]
