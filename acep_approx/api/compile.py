@@ -9,8 +9,11 @@ from types import NoneType
 
 from acep_approx.api.query import Query
 from acep_approx.errors import expect
+from acep_approx.planning.cel import plan_cel
 from acep_approx.planning.planner import plan
 from acep_approx.query.builder import QueryBuilder
+from acep_approx.query.cel.parser import is_cel, parse_cel
+from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.parser import parse, parse_window
 
@@ -28,7 +31,7 @@ def compile_query(
     Parameters
     ----------
     query : str or QueryBuilder
-        In the query language (``docs/language.md``) or made with ``seq(...)``.
+        In the query language (``docs/language.md``), in CEL (``docs/cel.md``), or made with ``seq(...)``.
     errors : int, optional
         Replaces the query's ERRORS; its weights stay.
     within : str, optional
@@ -62,9 +65,18 @@ def compile_query(
     expect("the query", query, (str, QueryBuilder), "its text, or what seq(...) makes")
     expect("errors", errors, (Integral, NoneType), "a whole number")
     expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
+    if isinstance(query, str) and is_cel(query):
+        return Query(plan_cel(_changed(parse_cel(query), errors, within), engine))
     syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query, tuple(functions))
     if errors is not None:
         syntax = replace(syntax, errors=errors)
     if within is not None:
         syntax = replace(syntax, window=parse_window(within))
     return Query(plan(syntax, engine))
+
+
+def _changed(query: CelQuery, errors: int | None, within: str | None) -> CelQuery:
+    """A query in CEL with other clauses."""
+    if errors is not None:
+        query = replace(query, errors=errors)
+    return query if within is None else replace(query, window=parse_window(within))

@@ -22,13 +22,15 @@ class Register:
     ``sum``, ``min``, ``max`` (they skip NULL, as SQL does), ``least``, ``greatest`` (NULL once an event has NULL), and
     ``place`` (of the event bound last). ``of`` is what is taken of each event, its variable left out. A register of
     kind ``computed`` has a name of its own in the place of the variable, and ``holds`` values that steps give it:
-    ``int``, ``float``, ``truth``, ``time`` or ``text``.
+    ``int``, ``float``, ``truth``, ``time`` or ``text``. Where it does not say so, the columns do: it holds what can
+    hold the values of all expressions in ``like``, which are about one event.
     """
 
     kind: str
     variable: str
     of: Expression | None = None
     holds: str = ""
+    like: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,21 @@ class Roles:
     unit : str or None
         Unit of a time column of numbers: ``ns``, ``us``, ``ms`` or ``s``; None: plain ticks, or the column
         holds timestamps, dates or ISO-8601 strings.
+    start : str or None
+        Column that says when an event began, in the same unit as ``time``, which says when it ended: queries in CEL ask
+        for it. None: events have no duration.
     """
 
     time: str
     key: str | None = None
     type: str | None = None
     unit: str | None = None
+    start: str | None = None
+
+    def means_column(self, name: str) -> bool:
+        """Whether the name of a column means this column in a query, and not one that plays a role."""
+        roles = {"ts": self.time, "key": self.key, "type": self.type}
+        return roles.get(name, name) == name
 
     def column(self, name: str) -> str:
         """The column that a name in a query means.
@@ -86,6 +95,7 @@ def infer_roles(
     key: str | None = None,
     type: str | None = None,  # noqa: A002  (the word of the query language)
     unit: str | None = None,
+    start: str | None = None,
 ) -> Roles:
     """Find the roles of the columns: given names win, the rest is inferred from names and types.
 
@@ -93,8 +103,8 @@ def infer_roles(
     ----------
     schema : pyarrow.Schema
         The columns of the events.
-    time, key, type : str, optional
-        Columns that play these roles. Default: time is the first of ``ts``, ``time``, ``timestamp``,
+    time, key, type, start : str, optional
+        Columns that play these roles. Default: no column says when events began; time is the first of ``ts``, ``time``, ``timestamp``,
         ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column; type is
         the first of ``type``, ``event_type``, ``event``, ``kind``; key is ``key``. Case matters only if two
         names differ in nothing else.
@@ -117,9 +127,9 @@ def infer_roles(
     Examples
     --------
     >>> infer_roles(pa.schema([("ts", pa.int64()), ("user", pa.string())]), key="user", unit="ms")
-    Roles(time='ts', key='user', type=None, unit='ms')
+    Roles(time='ts', key='user', type=None, unit='ms', start=None)
     """
-    for name in (time, key, type):
+    for name in (time, key, type, start):
         expect("the name of a column", name, (str, NoneType), "its name as text")
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names)
@@ -131,11 +141,14 @@ def infer_roles(
         )
     time = time or _infer_time(schema)
     _check_unit(time, plain_type(schema.field(time).type), unit)
+    if start is not None:
+        _check_unit(start, plain_type(schema.field(start).type), unit)
     return Roles(
         time=time,
         key=key or _first(schema, KEY_NAMES, _can_be_label),
         type=type or _first(schema, TYPE_NAMES, _can_be_label),
         unit=unit,
+        start=start,
     )
 
 

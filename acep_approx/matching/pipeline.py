@@ -30,6 +30,7 @@ from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import check_columns, columns_as_text, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.output import Output, RawStamps, Stamps
@@ -45,6 +46,7 @@ from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, compressed_plan
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
 from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, traced_plan
+from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute
@@ -145,13 +147,18 @@ class Pipeline:
 
     def set_up(self) -> None:
         """Make an engine and what stands around it for events of the columns that the stream has now."""
-        plan, output = self.plan, self.output
+        output = self.output
         self._known = self.stream.schema
+        self._nothing: pa.Table | None = None
+        is_time = self._has_times()
+        if self.plan.cel is not None:
+            names = tuple(self._known.names)
+            self.plan = plan_for(self.plan, names, self.roles, is_time=is_time, shows=output == "matches")
+            self.as_text = columns_as_text(self.plan.query, self.roles)
+        plan = self.plan
         schema = with_text(self._known, self.as_text)
         check_columns(plan.query, schema, self.roles)
         self.schema = schema
-        self._nothing: pa.Table | None = None
-        is_time = self._has_times()
         self.window = plan.window_ticks("us" if is_time else None)
         self.preparer = Preparer(plan, self.key_slots)
         self.recent = Recent(schema, ())
@@ -210,7 +217,8 @@ class Pipeline:
         """The runs engine with its way of putting results out."""
         output, shedding, merging, stamps = self.output, self._shedding, self._merging, self._stamps
         columns = EventColumns(self.schema, self.roles.column, self.stream.texts)
-        lists = output != "points" or registers.needs_filter
+        is_algebra = self.plan.cel is not None
+        lists = (output != "points" or registers.needs_filter) and not is_algebra
         is_count = self.preparer.is_count
         if output == "partial":
             merging = frozenset()
@@ -228,7 +236,7 @@ class Pipeline:
             shedding=shedding,
             options=self._options(),
         )
-        bindings = self._bindings() if output in ("matches", "partial", "compressed") else None
+        bindings = self._bindings() if not is_algebra and output in ("matches", "partial", "compressed") else None
         wanted = bindings.needed if bindings else self._events.names
         conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [self.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
@@ -243,11 +251,16 @@ class Pipeline:
             return engine, RunTrace(engine, finder, stamps, self.recent)
         if bindings is not None:
             return engine, RunListing(engine, finder, stamps, self.recent, bindings)
-        return engine, (RunPoints if output == "points" else RunCounts)(engine, finder, stamps, self.recent)
+        if is_algebra and output == "matches":
+            return engine, AlgebraResults(engine, finder, stamps, self.recent)
+        counts = AlgebraCounts if is_algebra else RunCounts
+        return engine, (RunPoints if output == "points" else counts)(engine, finder, stamps, self.recent)
 
     def _options(self) -> RunOptions:
         """What the runs engine is asked for beside its automaton."""
         functions = self.plan.query.functions
+        if self.plan.cel is not None and self.output != "points":
+            return RunOptions(counts_merged=True)
         return RunOptions(functions={function.name: function for function in functions}) if functions else NO_OPTIONS
 
     def _listing(self, engine: ArcLogs) -> CellListing:

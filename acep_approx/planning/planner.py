@@ -16,6 +16,8 @@ from acep_approx.automaton.states import EVERYTHING, Counted
 from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError, expect
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
+from acep_approx.query.cel.printer import to_cel
+from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.checks import check
 from acep_approx.query.parameters import refuse_parameters
 from acep_approx.query.predicates import is_static
@@ -25,6 +27,8 @@ from acep_approx.query.syntax import Absent, Machine, Pattern, QuerySyntax, Regi
 
 MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LARGEST_WINDOW = 2**60
+UNBOUNDED = "unbounded"
+"""The unit of a window that nothing leaves: of queries in CEL that say no time."""
 RESERVED = ("errors", "start", "end", "missing", "row")
 """Columns that every table of matches or points has."""
 
@@ -58,6 +62,8 @@ class Plan:
     """A query ready to run: its tree, its automaton, and the engine chosen for it.
 
     ``registers`` is the automaton with its conditions, for the runs engine; ``why_runs`` what the cells cannot do.
+    ``cel`` is the query where it is in CEL: the attributes of its streams depend on the data, so that it is compiled
+    again for them (``planning.cel.plan_for``).
     """
 
     query: QuerySyntax
@@ -65,6 +71,7 @@ class Plan:
     engine: EngineKind = "cells"
     registers: RegisterAutomaton | None = field(default=None, compare=False)
     why_runs: tuple[str, ...] = ()
+    cel: CelQuery | None = field(default=None, compare=False)
 
     @property
     def letters(self) -> tuple[Letter, ...]:
@@ -78,6 +85,9 @@ class Plan:
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that change whenever what is run does."""
+        if self.cel is not None:
+            meaning = to_cel(replace(self.cel, window=None, select=replace(self.cel.select, publish=None)))
+            return hashlib.sha256(meaning.encode()).hexdigest()[:16]
         automaton = self.automaton.fingerprint()
         if self.registers is None:
             return automaton
@@ -106,6 +116,18 @@ class Plan:
         return cells_cost(self.automaton) if self.registers is None else runs_cost(self.registers)
 
 
+def check_engine(engine: str) -> None:
+    """Refuse a name of no engine.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U005``.
+    """
+    if engine not in ("auto", "cells", "runs"):
+        raise UsageError(f"there is no engine {engine!r}", code="ACEP-U005", hint="choose auto, cells or runs")
+
+
 def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     """Check a query and choose its engine.
 
@@ -120,8 +142,7 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     QueryError
         For mistakes (``query.checks``), and as ``UnsupportedError`` where the engine asked for cannot run the query.
     """
-    if engine not in ("auto", "cells", "runs"):
-        raise UsageError(f"there is no engine {engine!r}", code="ACEP-U005", hint="choose auto, cells or runs")
+    check_engine(engine)
     refuse_parameters(query)
     check(query)
     _refuse_reserved(query)
@@ -231,7 +252,9 @@ def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
     """The window of ``query`` in ticks of the data; see ``Plan.window_ticks``."""
     window: Window = query.window
     where = {"text": query.text, "start": window.span[0], "end": window.span[1]}
-    if window.unit == "events":
+    if window.unit == UNBOUNDED:
+        size = LARGEST_WINDOW
+    elif window.unit == "events":
         size = int(window.amount)
     elif window.unit == "ticks":
         if tick_unit is not None:

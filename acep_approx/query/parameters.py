@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,12 +34,23 @@ def refuse_parameters(query: QuerySyntax) -> None:
     QueryError
         ``ACEP-Q085``.
     """
-    for one in _found(query):
+    refuse_those(_found(query), query.text)
+
+
+def refuse_those(parameters: Iterable[Parameter], text: str) -> None:
+    """Refuse parameters of a text that is no template.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q085``.
+    """
+    for one in parameters:
         raise QueryError(
             f"the parameter :{one.name} has no value",
             code="ACEP-Q085",
             hint="write a constant in its place, or give many queries their values: QuerySet.add_many(template, table)",
-            text=query.text,
+            text=text,
             start=one.span[0],
             end=one.span[1],
         )

@@ -112,6 +112,8 @@ def is_name(word: str) -> bool:
 
 
 def _clauses(query: QuerySyntax) -> list[str]:
+    if isinstance(query.pattern, OtherPattern) and query.pattern.is_query:
+        return [query.pattern.text]
     lines = [_regex(query.pattern) if query.is_regex else f"PATTERN {to_text(query.pattern)}"]
     where = _where(query)
     if where:

@@ -82,9 +82,11 @@ class OtherPattern:
     """A pattern of another language than this one: a machine of states and arcs, an algebra.
 
     ``text`` says all that it means. Whoever compiles it makes the automaton; nothing else looks into it.
+    ``is_query``: it is a whole query, with the clauses that stand around patterns in this language.
     """
 
     text: str
+    is_query: bool = field(default=False, kw_only=True)
     span: Span = _span()
 
 

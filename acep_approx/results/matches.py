@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from itertools import repeat
 from numbers import Integral
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -188,13 +189,15 @@ class Matches:
     def __iter__(self) -> Iterator[Match]:
         keys = [e.name for e in self.plan.query.equivalences]
         for table in self.tables():
-            names = [n for n in table.column_names if n not in ("errors", "start", "end", "missing")]
+            own = ("errors", "start", "end", "missing", *(("times",) if self.plan.cel is not None else ()))
+            names = [n for n in table.column_names if n not in own]
             columns = self._key_columns(table, keys)
             for row in table.to_pylist():
                 key = {name: row[column] for name, column in columns.items()}
                 values = {n: row[n] for n in names if n not in columns.values()}
                 missing = tuple(row.get("missing") or ())
-                yield Match(row["errors"], row["start"], row["end"], key, missing, values)
+                found = Match(row.get("errors", 0), row["start"], row["end"], key, missing, values)
+                yield from repeat(found, row["times"] if self.plan.cel is not None else 1)
 
     @staticmethod
     def _key_columns(table: pa.Table, keys: list[str]) -> dict[str, str]:

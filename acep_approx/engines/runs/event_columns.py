@@ -152,6 +152,10 @@ class EventColumns:
             self._kinds[expression] = kind_of(none.type)
         return self._kinds[expression]
 
+    def type(self, attribute: Attribute) -> pa.DataType:
+        """The type of the column of an attribute."""
+        return self._empty.column(self._column_of(attribute.name)).type
+
     def constant(self, value: Constant, like: Kind) -> int:
         """A constant as a word, to stand beside values of kind ``like``."""
         if value.value is None:

@@ -354,11 +354,25 @@ PLACE_SCALAR = 0
 def register_kind(register: Register, columns: EventColumns) -> Kind:
     """What a register holds."""
     if register.kind == "computed":
-        return KINDS[register.holds]
+        return KINDS[register.holds] if register.holds else _kind_like(register, columns)
     if register.kind in ("place", "count", "counted"):
         return "int"
     assert register.of is not None
     return columns.kind(register.of)
+
+
+def _kind_like(register: Register, columns: EventColumns) -> Kind:
+    """The kind that can hold the values of some expressions; NULL goes with everything."""
+    known = [one for one in register.like if one != Constant(None)] or list(register.like)
+    found = list(dict.fromkeys(columns.kind(one) for one in known))
+    if len(found) > 1 and set(found) != {"int", "float"}:
+        name = register.variable.rpartition(".")[2]
+        raise QueryError(
+            f"{name!r} holds values of several kinds: {' and '.join(found)}",
+            code="ACEP-Q913",
+            hint="give it values of one kind; whole numbers may become fractions",
+        )
+    return found[0] if len(found) == 1 else "float"
 
 
 def _kind_of_constant(value: object, like: Kind) -> Kind:

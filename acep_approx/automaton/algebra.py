@@ -1,0 +1,317 @@
+"""From a query in CEL, the left-associated part of one, to the register automaton that the engines run.
+
+A run is an instance of Cayuga: it waits at a state for the next event of a stream, and its registers are the
+attributes of what came so far. NEXT takes a run forward with the first event on which its condition is TRUE; FOLD takes
+it back to its state (rebind) and forward, and a *kill step* takes away what would not go on.
+
+Source: Demers et al., CIDR 2007, sections 2.2 and 3.1. Deviations: filter edges are tests of the steps, or nothing at
+all, as runs stay where they are; the rest of FOLD's first condition is a kill step. The formal semantics stand in a
+paper that we do not have. Oracle: ``tests/naive_cel.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from acep_approx.automaton.algebra_values import Values, like, of_one_event, substituted
+from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
+from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
+from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved, held
+from acep_approx.automaton.states import EVERYTHING, NOTHING, State, Step
+from acep_approx.automaton.transfers import Began, Now
+from acep_approx.errors import LimitError
+from acep_approx.query.cel.schemas import Schemas, renaming, schema_of
+from acep_approx.query.cel.syntax import (
+    DURATION,
+    FIRST,
+    LAST,
+    SECOND,
+    Algebra,
+    CelQuery,
+    Filter,
+    Fold,
+    Next,
+    Select,
+    Stream,
+)
+from acep_approx.query.predicates import conjuncts
+from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, IsNull, Lasting, QuerySyntax
+
+BEGAN = "$start"
+"""The register that holds the tick at which a run began; no attribute can have its name."""
+CAME = "$came"
+"""The register that holds the tick at which a run came to its state."""
+Ticks = Callable[[Lasting], int]
+"""How many ticks a length of time is."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The events that a part of a query puts out, before they are.
+
+    An event of the stream ``type`` makes a run at ``source`` put out one, if ``checks`` are TRUE of both. ``values``
+    are its attributes, and ``began`` the tick at which it begins; it ends with the event.
+    """
+
+    source: int
+    type: str
+    checks: tuple[Resolved, ...]
+    values: Values
+    began: Resolved
+
+
+@dataclass
+class _Compiler:
+    syntax: QuerySyntax
+    schemas: Schemas
+    ticks: Ticks
+    has_intervals: bool
+    letters: dict[Letter, int] = field(default_factory=dict)
+    names: list[str] = field(default_factory=lambda: ["start"])
+    steps: list[Step] = field(default_factory=list)
+    arcs: list[Arc] = field(default_factory=list)
+    kills: list[Step] = field(default_factory=list)
+    asked: dict[Expression, None] = field(default_factory=dict)
+
+    def compile(self, query: CelQuery, *, shows: bool) -> RegisterAutomaton:
+        """The automaton whose matches are what a query puts out; ``shows``: with their attributes."""
+        found = self.output(query.select)
+        end = self.add_state("end")
+        shown = self.enter(found, end)
+        self.inhibit()
+        automaton = Automaton(
+            size=len(self.names),
+            errors=0,
+            letters=tuple(self.letters),
+            variables=("",),
+            arcs=tuple(self.arcs),
+            finals=(Final(end),),
+            names=tuple(self.names),
+            components=tuple(Component("", letter.type) for letter in self.letters),
+        )
+        result = RegisterAutomaton(
+            replace(self.syntax, predicates=tuple(self.asked)),
+            automaton,
+            letters=list(self.letters),
+            states=[State(number) for number in range(len(self.names))],
+            ignores=[EVERYTHING] * len(self.names),
+            steps=self.steps,
+            final_checks=[() for _ in self.names],
+            shown=tuple(shown[name] for name in (BEGAN, *schema_of(query.select, self.schemas))) if shows else (),
+        )
+        result.complete()
+        return result
+
+    # --- streams --------------------------------------------------------------------------------------------
+
+    def output(self, node: Algebra) -> Output:
+        """What a node puts out; its states and steps are made on the way."""
+        match node:
+            case Stream(name=name):
+                values = {one: Own(Attribute(None, None, one)) for one in schema_of(node, self.schemas)}
+                return Output(START, name, (), values, Began())
+            case Filter(condition=condition, source=source):
+                found = self.output(source)
+                return replace(found, checks=(*found.checks, *self.filters(condition, found)))
+            case Select(items=items, source=source):
+                found = self.output(source)
+                scope = {FIRST: found.values}
+                values = {one.name: self.value(one.value, scope) for one in items}  # type: ignore[union-attr]
+                return replace(found, values=values)
+            case Next():
+                return self.next(node)
+            case Fold():
+                return self.fold(node)
+
+    def filters(self, condition: Expression, found: Output) -> tuple[Resolved, ...]:
+        """What FILTER asks of an output, which may be how long it lasts."""
+        lasts = Binary("-", Now(), found.began)  # type: ignore[arg-type]
+        return self.tests(condition, {FIRST: {**found.values, DURATION: lasts}})
+
+    def next(self, node: Next) -> Output:
+        left, right = self.output(node.left), self.output(node.right)
+        state = self.add_state(right.type)
+        kept = self.enter(left, state)
+        here = {name: Held(kept[name]) for name in left.values}
+        checks = self.seen(kept, right)
+        checks += self.tests(node.condition, {FIRST: here, SECOND: right.values})
+        self.kill(state, right.type, checks)
+        renamed = renaming(node, tuple(left.values), tuple(right.values))
+        values = {renamed[name]: value for name, value in here.items()} | dict(right.values)
+        return Output(state, right.type, checks, values, Held(kept[BEGAN]))
+
+    def fold(self, node: Fold) -> Output:
+        left, right = self.output(node.left), self.output(node.right)
+        state = self.add_state(right.type)
+        changing = [name for name in left.values if name in right.values or name in {a.name for a in node.aggregates}]
+        first = {name: left.values[name] for name in left.values}
+        last = {_last(name): left.values[name] for name in changing}
+        kinds = {name: like(value) for name, value in {**first, **last}.items()}
+        while True:  # until no iteration makes fractions of whole numbers any more
+            kept = self.registers(state, kinds)
+            now = {name: Held(kept[_last(name) if name in changing else name]) for name in first}
+            scope = {FIRST: {name: Held(kept[name]) for name in first}, SECOND: right.values, LAST: now}
+            new = {one.name: self.value(one.value, scope) for one in node.aggregates}
+            moved = {_last(name): {**right.values, **new}[name] for name in changing}
+            wider = {**kinds, **{name: _joined(kinds[name], like(value)) for name, value in moved.items()}}
+            if wider == kinds:
+                break
+            kinds = wider
+        self.enter(left, state, kept, {**first, **last})
+        looked_at = self.seen(kept, right) + self.tests(node.filter, scope)
+        checks = looked_at + self.tests(node.rebind, scope)
+        self.kill(state, right.type, looked_at)
+        renamed = renaming(node, tuple(left.values), tuple(right.values))
+        values = {renamed[name]: value for name, value in scope[FIRST].items()} | dict(right.values) | new
+        found = Output(state, right.type, checks, values, Held(kept[BEGAN]))
+        self.enter(found, state, kept, {**scope[FIRST], **moved})
+        return found
+
+    def seen(self, kept: Mapping[str, Register], right: Output) -> tuple[Resolved, ...]:
+        """What is asked of an event before conditions: what its stream asks, and that it began after the run came."""
+        after = Binary("<", Held(kept[CAME]), Began())  # type: ignore[arg-type]
+        return ((after,) if self.has_intervals else ()) + right.checks
+
+    # --- conditions -----------------------------------------------------------------------------------------
+
+    def value(self, expression: Expression, scope: Mapping[str, Values]) -> Resolved:
+        self.asked[IsNull(of_one_event(expression, scope), negated=False)] = None
+        return substituted(expression, scope, self.ticks)
+
+    def tests(self, condition: Expression | None, scope: Mapping[str, Values]) -> tuple[Resolved, ...]:
+        found = () if condition is None else conjuncts(condition)
+        self.asked |= {of_one_event(one, scope): None for one in found}
+        return tuple(substituted(one, scope, self.ticks) for one in found)
+
+    def letter(self, type_: str, checks: tuple[Resolved, ...]) -> tuple[int, tuple[Resolved, ...]]:
+        """The letter of events that may pass some checks, and those of them that it does not decide."""
+        checks = tuple(dict.fromkeys(checks))
+        own = tuple(check.value if isinstance(check, Own) else check for check in checks if _is_of_event(check))
+        letter, rest = Letter(type_, own), tuple(check for check in checks if not _is_of_event(check))
+        if letter not in self.letters and len(self.letters) >= MAX_LETTERS // 2:
+            letter, rest = Letter(type_), checks
+        if letter not in self.letters and len(self.letters) >= MAX_LETTERS:
+            raise self.too_many("streams and conditions on one event", MAX_LETTERS, "ACEP-Q903")
+        return self.letters.setdefault(letter, len(self.letters)), rest
+
+    # --- states and steps -----------------------------------------------------------------------------------
+
+    def add_state(self, waits_for: str) -> int:
+        if len(self.names) >= MAX_STATES:
+            raise self.too_many("operators", MAX_STATES, "ACEP-Q905")
+        self.names.append(waits_for if waits_for == "end" else f"q{len(self.names)}: waits for {waits_for}")
+        return len(self.names) - 1
+
+    def registers(self, state: int, kinds: Mapping[str, tuple[Expression, ...]]) -> dict[str, Register]:
+        """The registers of a state: of its attributes, of when its runs began, and when they came there."""
+        own = {name: Register("computed", f"q{state}.{name}", like=kind) for name, kind in kinds.items()}
+        return own | {name: Register("computed", f"q{state}.{name}", holds="int") for name in (BEGAN, CAME)}
+
+    def enter(
+        self,
+        found: Output,
+        state: int,
+        kept: dict[str, Register] | None = None,
+        values: Values | None = None,
+    ) -> dict[str, Register]:
+        """The step with which what is put out comes to a state; returns the registers there, by their attributes."""
+        values = found.values if values is None else values
+        if kept is None:
+            kept = self.registers(state, {name: like(value) for name, value in values.items()})
+        moves = {kept[name]: value for name, value in {**values, BEGAN: found.began, CAME: Now()}.items()}
+        letter, checks = self.letter(found.type, found.checks)
+        if len(self.arcs) >= MAX_ARCS:
+            raise self.too_many("operators", MAX_ARCS, "ACEP-Q904")
+        arc = Arc(found.source, state, letter, 0, again=found.source == state)
+        number = len(self.arcs)
+        self.arcs.append(arc)
+        binding = Binding("", NOTHING)
+        self.steps.append(
+            Step(number, found.source, state, letter, binding, checks, frozenset(), inhibits=False, moves=moves)
+        )
+        return kept
+
+    def kill(self, state: int, type_: str, checks: tuple[Resolved, ...]) -> None:
+        """Let runs leave a state on an event that passes some checks, whether they go on or not."""
+        letter, rest = self.letter(type_, checks)
+        self.kills.append(Step(None, state, None, letter, Binding("", NOTHING), rest, frozenset(), inhibits=True))
+
+    def inhibit(self) -> None:
+        """Let steps take runs away that ask what a kill step asks, and keep the kill steps that none stands in for."""
+        for kill in self.kills:
+            alike = [n for n, step in enumerate(self.steps) if _asks(step) == _asks(kill) and step.source == kill.source]
+            if alike:
+                self.steps[alike[0]] = replace(self.steps[alike[0]], inhibits=True)
+            else:
+                self.steps.append(kill)
+
+    def too_many(self, what: str, limit: int, code: str) -> LimitError:
+        return LimitError(
+            f"the query has more than {limit:,} {what}",
+            code=code,
+            limit=limit,
+            hint="publish a part of it, and read the stream of that name",
+            text=self.syntax.text,
+        )
+
+
+def compile_algebra(
+    query: CelQuery,
+    schemas: Schemas,
+    syntax: QuerySyntax,
+    ticks: Ticks,
+    *,
+    has_intervals: bool = False,
+    shows: bool = True,
+) -> RegisterAutomaton:
+    """Compile a query in CEL that is left-associated.
+
+    Parameters
+    ----------
+    query : CelQuery
+        With resolved names; the right operands of NEXT and FOLD are streams, with FILTERs around them at most.
+    schemas : mapping of str to tuple of str
+        The attributes of the streams that it reads.
+    syntax : QuerySyntax
+        What the rest of the engine knows of the query: its window, and that it is SIMULTANEOUS.
+    ticks : callable
+        Gives the ticks of a length of time.
+    has_intervals : bool, default False
+        Whether events begin before they end: then one that began before a run came to its state is not for that run.
+    shows : bool, default True
+        Whether runs keep the attributes of results to the end.
+
+    Returns
+    -------
+    RegisterAutomaton
+        ``shown`` are the tick at which a result began, then its attributes. The predicates of its ``query`` are all
+        conditions and values, as if they were about one event: their types can be checked.
+
+    Raises
+    ------
+    LimitError
+        Too many operators, or conditions.
+
+    Complexity: O(operators x attributes).
+    """
+    return _Compiler(syntax, schemas, ticks, has_intervals).compile(query, shows=shows)
+
+
+def _last(name: str) -> str:
+    """The register of what an attribute was in the last iteration of FOLD."""
+    return f"{LAST}.{name}"
+
+
+def _joined(some: tuple[Expression, ...], others: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    return tuple(dict.fromkeys((*some, *others)))
+
+
+def _is_of_event(check: Resolved) -> bool:
+    """Whether a check is about the attributes of the event alone."""
+    return isinstance(check, Own | Constant)
+
+
+def _asks(step: Step) -> tuple[int, frozenset[Resolved]]:
+    return step.letter, frozenset(step.checks)

@@ -1,0 +1,108 @@
+"""Expressions of CEL over what a run holds and the event at hand, and what kind of values they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from acep_approx.automaton.resolve import Held, Own, Resolved
+from acep_approx.automaton.transfers import Began, Now
+from acep_approx.query.shape import replaced
+from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, Lasting, Parameter, Unary
+
+Values = Mapping[str, Resolved]
+"""What attributes are, by their names."""
+_ARITHMETIC = ("+", "-", "*", "%")
+
+
+def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Callable[[Lasting], int]) -> Resolved:
+    """An expression with what attributes are in their places.
+
+    Parameters
+    ----------
+    expression : Expression
+        Its attributes are decorated.
+    scope : mapping of str to Values
+        By decorator what its attributes are.
+    ticks : callable
+        Gives the ticks of a length of time.
+
+    Returns
+    -------
+    Resolved
+        What is about the event at hand alone is one ``Own``.
+    """
+    match expression:
+        case Attribute(variable=side, name=name):
+            return scope[str(side)][name]
+        case Lasting():
+            return Constant(ticks(expression))
+        case Parameter(name=name):  # a column of the event at hand, which the owner of the query brings
+            return Own(Attribute(None, None, f":{name}"))
+    return gathered(_with_parts(expression, lambda part: substituted(part, scope, ticks)))
+
+
+def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Expression:
+    """An expression with values of one event in the places of attributes, which are of the kinds that these have."""
+
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, Attribute):
+            return None
+        return replace(like(scope[str(node.variable)][node.name])[0], span=node.span)
+
+    return replaced(expression, change)
+
+
+def gathered(node: Resolved) -> Resolved:
+    """A node as one value of the event at hand, if all that it reads is one."""
+    parts = _parts(node)
+    if not any(isinstance(part, Own) for part in parts) or not all(isinstance(part, Own | Constant) for part in parts):
+        return node
+    return Own(_with_parts(node, lambda part: part.value if isinstance(part, Own) else part))
+
+
+def like(node: Resolved) -> tuple[Expression, ...]:
+    """Expressions on single events whose values are of the kind that ``node`` has: the widest of them.
+
+    Examples
+    --------
+    >>> price, half = Own(Attribute(None, None, "price")), Constant(0.5)
+    >>> like(Binary("*", price, half)) == (price.value, half)
+    True
+    """
+    match node:
+        case Own(value=value):
+            return (value,)
+        case Held(register=register):
+            return register.like or (Constant(0),)
+        case Constant():
+            return (node,)
+        case Now() | Began():
+            return (Constant(0),)
+        case Unary(op="-", operand=operand):
+            return like(operand)
+        case Binary(op=op, left=left, right=right) if op in _ARITHMETIC:
+            return tuple(dict.fromkeys((*like(left), *like(right))))
+        case Binary(op="/"):
+            return (Constant(0.5),)
+    return (Constant(value=True),)
+
+
+def _parts(node: Resolved) -> list[Resolved]:
+    """The operands of a node, those in tuples too."""
+    found = [getattr(node, part.name) for part in fields(node)]
+    flat = [one for value in found for one in (value if isinstance(value, tuple) else (value,))]
+    return [one for one in flat if is_dataclass(one)]
+
+
+def _with_parts(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A node with other operands."""
+    changed: dict[str, Any] = {}
+    for part in fields(node):
+        value = getattr(node, part.name)
+        if isinstance(value, tuple) and any(is_dataclass(one) for one in value):
+            changed[part.name] = tuple(change(one) for one in value)
+        elif is_dataclass(value) and not isinstance(value, type):
+            changed[part.name] = change(value)
+    return replace(node, **changed)

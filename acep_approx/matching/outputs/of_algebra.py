@@ -1,0 +1,109 @@
+"""What queries in CEL put out: the attributes of each result, its interval, and how many derivations it has.
+
+Results are registers of the runs that completed them: no lineage is kept, so that a query without a window keeps
+nothing of events that no run needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Ints
+from acep_approx.automaton.resolve import Register
+from acep_approx.engines.batches import Grouped
+from acep_approx.engines.runs.event_columns import Kind
+from acep_approx.engines.runs.lineage import Hits
+from acep_approx.engines.runs.programs import register_kind
+from acep_approx.kernels.runs.vm import NULL
+from acep_approx.matching.outputs.of_runs import RunCounts, RunOutput
+from acep_approx.query.syntax import Attribute
+
+ROW = " row"
+"""The column by which results are put in order; no attribute has its name, as none has a blank there."""
+
+
+class AlgebraResults(RunOutput):
+    """Results: their attributes, ``start``, ``end``, ``times``; one row for equal ones that an event completes."""
+
+    names: tuple[str, ...] = ()
+
+    def nothing(self) -> pa.Table:
+        """An empty table with the columns of the results."""
+        none = np.zeros(0, np.int64)
+        return self._rows(none, none, none, np.zeros((0, len(self.finder.automaton.shown)), np.int64))
+
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        if len(hits):
+            row, words = events.row[hits.event], hits.shown
+            order = np.lexsort((*words.T, row))
+            sorted_ = np.column_stack((row, words))[order]
+            first = np.flatnonzero(np.append(True, (sorted_[1:] != sorted_[:-1]).any(axis=1)))  # noqa: FBT003
+            at = order[first]
+            times = np.add.reduceat(hits.times[order], first)
+            yield self._rows(row[at], events.tick[hits.event[at]], times, words[at])
+
+    def _rows(self, row: Ints, tick: Ints, times: Ints, words: Ints) -> pa.Table:
+        """Results, in order of the events that complete them, then of their columns."""
+        shown = self.finder.automaton.shown
+        attributes = {
+            name: self._column(register, words[:, at])
+            for at, (name, register) in enumerate(zip((None, *self.names), shown, strict=True))
+            if name is not None
+        }
+        ends = {"start": self.stamps.time(words[:, 0]), "end": self.stamps.time(tick), "times": pa.array(times)}
+        found = pa.table({**attributes, **ends})
+        keys = [(ROW, "ascending"), ("start", "ascending"), *((name, "ascending") for name in attributes)]
+        return found.take(pc.sort_indices(found.append_column(ROW, pa.array(row)), sort_keys=keys))
+
+    def _column(self, register: Register, words: Ints) -> pa.Array:
+        """What a register held in some runs, in the type of the columns that it was taken of."""
+        columns = self.engine.columns
+        kind = register_kind(register, columns)
+        values = self._values(kind, words)
+        wanted = {columns.type(one) for one in register.like if isinstance(one, Attribute)}
+        if len(wanted) == 1 and all(isinstance(one, Attribute) for one in register.like):
+            values = _as(values, *wanted)
+        return values
+
+    def _values(self, kind: Kind, words: Ints) -> pa.Array:
+        if kind == "float":
+            floats = np.ascontiguousarray(words).view(np.float64)
+            return pa.array(floats, mask=np.isnan(floats))
+        is_null = words == NULL
+        if kind == "text":
+            codes, place = np.unique(words[~is_null], return_inverse=True)
+            known = self.engine.columns.texts.values
+            texts = pa.array([known[code] for code in codes.tolist()], pa.string())
+            places = np.zeros(len(words), np.int64)
+            places[~is_null] = place
+            return texts.take(pa.array(places, mask=is_null))
+        if kind == "truth":
+            return pa.array(words == 1, mask=is_null)
+        found = pa.array(words, mask=is_null)
+        return found.cast(pa.timestamp(self.engine.columns.unit)) if kind == "time" else found
+
+
+class AlgebraCounts(RunCounts):
+    """How many results each event completes: errors (none), end, row, matches."""
+
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        if len(hits):
+            row, first = np.unique(events.row[hits.event], return_index=True)
+            matches = np.add.reduceat(hits.times, first)
+            columns = {
+                "errors": pa.array(np.zeros(len(row), np.int64)),
+                "end": self.stamps.time(events.tick[hits.event[first]]),
+            }
+            event = self.stamps.events.column(row, self.recent.take, [*columns, "matches"])
+            yield pa.table({**columns, **event, "matches": pa.array(matches)})
+
+
+def _as(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Values in the type of their column, where that holds them exactly."""
+    if pa.types.is_timestamp(wanted) and wanted.tz is not None:  # they are counted in UTC
+        return values.cast(pa.int64()).cast(pa.timestamp(values.type.unit, wanted.tz)).cast(wanted)
+    return values if pa.types.is_decimal(wanted) else values.cast(wanted)

@@ -1,0 +1,178 @@
+"""The plan of a query in CEL: without data to explain and check it, and again for the columns of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from acep_approx.automaton.algebra import compile_algebra
+from acep_approx.errors import UnsupportedError
+from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
+from acep_approx.query.cel.names import completed, resolved
+from acep_approx.query.cel.printer import to_cel
+from acep_approx.query.cel.shape import expressions, nodes, streams
+from acep_approx.query.cel.splitting import left_associated
+from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Select
+from acep_approx.query.parameters import refuse_those
+from acep_approx.query.predicates import conjuncts
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import (
+    Attribute,
+    Binary,
+    Constant,
+    Lasting,
+    OtherPattern,
+    Parameter,
+    QuerySyntax,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from acep_approx.events.roles import Roles
+
+
+def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool = False) -> Plan:
+    """Check a query in CEL, and plan it for events of which nothing is known yet.
+
+    Parameters
+    ----------
+    query : CelQuery
+        As parsed.
+    engine : {"auto", "cells", "runs"}, default "auto"
+        Only the runs can answer it.
+    allows_parameters : bool, default False
+        Whether it may be a template.
+
+    Raises
+    ------
+    QueryError
+        Names that make no sense (``query.cel.names.resolved``), parameters.
+    UnsupportedError
+        ``ACEP-Q900``: the cells were asked for. ``ACEP-Q112``: several automata are needed.
+    LimitError
+        See ``automaton.algebra.compile_algebra``.
+    """
+    check_engine(engine)
+    if engine == "cells":
+        raise UnsupportedError(
+            "the cells engine cannot answer queries in CEL",
+            code="ACEP-Q900",
+            hint="leave the choice of the engine open, or ask for the runs engine",
+            text=query.text,
+        )
+    if not allows_parameters:
+        parts = [node for one in nodes(query.select) for part in expressions(one) for node in walk(part)]
+        refuse_those([node for node in parts if isinstance(node, Parameter)], query.text)
+    known = completed(query, {})
+    _refuse_several(query)
+    syntax = _syntax(query, _window(query))
+    registers = compile_algebra(resolved(query, {}), known, syntax, ticks_of)
+    return Plan(syntax, registers.automaton, "runs", registers, ("CEL",), cel=query)
+
+
+def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: bool, shows: bool) -> Plan:
+    """The plan of a query in CEL for the events of a stream; of any other query its plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        As ``plan_cel`` gives it.
+    columns : tuple of str
+        Of the events. Those that play a role are no attributes, but for the key.
+    roles : Roles
+    is_time : bool
+        Whether ticks are microseconds.
+    shows : bool
+        Whether results have attributes.
+
+    Raises
+    ------
+    QueryError
+        A query names attributes that are not there; ``ACEP-Q907``, ``ACEP-Q908``: a time without unit, or with one.
+    """
+    query = plan.cel
+    if query is None:
+        return plan
+    taken = {roles.time, roles.type, roles.start}
+    names = tuple(name for name in columns if name not in taken and roles.means_column(name))
+    schemas = {name: names for name in streams(query.select)}
+    unit = "us" if is_time else None
+    windows = [window_ticks(_syntax(query, window), unit) for window in (query.window,) if window is not None]
+    windows += [_ticks(one, unit, query) for one in _longest(query.select)]
+    window = Window(min(windows), unit or "ticks") if windows else Window(0, UNBOUNDED)
+    syntax = _syntax(query, window)
+    registers = compile_algebra(
+        resolved(query, schemas),
+        schemas,
+        syntax,
+        lambda one: _ticks(one, unit, query),
+        has_intervals=roles.start is not None,
+        shows=shows,
+    )
+    return replace(plan, query=registers.query, automaton=registers.automaton, registers=registers)
+
+
+def ticks_of(lasting: Lasting) -> int:
+    """The ticks of a length of time, where they are microseconds or have no unit."""
+    return round(lasting.amount * MICROSECONDS.get(lasting.unit, 1))
+
+
+def _syntax(query: CelQuery, window: Window) -> QuerySyntax:
+    """A query in CEL as whoever knows nothing of it knows it."""
+    return QuerySyntax(
+        OtherPattern(to_cel(query), is_query=True),
+        window,
+        strategy="skip_till_next_match",
+        is_simultaneous=True,
+        publish=query.select.publish,
+        text=query.text,
+    )
+
+
+def _window(query: CelQuery) -> Window:
+    """The window that its text says, for people."""
+    if query.window is not None:
+        return query.window
+    longest = list(_longest(query.select))
+    if not longest:
+        return Window(0, UNBOUNDED)
+    least = min(longest, key=lambda one: ticks_of(one) if isinstance(one, Lasting) else int(one.value or 0))
+    if isinstance(least, Lasting):
+        return Window(least.amount, least.unit, span=least.span)
+    return Window(int(least.value or 0), "ticks", span=least.span)
+
+
+def _longest(node: Algebra) -> Iterator[Lasting | Constant]:
+    """How long results can last at most: what FILTERs above the last operator say."""
+    while isinstance(node, Filter | Select):
+        for test in conjuncts(node.condition) if isinstance(node, Filter) else ():
+            match test:
+                case Binary(op="<" | "<=", left=Attribute(name=name), right=Lasting() | Constant() as most):
+                    if name == DURATION and (isinstance(most, Lasting) or type(most.value) is int):
+                        yield most
+        node = node.source
+
+
+def _ticks(lasting: Lasting | Constant, unit: str | None, query: CelQuery) -> int:
+    """The ticks of a length of time in the data."""
+    if isinstance(lasting, Constant):
+        return max(int(lasting.value or 0), 0)
+    window = Window(lasting.amount, lasting.unit, span=lasting.span)
+    return window_ticks(_syntax(query, window), unit)
+
+
+def _refuse_several(query: CelQuery) -> None:
+    """Refuse a query of which parts are queries of their own."""
+    parts = left_associated(query)
+    if len(parts) > 1:
+        inner = next(iter(parts)).select
+        span = inner.span
+        raise UnsupportedError(
+            "a part of this query is a stream of its own: a subquery with PUBLISH, or a right operand with operators",
+            code="ACEP-Q112",
+            hint="run it in a set, which knows streams of streams: QuerySet().add(text)",
+            text=query.text,
+            start=span[0],
+            end=span[1],
+        )
