@@ -200,13 +200,11 @@ def test_left_associated_parts():
     for name, seen in short.items():
         texts = [one.replace(f"'{name}'", seen) for one in texts]
     assert texts == [
-        "SELECT * FROM (SELECT u FROM C) WITHIN 9 PUBLISH i0",
-        "SELECT * FROM B NEXT i0 WITHIN 9 PUBLISH i1",
-        "SELECT * FROM FILTER{DUR > 3}(A) WITHIN 9 PUBLISH i2",
+        "SELECT * FROM B NEXT (SELECT u FROM C) WITHIN 9 PUBLISH i0",
         "SELECT * FROM B PUBLISH P",
         "SELECT * FROM A PUBLISH Q",
-        "SELECT * FROM FILTER{x = 1}(Q) WITHIN 9 PUBLISH i5",
-        "SELECT * FROM A NEXT i1 FOLD{, , } FILTER{x = 1}(A) NEXT i2 NEXT P NEXT i5 WITHIN 9 PUBLISH R",
+        "SELECT * FROM A NEXT i0 FOLD{, , } FILTER{x = 1}(A) NEXT FILTER{DUR > 3}(A) NEXT P NEXT FILTER{x = 1}(Q) "
+        + "WITHIN 9 PUBLISH R",
     ]
 
 

@@ -39,6 +39,7 @@ class Query(CompiledQuery):
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
+        start: str | None = None,
         sort: bool = False,
         limit: int | None = None,
         on_progress: Callable[[int], None] | None = None,
@@ -60,6 +61,9 @@ class Query(CompiledQuery):
             Columns that play these roles; inferred from names and types where not given.
         unit : {"ns", "us", "ms", "s"}, optional
             Unit of a time column of numbers. Default: plain ticks.
+        start : str, optional
+            Column that says when an event began; ``time`` says when it ended. For queries in CEL: others do not read
+            it. Default: events begin when they end.
         sort : bool, default False
             Sort by time first; takes memory for the whole input.
         limit : int, optional
@@ -98,7 +102,7 @@ class Query(CompiledQuery):
         """
         merging(merge)  # a wrong name is told before anything is read
         bound_names(bind, self.plan.query)
-        options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind}
+        options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind, "start": start}
         source = open_source(
             events, format=format, on_malformed=on_malformed, rejects=rejects, on_late=on_late, late=late
         )
@@ -221,6 +225,7 @@ class Query(CompiledQuery):
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
+        start: str | None = None,
         merge: str = ",".join(MERGING),
         bind: str | Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002  (what users call it)
@@ -231,7 +236,7 @@ class Query(CompiledQuery):
 
         Parameters
         ----------
-        output, time, key, type, unit, merge, bind
+        output, time, key, type, unit, start, merge, bind
             See ``Matcher``.
         id : str, optional
             The column that names an event: it stands for the events of a match, unless ``bind`` says otherwise.
@@ -268,6 +273,7 @@ class Query(CompiledQuery):
         [[0, 1]]
         """
         options = {"output": output, "time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind}
+        options |= {"start": start} if start is not None else {}
         asked = {name: value for name in REVISING & more.keys() if (value := more.pop(name)) is not None}
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from acep_approx.automaton.algebra_values import Values, like, of_one_event, substituted
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
-from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved, held
+from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NOTHING, State, Step
 from acep_approx.automaton.transfers import Began, Now
 from acep_approx.errors import LimitError
@@ -45,6 +46,8 @@ CAME = "$came"
 """The register that holds the tick at which a run came to its state."""
 Ticks = Callable[[Lasting], int]
 """How many ticks a length of time is."""
+Shows = Literal["all", "start", "nothing"]
+_SHOWN: dict[Shows, int | None] = {"all": None, "start": 1, "nothing": 0}
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ class _Compiler:
     kills: list[Step] = field(default_factory=list)
     asked: dict[Expression, None] = field(default_factory=dict)
 
-    def compile(self, query: CelQuery, *, shows: bool) -> RegisterAutomaton:
-        """The automaton whose matches are what a query puts out; ``shows``: with their attributes."""
+    def compile(self, query: CelQuery, shows: Shows) -> RegisterAutomaton:
+        """The automaton whose matches are what a query puts out."""
         found = self.output(query.select)
         end = self.add_state("end")
         shown = self.enter(found, end)
@@ -99,7 +102,7 @@ class _Compiler:
             ignores=[EVERYTHING] * len(self.names),
             steps=self.steps,
             final_checks=[() for _ in self.names],
-            shown=tuple(shown[name] for name in (BEGAN, *schema_of(query.select, self.schemas))) if shows else (),
+            shown=tuple(shown[name] for name in (BEGAN, *found.values)[: _SHOWN[shows]]),
         )
         result.complete()
         return result
@@ -241,7 +244,8 @@ class _Compiler:
     def inhibit(self) -> None:
         """Let steps take runs away that ask what a kill step asks, and keep the kill steps that none stands in for."""
         for kill in self.kills:
-            alike = [n for n, step in enumerate(self.steps) if _asks(step) == _asks(kill) and step.source == kill.source]
+            mine = [(n, step) for n, step in enumerate(self.steps) if step.source == kill.source]
+            alike = [n for n, step in mine if _asks(step) == _asks(kill)]
             if alike:
                 self.steps[alike[0]] = replace(self.steps[alike[0]], inhibits=True)
             else:
@@ -251,6 +255,7 @@ class _Compiler:
         return LimitError(
             f"the query has more than {limit:,} {what}",
             code=code,
+            given=limit + 1,
             limit=limit,
             hint="publish a part of it, and read the stream of that name",
             text=self.syntax.text,
@@ -264,7 +269,7 @@ def compile_algebra(
     ticks: Ticks,
     *,
     has_intervals: bool = False,
-    shows: bool = True,
+    shows: Shows = "all",
 ) -> RegisterAutomaton:
     """Compile a query in CEL that is left-associated.
 
@@ -280,8 +285,8 @@ def compile_algebra(
         Gives the ticks of a length of time.
     has_intervals : bool, default False
         Whether events begin before they end: then one that began before a run came to its state is not for that run.
-    shows : bool, default True
-        Whether runs keep the attributes of results to the end.
+    shows : {"all", "start", "nothing"}, default "all"
+        What of results runs keep to the end. Runs that differ in nothing else are merged.
 
     Returns
     -------
@@ -296,7 +301,18 @@ def compile_algebra(
 
     Complexity: O(operators x attributes).
     """
-    return _Compiler(syntax, schemas, ticks, has_intervals).compile(query, shows=shows)
+    return _Compiler(syntax, schemas, ticks, has_intervals).compile(query, shows)
+
+
+def attribute_of(register: Register) -> str:
+    """The attribute that a register of a state holds.
+
+    Examples
+    --------
+    >>> attribute_of(Register("computed", "q2.price"))
+    'price'
+    """
+    return register.variable.partition(".")[2]
 
 
 def _last(name: str) -> str:

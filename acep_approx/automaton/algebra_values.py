@@ -62,7 +62,7 @@ def gathered(node: Resolved) -> Resolved:
     return Own(_with_parts(node, lambda part: part.value if isinstance(part, Own) else part))
 
 
-def like(node: Resolved) -> tuple[Expression, ...]:
+def like(node: Resolved) -> tuple[Expression, ...]:  # noqa: PLR0911  one for each kind of node
     """Expressions on single events whose values are of the kind that ``node`` has: the widest of them.
 
     Examples

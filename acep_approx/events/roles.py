@@ -104,8 +104,8 @@ def infer_roles(
     schema : pyarrow.Schema
         The columns of the events.
     time, key, type, start : str, optional
-        Columns that play these roles. Default: no column says when events began; time is the first of ``ts``, ``time``, ``timestamp``,
-        ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column; type is
+        Columns that play these roles. Default: no column says when events began; time is the first of ``ts``,
+        ``time``, ``timestamp``, ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column; type is
         the first of ``type``, ``event_type``, ``event``, ``kind``; key is ``key``. Case matters only if two
         names differ in nothing else.
     unit : str, optional
@@ -141,8 +141,12 @@ def infer_roles(
         )
     time = time or _infer_time(schema)
     _check_unit(time, plain_type(schema.field(time).type), unit)
-    if start is not None:
-        _check_unit(start, plain_type(schema.field(start).type), unit)
+    if start is not None and not can_be_time(plain_type(schema.field(start).type)):
+        raise DataError(
+            f"column {start!r} is of type {schema.field(start).type}, which cannot be the time at which an event began",
+            code="ACEP-D003",
+            hint="use a column like that of the time: --start COLUMN",
+        )
     return Roles(
         time=time,
         key=key or _first(schema, KEY_NAMES, _can_be_label),

@@ -39,6 +39,8 @@ class Execution:
         Columns that play these roles; inferred from the first batch where not given.
     unit : str, optional
         Unit of a time column of numbers: ns, us, ms or s. Default: plain ticks.
+    start : str, optional
+        Column that says when an event began, if not when it ended: for queries in CEL, others do not read it.
     state_cap : int, default MAX_DETERMINISED
         Most determinised states for listing and counting.
     merge : str, default "equal,pareto,chain"
@@ -69,6 +71,7 @@ class Execution:
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
+        start: str | None = None,
         state_cap: int = MAX_DETERMINISED,
         merge: str = ",".join(MERGING),
         shedding: LoadShedder | None = None,
@@ -81,7 +84,7 @@ class Execution:
         self.plan = plan
         self.output: OutputKind = output
         self.bind_by = bound_names(bind, plan.query, output)
-        self.wanted = {"time": time, "key": key, "type": type, "unit": unit}
+        self.wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         self.state_cap = state_cap
         self.merge = merge
         self._merging = merging(merge)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
+from acep_approx.automaton.algebra import Shows
 from acep_approx.automaton.conditions import leaves
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.automaton.registers import RegisterAutomaton
@@ -28,6 +29,7 @@ from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import check_columns, columns_as_text, with_text
+from acep_approx.matching.intervals import check_starts
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
@@ -60,6 +62,8 @@ LARGE_PIECE = 1 << 17
 once a piece of ``PIECE`` events was run: fewer say too little of what is to come, and do not end it either."""
 MOST_PER_EVENT = 1.5
 """Links per event that are few. Where there are more, there are more matches, too, and listing many at once is slow."""
+SHOWS: dict[str, Shows] = {"counts": "start", "points": "nothing"}
+"""What outputs ask of the results of queries in CEL; the start, as it tells when they leave the window."""
 LINKS_AT_ONCE = 1 << 20
 """Links that so many events should make: the lineage of a piece must fit into memory."""
 
@@ -150,10 +154,11 @@ class Pipeline:
         output = self.output
         self._known = self.stream.schema
         self._nothing: pa.Table | None = None
-        is_time = self._has_times()
+        is_time = self._has_times(with_text(self._known, {self.roles.time}))
         if self.plan.cel is not None:
+            check_starts(self._known, self.roles)
             names = tuple(self._known.names)
-            self.plan = plan_for(self.plan, names, self.roles, is_time=is_time, shows=output == "matches")
+            self.plan = plan_for(self.plan, names, self.roles, is_time=is_time, shows=SHOWS.get(output, "all"))
             self.as_text = columns_as_text(self.plan.query, self.roles)
         plan = self.plan
         schema = with_text(self._known, self.as_text)
@@ -169,6 +174,8 @@ class Pipeline:
         self._stamps = (RawStamps if self._is_raw else Stamps)(self.preparer, schema, self._events, is_time=is_time)
         if plan.registers is not None:
             self.engine, self.results = self._runs(plan.registers)
+            if plan.cel is not None:
+                self.results.roles = self.roles
             if self._is_raw:
                 self.results.go_by_key()
         elif output == "points":
@@ -187,9 +194,9 @@ class Pipeline:
         # a load budget is planned anew for each piece, and traces are kept for each
         self._may_grow = self._shedding is None and output in ("matches", "points", "counts")
 
-    def _has_times(self) -> bool:
+    def _has_times(self, schema: pa.Schema) -> bool:
         """Whether ticks are real time; while no event has come to say so, what the window asks for."""
-        type_, unit = self.schema.field(self.roles.time).type, self.roles.unit
+        type_, unit = schema.field(self.roles.time).type, self.roles.unit
         if pa.types.is_null(type_) and unit is None:
             return self.plan.query.window.unit != "ticks"
         return tick_unit(type_, unit) is not None
@@ -285,7 +292,8 @@ class Pipeline:
         read = [a.name for c in reader.conditions for a in walk(c) if isinstance(a, Attribute)]
         if isinstance(self.engine, Runs):
             read += [a.name for e in self.engine.columns.expressions for a in walk(e) if isinstance(a, Attribute)]
-        names = [self.roles.time, *self.preparer.key_columns, *map(self.roles.column, read)]
+        names = [self.roles.time, *([self.roles.start] if self.plan.cel is not None and self.roles.start else [])]
+        names += [*self.preparer.key_columns, *map(self.roles.column, read)]
         names += [*self.recent.columns, *self._events.names]
         if reader.needs_type:
             names.append(self.roles.column("type"))

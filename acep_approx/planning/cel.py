@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from acep_approx.automaton.algebra import compile_algebra
-from acep_approx.errors import UnsupportedError
+from acep_approx.automaton.algebra import Shows, compile_algebra
+from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
 from acep_approx.query.cel.names import completed, resolved
 from acep_approx.query.cel.printer import to_cel
 from acep_approx.query.cel.shape import expressions, nodes, streams
 from acep_approx.query.cel.splitting import left_associated
-from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Select
+from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Fold, Select
 from acep_approx.query.parameters import refuse_those
 from acep_approx.query.predicates import conjuncts
 from acep_approx.query.shape import walk
@@ -25,6 +25,7 @@ from acep_approx.query.syntax import (
     OtherPattern,
     Parameter,
     QuerySyntax,
+    ReturnItem,
     Window,
 )
 
@@ -64,14 +65,14 @@ def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool =
     if not allows_parameters:
         parts = [node for one in nodes(query.select) for part in expressions(one) for node in walk(part)]
         refuse_those([node for node in parts if isinstance(node, Parameter)], query.text)
-    known = completed(query, {})
+    known = _likely_schemas(query)
     _refuse_several(query)
     syntax = _syntax(query, _window(query))
-    registers = compile_algebra(resolved(query, {}), known, syntax, ticks_of)
+    registers = compile_algebra(resolved(query, known), known, syntax, ticks_of)
     return Plan(syntax, registers.automaton, "runs", registers, ("CEL",), cel=query)
 
 
-def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: bool, shows: bool) -> Plan:
+def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: bool, shows: Shows) -> Plan:
     """The plan of a query in CEL for the events of a stream; of any other query its plan.
 
     Parameters
@@ -83,8 +84,8 @@ def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: boo
     roles : Roles
     is_time : bool
         Whether ticks are microseconds.
-    shows : bool
-        Whether results have attributes.
+    shows : {"all", "start", "nothing"}
+        What is asked of results.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: boo
         return plan
     taken = {roles.time, roles.type, roles.start}
     names = tuple(name for name in columns if name not in taken and roles.means_column(name))
-    schemas = {name: names for name in streams(query.select)}
+    schemas = dict.fromkeys(streams(query.select), names)
     unit = "us" if is_time else None
     windows = [window_ticks(_syntax(query, window), unit) for window in (query.window,) if window is not None]
     windows += [_ticks(one, unit, query) for one in _longest(query.select)]
@@ -111,6 +112,35 @@ def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: boo
         shows=shows,
     )
     return replace(plan, query=registers.query, automaton=registers.automaton, registers=registers)
+
+
+def _likely_schemas(query: CelQuery) -> dict[str, tuple[str, ...]]:
+    """The attributes that its streams are taken to have while no data is known.
+
+    Each stream has what is asked of it. Where that makes no sense, as one name can be meant for several streams, each
+    has all names that are not those of other attributes, renamed or computed.
+    """
+    try:
+        return completed(query, {})
+    except QueryError:
+        every = list(nodes(query.select))
+        named = [node for one in every for part in expressions(one) for node in walk(part)]
+        read = [node.name for node in named if isinstance(node, Attribute)]
+        made = {item.name for one in every for item in _items(one)}
+        names = tuple(name for name in dict.fromkeys(read) if not name.endswith("_1") and name not in {*made, DURATION})
+        try:
+            return completed(query, dict.fromkeys(streams(query.select), names))
+        except QueryError:
+            pass
+        raise
+
+
+
+
+def _items(node: Algebra) -> tuple[ReturnItem, ...]:
+    """The attributes that a node gives a name."""
+    found = node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ()
+    return tuple(one for one in found if isinstance(one, ReturnItem) and one.value != Attribute(None, None, one.name))
 
 
 def ticks_of(lasting: Lasting) -> int:

@@ -7,12 +7,14 @@ nothing of events that no run needs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
+from acep_approx.automaton.algebra import attribute_of
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import Kind
@@ -29,7 +31,10 @@ ROW = " row"
 class AlgebraResults(RunOutput):
     """Results: their attributes, ``start``, ``end``, ``times``; one row for equal ones that an event completes."""
 
-    names: tuple[str, ...] = ()
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes of the results."""
+        return tuple(attribute_of(register) for register in self.finder.automaton.shown[1:])
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
@@ -41,19 +46,15 @@ class AlgebraResults(RunOutput):
             row, words = events.row[hits.event], hits.shown
             order = np.lexsort((*words.T, row))
             sorted_ = np.column_stack((row, words))[order]
-            first = np.flatnonzero(np.append(True, (sorted_[1:] != sorted_[:-1]).any(axis=1)))  # noqa: FBT003
+            first = np.flatnonzero(np.append(True, (sorted_[1:] != sorted_[:-1]).any(axis=1)))
             at = order[first]
             times = np.add.reduceat(hits.times[order], first)
             yield self._rows(row[at], events.tick[hits.event[at]], times, words[at])
 
     def _rows(self, row: Ints, tick: Ints, times: Ints, words: Ints) -> pa.Table:
         """Results, in order of the events that complete them, then of their columns."""
-        shown = self.finder.automaton.shown
-        attributes = {
-            name: self._column(register, words[:, at])
-            for at, (name, register) in enumerate(zip((None, *self.names), shown, strict=True))
-            if name is not None
-        }
+        shown = zip(self.names, self.finder.automaton.shown[1:], words[:, 1:].T, strict=True)
+        attributes = {name: self._column(register, held) for name, register, held in shown}
         ends = {"start": self.stamps.time(words[:, 0]), "end": self.stamps.time(tick), "times": pa.array(times)}
         found = pa.table({**attributes, **ends})
         keys = [(ROW, "ascending"), ("start", "ascending"), *((name, "ascending") for name in attributes)]

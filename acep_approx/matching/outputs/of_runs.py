@@ -12,7 +12,9 @@ from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
+from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.intervals import starts_of
 from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.output import Stamps
@@ -63,6 +65,9 @@ class RunOutput:
 
     gives_up = False
     """Whether a run ends where the engine's limit of run-steps stops it."""
+
+    roles: Roles | None = None
+    """Where it matters when events began: the columns that say it."""
 
     groups = False
     """Whether all matches of one event must be seen together."""
@@ -116,9 +121,8 @@ class RunOutput:
         words = np.empty((len(expressions), len(at)), np.int64)
         for number, expression in enumerate(expressions):
             np.take(batch.words(expression), at, out=words[number])
-        run_events = RunEvents(
-            events.slot, events.tick, events.tick, events.cls, events.row, events.id, place, words
-        )
+        start = events.tick if self.roles is None else starts_of(batch, self.roles)[at]
+        run_events = RunEvents(events.slot, events.tick, start, events.cls, events.row, events.id, place, words)
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError

@@ -5,6 +5,7 @@ Source: Demers et al., CIDR 2007, section 2.2.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -34,6 +35,7 @@ __all__ = ["OWN_NAMES", "completed", "resolved", "schema_of"]
 OWN_NAMES = ("query", "start", "end", "times", "errors")
 """Columns that results have themselves."""
 _SHOWN = 12
+_RENAMED = re.compile(r"(_1)+$")
 
 
 def resolved(query: CelQuery, schemas: Schemas) -> CelQuery:
@@ -275,7 +277,7 @@ class _Names:
         asked = [side for side in (FIRST, SECOND) if side in scope.sides]
         owners = [side for side in asked if node.name in scope.sides[side]]
         if not owners:
-            for side in asked if scope.where == "FOLD" else reversed(asked):
+            for side in asked if scope.where == "FOLD" or node.name.endswith("_1") else reversed(asked):
                 self._ask(scope.inputs[side], node.name)
             raise self._unknown(node, scope, asked)
         if node.name in scope.new:
@@ -298,10 +300,11 @@ class _Names:
                 if any(one is node for one in self._all):
                     self._ask(source, name)
             case Next(left=left, right=right) | Fold(left=left, right=right):
-                if name.endswith("_1"):  # the left's, where both have it
-                    for side in (left, right):
-                        if name[:-2] not in self._schema(side):
-                            self._ask(side, name[:-2])
+                if name.endswith("_1"):  # the left's, where both have it; NEXT renames all as soon as both have one
+                    plain = _RENAMED.sub("", name) if isinstance(node, Next) else name[:-2]
+                    for side, wanted in ((left, name[:-2]), (right, plain)):
+                        if wanted not in self._schema(side):
+                            self._ask(side, wanted)
                 if isinstance(node, Next):
                     self._ask(right, name)
                 if name not in renaming(node, (*self._schema(left), name), self._schema(right)).values():

@@ -11,17 +11,15 @@ from hashlib import sha256
 
 from acep_approx.query.cel.assemble import INTERNAL
 from acep_approx.query.cel.printer import to_algebra
-from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Attribute, Expression
 
 
 def left_associated(query: CelQuery) -> tuple[CelQuery, ...]:
     r"""The queries that must run for one query, each of them one automaton.
 
     Composite right operands of NEXT and FOLD, and subqueries with PUBLISH, become queries of their own; a `Stream`
-    stands in their place. A right operand of nothing but FILTERs over a stream stays, if they do not ask for DUR.
+    stands in their place. A right operand of nothing but FILTERs and SELECTs over a stream stays.
 
     Parameters
     ----------
@@ -78,13 +76,11 @@ class _Parts:
 
     def right(self, node: Algebra) -> Algebra:
         """A right operand: the events of one stream, or one of their own."""
-        inside = node
-        while isinstance(inside, Filter) and not _asks_for_duration(inside.condition):
+        made = self.left(node)
+        inside = made
+        while isinstance(inside, Filter | Select):
             inside = inside.source
         if isinstance(inside, Stream):
-            return node
-        made = self.left(node)
-        if isinstance(made, Stream):  # a subquery with PUBLISH
             return made
         name = _internal_name(made, self.query)
         self._publish(name, Select((Star(),), made, name, node.span), internal=True)
@@ -93,10 +89,6 @@ class _Parts:
     def _publish(self, name: str, select: Select, *, internal: bool = False) -> None:
         window = self.query.window if internal else None
         self.found.setdefault(name, CelQuery(select, window, 0, self.query.text))
-
-
-def _asks_for_duration(condition: Expression) -> bool:
-    return any(isinstance(node, Attribute) and node.name == DURATION for node in walk(condition))
 
 
 def _internal_name(node: Algebra, query: CelQuery) -> str:
