@@ -203,8 +203,10 @@ def test_left_associated_parts():
         "SELECT * FROM B NEXT (SELECT u FROM C) WITHIN 9 PUBLISH i0",
         "SELECT * FROM B PUBLISH P",
         "SELECT * FROM A PUBLISH Q",
-        "SELECT * FROM A NEXT i0 FOLD{, , } FILTER{x = 1}(A) NEXT FILTER{DUR > 3}(A) NEXT P NEXT FILTER{x = 1}(Q) "
-        + "WITHIN 9 PUBLISH R",
+        (
+            "SELECT * FROM A NEXT i0 FOLD{, , } FILTER{x = 1}(A) NEXT FILTER{DUR > 3}(A) NEXT P NEXT FILTER{x = 1}(Q) "
+            "WITHIN 9 PUBLISH R"
+        ),
     ]
 
 

@@ -104,12 +104,10 @@ def infer_roles(
     schema : pyarrow.Schema
         The columns of the events.
     time, key, type, start : str, optional
-        Columns that play these roles. Default: no column says when events began; time is the first of ``ts``,
-        ``time``, ``timestamp``, ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column; type is
-        the first of ``type``, ``event_type``, ``event``, ``kind``; key is ``key``. Case matters only if two
+        Columns that play these roles. Default: no column says when events began; time is the first of ``ts``, ``time``,
+        ``timestamp``, ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column;
+        type is the first of ``type``, ``event_type``, ``event``, ``kind``; key is ``key``. Case matters only if two
         names differ in nothing else.
-    unit : str, optional
-        Unit of a time column of numbers: ``ns``, ``us``, ``ms`` or ``s``. Default: plain ticks.
 
     Returns
     -------
