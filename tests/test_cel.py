@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acep_approx import QueryError, compile_query
+from acep_approx import QueryError, QuerySet, UsageError, compile_query
 from tests.cases import cases
 from tests.cel_runs import disagreement
 
@@ -15,6 +15,37 @@ PARTS = 6
 def test_random_queries_are_as_brute_force_says(part: int) -> None:
     for seed in range(part, cases(3_000), PARTS):
         assert not disagreement(seed), seed
+
+
+IBM = "SELECT Price AS p FROM FILTER{Name = 'IBM'}(Stock) PUBLISH Ibm"
+
+
+def test_queries_in_cel_and_patterns_in_one_set() -> None:
+    desk = QuerySet()
+    desk.add(IBM, id="ibm")
+    desk.add("PATTERN SEQ(Stock a, Stock b) WHERE b.Price > a.Price WITHIN 9", id="up")
+    events = [{"ts": t, "type": "Stock", "Name": "IBM", "Price": price} for t, price in enumerate([3, 1, 2])]
+    found = desk.match(events)
+    assert found["ibm"].column("p").to_pylist() == [3, 1, 2]
+    assert found["Ibm"].num_rows == 3
+    assert found["up"].num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (IBM, "SELECT p FROM Ibm"),
+        ("SELECT p FROM Ibm", IBM),
+        (IBM, "PATTERN SEQ(Ibm a, Stock b) WHERE b.Price > a.p WITHIN 9"),
+        ("PATTERN Stock a WITHIN 9 RETURN a.Price AS p PUBLISH Ibm", "SELECT p FROM Ibm"),
+    ],
+)
+def test_streams_of_streams_and_cel_are_refused(texts: tuple[str, str]) -> None:
+    desk = QuerySet()
+    desk.add(texts[0])
+    with pytest.raises(UsageError, match="'q1'"):
+        desk.add(texts[1])
+    assert list(desk) == ["q1"]
 
 
 def test_example_4_of_the_paper() -> None:
@@ -32,6 +63,6 @@ def test_example_4_of_the_paper() -> None:
     ]
 
 
-def test_what_one_automaton_cannot_do_names_the_set() -> None:
-    with pytest.raises(QueryError, match="QuerySet"):
+def test_what_one_automaton_cannot_do_is_refused() -> None:
+    with pytest.raises(QueryError, match="a stream of its own"):
         compile_query("SELECT * FROM A NEXT{$1.x = $2.y} (SELECT x AS y FROM A NEXT{$1.x = $2.x} B)").match([])

@@ -50,7 +50,7 @@ def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool =
     QueryError
         Names that make no sense (``query.cel.names.resolved``), parameters.
     UnsupportedError
-        ``ACEP-Q900``: the cells were asked for. ``ACEP-Q112``: several automata are needed.
+        ``ACEP-Q900``: the cells were asked for. ``ACEP-Q118``: several automata are needed.
     LimitError
         See ``automaton.algebra.compile_algebra``.
     """
@@ -200,8 +200,8 @@ def _refuse_several(query: CelQuery) -> None:
         span = inner.span
         raise UnsupportedError(
             "a part of this query is a stream of its own: a subquery with PUBLISH, or a right operand with operators",
-            code="ACEP-Q112",
-            hint="run it in a set, which knows streams of streams: QuerySet().add(text)",
+            code="ACEP-Q118",
+            hint="write it as a chain from the left to the right: several automata for one query come later",
             text=query.text,
             start=span[0],
             end=span[1],

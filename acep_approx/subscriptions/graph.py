@@ -134,8 +134,9 @@ class Graph:
         ------
         UsageError
             ``ACEP-U061``: streams would feed one another in a circle; ``ACEP-U062``: others that run already read what
-            it publishes.
+            it publishes; ``ACEP-U064``: a query in CEL would read what another one publishes, or be read.
         """
+        self._refuse_cel(entry)
         entry.level = max((self._level_of.get(name, 0) for name in entry.reads), default=0)
         raised: dict[int, int] = {}
         if entry.publish is not None:
@@ -160,6 +161,19 @@ class Graph:
     def _note_level(self, entry: Entry) -> None:
         if entry.publish is not None:
             self._level_of[entry.publish] = max(self._level_of.get(entry.publish, 0), entry.level + 1)
+
+    def _refuse_cel(self, entry: Entry) -> None:
+        """Streams have schemas in CEL, and those of published streams are not known to it yet."""
+        feeding = [(number, entry) for name in entry.reads for number in self.publishers.get(name, ())]
+        reading = [(number, entry) for number in self.readers.get(str(entry.publish), ()) if entry.publish is not None]
+        for number, one in (*feeding, *reading):
+            if one.plan.cel is not None or self.entries[number].plan.cel is not None:
+                raise UsageError(
+                    f"queries in CEL and streams that other queries publish do not go together yet: {entry.id!r} and "
+                    f"{self.entries[number].id!r}",
+                    code="ACEP-U064",
+                    hint="write both as one query, with a subquery in brackets, or as patterns: RETURN ... PUBLISH",
+                )
 
     def _refuse_circle(self, entry: Entry) -> None:
         came_from: dict[str, str] = {}
