@@ -178,6 +178,7 @@ def test_sides():
         ("SELECT p_1 AS q FROM S FOLD{, , } S", {"S": ("p",)}),
         ("FROM S FOLD{$2.n = $.n, , } T", {"S": ("n",), "T": ("n",)}),
         ("SELECT n FROM S NEXT{$1.m > 2} T", {"S": ("m",), "T": ("n",)}),
+        ("SELECT n, low_1 AS low FROM F NEXT{$2.n = $1.n AND p > 1.05 * low} S", {"F": ("n", "low"), "S": ("n", "p")}),
         ("SELECT c FROM (SELECT a AS b FROM S) NEXT T", {"S": ("a",), "T": ("c",)}),
     ],
 )

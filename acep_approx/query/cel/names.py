@@ -6,11 +6,11 @@ Source: Demers et al., CIDR 2007, section 2.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.cel.guesses import Guessed, Guesses
 from acep_approx.query.cel.schemas import Schema, Schemas, joined, renaming, schema_of
 from acep_approx.query.cel.shape import streams
 from acep_approx.query.cel.syntax import (
@@ -107,24 +107,15 @@ def _resolve(query: CelQuery, schemas: Schemas) -> tuple[CelQuery, dict[str, Sch
             hint="leave ERRORS out, or say the same with PATTERN SEQ(..)",
             text=query.text,
         )
-    taken: dict[str, list[str]] = {name: [] for name in streams(query.select) if schemas.get(name) is None}
+    guesses = Guesses(name for name in streams(query.select) if schemas.get(name) is None)
     while True:
-        names = _Names(query.text, {**schemas, **{name: tuple(found) for name, found in taken.items()}}, taken)
+        names = _Names(query.text, {**schemas, **guesses.schemas()}, guesses)
         try:
             select = names.whole(query.select)
-        except _Asked as asked:
-            taken[asked.stream].append(asked.name)
+        except Guessed:
             continue
         read = (*streams(query.select), *names.published)
         return replace(query, select=select), {name: names.schemas[name] or () for name in read}
-
-
-class _Asked(Exception):  # noqa: N818  no error: the pass begins again
-    """A stream of which nothing is known is taken to have one attribute more."""
-
-    def __init__(self, stream: str, name: str) -> None:
-        super().__init__(stream, name)
-        self.stream, self.name = stream, name
 
 
 @dataclass(frozen=True)
@@ -146,14 +137,14 @@ class _Names:
         What spans refer to.
     schemas : dict
         Of streams; what subqueries publish is added.
-    open_streams : collection of str
-        Those that may get more attributes.
+    guesses : Guesses
+        What those have of which nothing is known.
     """
 
-    def __init__(self, text: str, schemas: dict[str, Schema | None], open_streams: Iterable[str]) -> None:
+    def __init__(self, text: str, schemas: dict[str, Schema | None], guesses: Guesses) -> None:
         self.text = text
         self.schemas = schemas
-        self.open = set(open_streams)
+        self.guesses = guesses
         self.published: list[str] = []
         self._all: list[Select] = []  # those that say `*`
 
@@ -187,6 +178,8 @@ class _Names:
         sides = {FIRST: self._schema(left), SECOND: self._schema(right)}
         scope = _Scope("NEXT", sides, {FIRST: left, SECOND: right})
         condition = None if node.condition is None else self._expression(node.condition, scope)
+        for name in set(renaming(node, *sides.values()).values()) & set(sides[SECOND]):
+            self._take_back([right], name)
         self._refuse_twice(joined(node, *sides.values()), node.span, "what NEXT puts together")
         return replace(node, left=left, condition=condition, right=right)
 
@@ -195,7 +188,8 @@ class _Names:
         of_left, of_right = self._schema(left), self._schema(right)
         for name in of_right:
             if name not in of_left:
-                self._ask(left, name)
+                self._ask(left, name, firm=True)
+                self._take_back([right], name)
                 hint = "write what it begins with: (SELECT *, 0 AS name FROM ..) FOLD"
                 hint += ", or leave it out: FOLD{..} (SELECT .. FROM ..)"
                 message = f"FOLD needs all attributes of its second input in its first, which has no {name!r}"
@@ -227,7 +221,6 @@ class _Names:
         if node.publish is not None:
             self._refuse_own_names(found)
             self.schemas[node.publish] = self._schema(found)
-            self.open.discard(node.publish)
         return found
 
     def _publish(self, node: Select, name: str) -> None:
@@ -268,7 +261,7 @@ class _Names:
             message = f"{node.variable} cannot stand in {scope.where}"
             raise self._fault("ACEP-Q102", message, node.span, f"{only}, which have two inputs")
         if node.name not in scope.sides[node.variable]:
-            self._ask(scope.inputs[node.variable], node.name)
+            self._ask(scope.inputs[node.variable], node.name, firm=True)
             raise self._unknown(node, scope, [node.variable])
         return node
 
@@ -283,33 +276,54 @@ class _Names:
         if node.name in scope.new:
             owners.append(LAST)
         if len(owners) > 1:
+            self._take_back([scope.inputs[side] for side in (SECOND, FIRST)], node.name)
             several = " or ".join(f"{side}.{node.name}" for side in owners)
             hint = "$1 is the first input, $2 the second" + (", $ the last iteration" if LAST in scope.sides else "")
             raise self._fault("ACEP-Q104", f"{node.name!r} can be {several}", node.span, f"write which: {hint}")
         return owners[0]
 
-    def _ask(self, node: Algebra, name: str) -> None:
+    def _ask(self, node: Algebra, name: str, *, firm: bool = False) -> None:
         """Take a stream of which nothing is known to have what gives a node this attribute, if there is one."""
         match node:
             case Stream(name=stream):
-                if stream in self.open and name not in self._schema(node) and name != DURATION:
-                    raise _Asked(stream, name)
+                if name != DURATION and stream not in self.published:
+                    self.guesses.ask(stream, name, firm=firm)
             case Filter(source=source):
-                self._ask(source, name)
+                self._ask(source, name, firm=firm)
             case Select(source=source):
                 if any(one is node for one in self._all):
-                    self._ask(source, name)
+                    self._ask(source, name, firm=firm)
             case Next(left=left, right=right) | Fold(left=left, right=right):
                 if name.endswith("_1"):  # the left's, where both have it; NEXT renames all as soon as both have one
                     plain = _RENAMED.sub("", name) if isinstance(node, Next) else name[:-2]
                     for side, wanted in ((left, name[:-2]), (right, plain)):
                         if wanted not in self._schema(side):
-                            self._ask(side, wanted)
+                            self._ask(side, wanted, firm=firm)
                 if isinstance(node, Next):
-                    self._ask(right, name)
+                    self._ask(right, name, firm=firm)
                 if name not in renaming(node, (*self._schema(left), name), self._schema(right)).values():
                     return
-                self._ask(left, name)
+                self._ask(left, name, firm=firm)
+
+    def _take_back(self, inputs: list[Algebra], name: str) -> None:
+        """Let one of the inputs not have an attribute, if it was only taken to have it."""
+        givers = [self._giver(one, name) for one in inputs]
+        for giver in givers:
+            if giver is not None and givers.count(giver) == 1:
+                self.guesses.take_back(giver, name)
+
+    def _giver(self, node: Algebra, name: str) -> str | None:
+        """The stream that gives a node this attribute under this name."""
+        match node:
+            case Stream(name=stream):
+                return stream
+            case Filter(source=source):
+                return self._giver(source, name)
+            case Select(source=source):
+                return self._giver(source, name) if any(one is node for one in self._all) else None
+            case Next(left=left, right=right) | Fold(left=left, right=right):
+                side = right if name in self._schema(right) else left
+                return self._giver(side, name) if name in self._schema(side) else None
 
     def _unknown(self, node: Attribute, scope: _Scope, sides: list[str]) -> QueryError:
         known = list(dict.fromkeys(name for side in sides for name in scope.sides[side]))
