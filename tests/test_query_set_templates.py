@@ -113,3 +113,26 @@ def test_thousands_of_queries_are_one_member() -> None:
     some.add_many(TEMPLATES[0], constants(Random(4), 3000)[:40])
     assert alone.match(stream).to_arrow().to_pylist() == some.match(stream).to_arrow().to_pylist()
     assert rows > 10_000
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "counts"])
+@pytest.mark.parametrize("pattern", ["SEQ(S a, S b) WHERE b.p > a.p AND", "SEQ(Up a, S b) WHERE"])
+def test_rows_are_those_of_the_stream_out_of_order_and_above_others(pattern: str, output: Any) -> None:
+    """Many queries show what each shows by itself: events by their arrival, and published ones without a row."""
+    events = [{"ts": ts, "type": "S", "p": p} for ts, p in ((1, 2), (0, 1), (2, 4), (4, 3), (3, 9), (5, 3))]
+    publisher = "PATTERN SEQ(S a, S b) WHERE b.p > a.p WITHIN 5 RETURN b.p AS p PUBLISH Up"
+    texts = {f"c{low}": f"PATTERN {pattern} b.p >= {low} AND a.p <= {low} WITHIN 5" for low in (2, 3, 4)}
+
+    def results(ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+        desk, found = QuerySet(reorder=2, output=output), {}
+        desk.add(publisher, id="up")
+        for id_ in ids:
+            desk.add(texts[id_], id=id_)
+        for part in (desk.push(events[:3]), desk.push(events[3:]), desk.finish()):
+            for id_ in (id_ for id_ in ids if id_ in part):
+                found.setdefault(id_, []).extend(part[id_].to_pylist())
+        return {id_: sorted(rows, key=repr) for id_, rows in found.items()}
+
+    together = results([*texts])
+    assert together == {id_: rows for one in texts for id_, rows in results([one]).items()}
+    assert together

@@ -27,6 +27,7 @@ from acep_approx.matching.outputs.of_cells import CellCounts
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
+from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.state import Arrays, Header, raw, restore_query, save_query
 from acep_approx.matching.stream_batch import Computed, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
@@ -34,6 +35,7 @@ from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.planning.planner import window_ticks
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Equivalence, Expression, QuerySyntax, Window
+from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.pairing import AT_ONCE, Found, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter
@@ -93,7 +95,8 @@ class PairBatch(StreamBatch):
         self._outer, self._table, self._at, self._rows = outer, table, at, rows
         self._maker = columns
         numbers = at + outer.first_row if outer.rows is None else outer.rows[at]
-        events = EventBatch(outer.first_row, outer.ticks[at], outer.data, rows=numbers)
+        ids = None if outer.ids is None else outer.ids[at]
+        events = EventBatch(outer.first_row, outer.ticks[at], outer.data, ids, numbers)
         super().__init__(events, Computed(events, self.column, columns, lambda *_: at))  # type: ignore[arg-type]
 
     def column(self, name: str) -> pa.Array:
@@ -152,6 +155,7 @@ class TemplateMember:
         self._inner = PairStream(stream, table, columns)
         keyed = replace(query, equivalences=(Equivalence(NUMBER), *query.equivalences))
         self._plan = replace(template.plan, query=keyed)
+        self._rows = row_columns(template.plan, output)
         self._coming: dict[int, Mapping[str, Any]] = {}
         self.set_up()
 
@@ -237,7 +241,9 @@ class TemplateMember:
             if len(events.row):
                 made += map(_numbered, pipeline.run_pairs(pairs, events, int(batch.ticks[0])))
         if made:
-            yield _in_order(self.joined(made))
+            table = _in_order(self.joined(made))
+            # where events have names of their own, some may be published ones, which have no row
+            yield table if batch.ids is None else renumbered(table, self._rows, rows_shown)
         pipeline.progress.events += len(batch)
         now = int(batch.ticks[-1])
         self._inner.last_tick = now
@@ -285,7 +291,8 @@ class TemplateMember:
         assert pairs.rows is not None, "pairs have the rows of their events"
         row = pairs.rows
         place = row if places is None else places[at]
-        return Grouped(slot.copy(), pairs.ticks, cls, row, row, place, np.arange(len(at))), pairs
+        ids = row if pairs.ids is None else pairs.ids
+        return Grouped(slot.copy(), pairs.ticks, cls, row, ids, place, np.arange(len(at))), pairs
 
     def _without_others(self, pairs: PairBatch, mask: Masks) -> Masks:
         """Letters whose other conditions hold, too."""
@@ -300,7 +307,7 @@ class TemplateMember:
     def _feed(self, batch: StreamBatch) -> None:
         """Keep the events that results may show."""
         recent = self.pipeline.recent
-        if recent.columns:
+        if recent.columns or batch.ids is not None:
             at = np.flatnonzero(self._literal != 0)
             row = batch.first_row + at if batch.rows is None else batch.rows[at]
             recent.feed(Grouped(at, at, at, row, row, row, at), batch)
