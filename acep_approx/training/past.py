@@ -53,7 +53,7 @@ class Past:
 
     def __init__(self, plan: Plan, events: Any, roles: dict[str, Any], skipped: int = 0) -> None:
         self.skipped = skipped
-        named = {name: roles.pop(name) for name in ("time", "key", "type", "unit") if name in roles}
+        named = {name: roles.pop(name) for name in ("time", "key", "type", "unit", "start") if name in roles}
         sort = roles.pop("sort", False)
         source = open_source(events, **roles)
         pipeline = Execution(plan, output="points", **named).bind(source.schema)
