@@ -27,6 +27,8 @@ MAY_ASK = {
     "automaton/conditions.py": "the conditions of a tree, for the compiler",
     "automaton/registers.py": "places them",
     "planning/planner.py": "chooses the compiler, and refuses what no engine can do",
+    "subscriptions/adding.py": "refuses in a set what a set cannot run",
+    "subscriptions/templates/template.py": "chooses which queries may share an automaton",
     "why/answer.py": "asks what a query with another pattern, or strategy, would find",
 }
 """Who may look into the pattern of a query, or ask for its strategy, beside the language itself."""
