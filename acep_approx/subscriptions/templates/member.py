@@ -93,7 +93,6 @@ class PairBatch(StreamBatch):
         self, outer: StreamBatch, table: QueryTable, columns: EventColumns, at: Ints, rows: Ints
     ) -> None:
         self._outer, self._table, self._at, self._rows = outer, table, at, rows
-        self._maker = columns
         numbers = at + outer.first_row if outer.rows is None else outer.rows[at]
         ids = None if outer.ids is None else outer.ids[at]
         events = EventBatch(outer.first_row, outer.ticks[at], outer.data, ids, numbers)

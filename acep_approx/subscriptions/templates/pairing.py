@@ -178,9 +178,7 @@ class Pairing:
     # --- the index --------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Make the index and the words of the constants anew, if a row has changed."""
-        if self._version == self.table.version:
-            return
+        """Make the index and the words of the constants anew: a row has changed."""
         self.asked = Asked.of(self.template, self._columns, self.table)
         names = list(self.table.kinds)
         kinds: dict[str, Kind] = dict(self.table.kinds)
