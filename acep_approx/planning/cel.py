@@ -135,8 +135,6 @@ def _likely_schemas(query: CelQuery) -> dict[str, tuple[str, ...]]:
         raise
 
 
-
-
 def _items(node: Algebra) -> tuple[ReturnItem, ...]:
     """The attributes that a node gives a name."""
     found = node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ()
