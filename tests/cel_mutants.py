@@ -13,10 +13,12 @@ from acep_approx.automaton import algebra
 from acep_approx.kernels.runs import advance as kernel_advance
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
+from acep_approx.kernels.runs import waiting as kernel_waiting
 from acep_approx.matching import pipeline
 from acep_approx.planning import cel
 from tests.cel_runs import disagreement
 from tests.runs_mutants import rewritten
+from tests.waiting_worlds import set_sizes, strict
 
 
 def nothing() -> None:
@@ -79,6 +81,23 @@ def intervals_do_not_matter() -> None:
     _instead(lambda real, *given, **options: real(*given, **{**options, "has_intervals": False}))
 
 
+def what_touches_follows() -> None:
+    """An event that begins when a run came takes it forward: ``<=`` for ``<`` of intervals."""
+    real = algebra._Compiler.seen
+
+    def seen(self: Any, kept: Any, right: Any) -> Any:
+        found = real(self, kept, right)
+        return (replace(found[0], op="<="), *found[1:]) if self.has_intervals else found
+
+    algebra._Compiler.seen = seen  # type: ignore[method-assign]
+
+
+def equal_is_not_beyond_a_threshold() -> None:
+    """``<`` for ``<=`` where bounds tell which waiting runs an event cannot take."""
+    set_sizes(3, 0)
+    kernel_waiting.reaches = strict
+
+
 def merged_runs_are_one() -> None:
     """Equal runs are counted once."""
     rewritten(kernel_children, "equal_child", "program.more is not None", "False")
@@ -118,6 +137,8 @@ MUTANTS = (
     runs_leave_at_once,
     runs_that_leave_stay,
     intervals_do_not_matter,
+    what_touches_follows,
+    equal_is_not_beyond_a_threshold,
     merged_runs_are_one,
     starts_are_forgotten,
     first_values_are_last_values,
