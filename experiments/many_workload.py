@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -68,14 +69,18 @@ def hot_constants(queries: int, skew: float = 1.0, values: int = 8) -> Constants
     return pa.table(table).to_pylist()  # type: ignore[no-any-return]
 
 
+_BETWEEN = (("price", "price", ">"), ("price", "price", "<"), ("volume", "volume", ">"), ("volume", "volume", "<"))
+
+
 def shapes(count: int) -> Iterator[str]:
-    """Templates with constants of one symbol each, different in what they compare; a thousand at most."""
+    """Templates with constants of one symbol each, different in what they compare; five thousand at most."""
     tests = [f"{name} {op} :{name[0]}{{n}}" for name, op in product(("price", "volume"), ("<", "<=", ">", ">=", "<>"))]
     turns = [f"{name} {op} :f * a.{name}" for name, op in product(("price", "volume"), ("<", "<=", ">", ">=", "<>"))]
-    for first, turn, last in islice(product(tests, turns, tests), count):
+    more = ("", *(f" AND b.{name} {op} a.{other}" for name, other, op in _BETWEEN))
+    for between, first, turn, last in islice(product(more, tests, turns, tests), count):
         yield (
             f"PATTERN SEQ(Stock a, Stock b, Stock c) WHERE [symbol] AND a.symbol = :s AND a.{first.format(n=1)} "
-            f"AND b.{turn} AND c.{last.format(n=2)} WITHIN :w"
+            f"AND b.{turn} AND c.{last.format(n=2)}{between} WITHIN :w"
         )
 
 
@@ -94,6 +99,12 @@ def shape_constants(queries: int, seed: int) -> Constants:
     return pa.table(table).to_pylist()  # type: ignore[no-any-return]
 
 
+def only_asked(template: str, rows: Constants) -> Constants:
+    """Of constants those that a template has parameters for."""
+    names = [name for name in rows[0] if re.search(rf":{name}\b", template)]
+    return [{name: row[name] for name in names} for row in rows]
+
+
 def filled(template: str, row: dict[str, Any]) -> str:
     """The text of one query of a template."""
     for name in sorted(row, key=len, reverse=True):
@@ -109,6 +120,14 @@ def desk_of(template: str, rows: Constants, **asked: Any) -> QuerySet:
     """A set of the queries of one template; match points, if nothing else is asked."""
     desk = QuerySet(time="ts", **{"output": "points", **asked})
     desk.add_many(template, rows)
+    return desk
+
+
+def desk_of_shapes(templates: int, each: int) -> QuerySet:
+    """Templates that differ in what they compare, some queries each; match points."""
+    desk = QuerySet(time="ts", output="points")
+    for number, text in enumerate(shapes(templates)):
+        desk.add_many(text, only_asked(text, shape_constants(each, number)))
     return desk
 
 
