@@ -29,7 +29,7 @@ PATTERN = f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) {{ {TURN} }} 
 PATTERN_SAME = PATTERN.replace(TURN, "b.g = a.g")
 NEXT = "SELECT g_1 AS g FROM A NEXT{$2.price > 1.05 * $1.price} B"
 NEXT_SAME = "SELECT g_1 AS g FROM A NEXT{$2.g = $1.g} B"
-FOLD_SAME = "SELECT g, price FROM A FOLD{$2.g = $.g, $2.price > $.price, } B"
+FOLD_SAME = "SELECT g, price FROM A FOLD{$2.g = $.g, $2.price < $.price, } B"
 WAYS: dict[str, tuple[str, str]] = {
     "pattern": (PATTERN, "equal,chain"),
     "pattern_scan": (PATTERN, "equal"),
