@@ -83,6 +83,14 @@ def test_a_query_by_itself_is_run_by_itself() -> None:
     assert members_of(desk) == [False, True]
 
 
+def test_a_template_that_is_given_again_is_the_same_one() -> None:
+    desk = QuerySet(output="points")
+    for number in range(5):
+        desk.add_many(TEMPLATES[0], constants(Random(number), 2))
+    desk.push(events(1, 10))
+    assert members_of(desk) == [True]
+
+
 def test_mistakes_are_those_of_a_single_query() -> None:
     desk = QuerySet()
     for bad in ("a.x > ", "a.x >> 3", "q.x > 3"):

@@ -102,6 +102,7 @@ class QuerySet:
         self._held: dict[int, Subscription] = {}  # by the number of the part that is shown
         self._gone: list[int] = []
         self._literals = Literals()
+        self._trees: dict[str, QuerySyntax] = {}  # of the texts with parameters: the same text is the same template
         self._templates: dict[int, tuple[QuerySyntax, Template | None]] = {}  # by the identity of the tree
 
     # --- queries ----------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class QuerySet:
         >>> list(found), many
         (['q1'], [<Subscription 'q1'>, <Subscription 'q2'>])
         """
-        syntax = parse(template)
+        syntax = self._trees.get(template) or self._trees.setdefault(template, parse(template))
         names = parameters_of(syntax)
         source = open_source(table)
         wanted = [*names, *(["id"] if "id" in source.schema.names and "id" not in names else [])]
