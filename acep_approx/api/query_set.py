@@ -25,9 +25,9 @@ from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.revisions.request import REVISING, Duration, check_duration, in_ticks
-from acep_approx.subscriptions.adding import entries_of
+from acep_approx.subscriptions.adding import cel_plans, entries_of
 from acep_approx.subscriptions.callbacks import Subscription
-from acep_approx.subscriptions.graph import Shared
+from acep_approx.subscriptions.graph import Shared, is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
@@ -47,6 +47,8 @@ class QuerySet:
         Columns that play these roles; inferred from the first events where not given.
     unit : {"ns", "us", "ms", "s"}, optional
         Unit of a time column of numbers. Default: plain ticks.
+    start : str, optional
+        Column that says when events began, for queries in CEL; the time says when they ended.
     output : {"matches", "points", "counts"}, default "matches"
         What the results of queries are, as for ``Query.matcher``.
     reorder : str or int, optional
@@ -82,6 +84,7 @@ class QuerySet:
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
+        start: str | None = None,
         output: OutputKind = "matches",
         reorder: Duration | None = None,
         stamp: bool = False,
@@ -98,7 +101,7 @@ class QuerySet:
         self.output: OutputKind = output
         self._reorder = reorder
         self._stamp = stamp
-        self._running = Running({"time": time, "key": key, "type": type, "unit": unit})
+        self._running = Running({"time": time, "key": key, "type": type, "unit": unit, "start": start})
         self._held: dict[int, Subscription] = {}  # by the number of the part that is shown
         self._gone: list[int] = []
         self._literals = Literals()
@@ -134,12 +137,15 @@ class QuerySet:
         """
         expect("the query", query, (str, Query), "its text, or what compile_query made of it")
         if isinstance(query, Query):
-            return self._add(query.plan, str(query), id)
-        if not is_cel(query):
-            read = self._literals.read(query)
-            if read.values and (template := self._template_of(read.syntax)) and template.can_have(read.values):
-                return self._add(template.plan, template.text, id, Shared(template, read.values))
-        return self._add(compile_query(query).plan, query, id)
+            if query.plan.cel is None:
+                return self._add([query.plan], str(query), id)
+            query = str(query)
+        if is_cel(query):
+            return self._add(cel_plans(query, self._running.graph.next_number), query, id)
+        read = self._literals.read(query)
+        if read.values and (template := self._template_of(read.syntax)) and template.can_have(read.values):
+            return self._add([template.plan], template.text, id, Shared(template, read.values))
+        return self._add([compile_query(query).plan], query, id)
 
     def add_many(
         self, template: str, table: Any, *, id: str | None = None  # noqa: A002  (what users call it)
@@ -193,8 +199,8 @@ class QuerySet:
         template = self._template_of(syntax)
         if template is None or not template.can_have(constants):
             filled = with_values(syntax, constants)
-            return self._add(plan(filled), to_text(filled), id)
-        return self._add(template.plan, template.text, id, Shared(template, constants))
+            return self._add([plan(filled)], to_text(filled), id)
+        return self._add([template.plan], template.text, id, Shared(template, constants))
 
     def _template_of(self, syntax: QuerySyntax) -> Template | None:
         """The template of a tree with parameters, the same for the same tree; None where each runs by itself."""
@@ -203,7 +209,9 @@ class QuerySet:
             self._templates[_identity(syntax)] = syntax, made
         return self._templates[_identity(syntax)][1]
 
-    def _add(self, plan: Plan, text: str, id: str | None, shared: Shared | None = None) -> Subscription:  # noqa: A002
+    def _add(
+        self, plans: list[Plan], text: str, id: str | None, shared: Shared | None = None  # noqa: A002
+    ) -> Subscription:
         expect("id", id, (str, NoneType), "a text")
         graph = self._running.graph
         if id is not None and id in graph.ids:
@@ -211,14 +219,14 @@ class QuerySet:
                 f"there is a query {id!r} already", code="ACEP-U060", hint="choose another id, or remove that one first"
             )
         id = graph.free_id() if id is None else id  # noqa: A001
-        parts = entries_of(plan, text, self.output, id=id, first=graph.next_number)
-        parts[0].shared = shared
+        parts = entries_of(plans, text, self.output, id=id, first=graph.next_number)
+        parts[-1].shared = shared
         for number, part in enumerate(parts):
             try:
                 self._running.add(part)
             except UsageError:
                 if number:
-                    self._running.remove(part.id, cascade=True)
+                    self._running.take_back(part.id)
                 raise
         held = self._held[parts[-1].number] = Subscription(parts[-1].id)
         return held
@@ -407,7 +415,7 @@ class QuerySet:
         """The same queries, before any event."""
         running = Running(self._running.wanted)
         for entry in self._running:
-            running.add(replace(entry, level=0, is_running=False))
+            running.add(replace(entry, level=0, is_running=False, columns_of=None))
         return running
 
     def _told(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
@@ -445,8 +453,8 @@ class QuerySet:
     def streams(self) -> dict[str, tuple[list[str], list[str]]]:
         """The streams that queries publish, each with the ids of those that publish it, and that read it."""
         graph = self._running.graph
-        readers = {name: graph.ids_of(graph.readers.get(name, ())) for name in graph.publishers}
-        return {name: (graph.ids_of(numbers), readers[name]) for name, numbers in graph.publishers.items()}
+        shown = {name: numbers for name, numbers in graph.publishers.items() if not is_hidden(name)}
+        return {name: (graph.ids_of(shown[name]), graph.ids_of(graph.readers.get(name, ()))) for name in shown}
 
     # --- state ------------------------------------------------------------------------------------------------
 
@@ -511,6 +519,9 @@ class _Compiled:
 
     def __call__(self, saved: Mapping[str, Any]) -> tuple[Plan, Template | None]:
         text = saved["text"]
+        if saved["part"] is not None:
+            place, mark = saved["part"]
+            return cel_plans(text, mark)[place], None
         if saved["constants"] is None:
             return compile_query(text, engine=saved["engine"]).plan, None
         if text not in self._templates:

@@ -71,6 +71,7 @@ class _Compiler:
     schemas: Schemas
     ticks: Ticks
     has_intervals: bool
+    longest: int | None
     letters: dict[Letter, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=lambda: ["start"])
     steps: list[Step] = field(default_factory=list)
@@ -224,7 +225,7 @@ class _Compiler:
         if kept is None:
             kept = self.registers(state, {name: like(value) for name, value in values.items()})
         moves = {kept[name]: value for name, value in {**values, BEGAN: found.began, CAME: Now()}.items()}
-        letter, checks = self.letter(found.type, found.checks)
+        letter, checks = self.letter(found.type, (*found.checks, *self.in_time(found)))
         if len(self.arcs) >= MAX_ARCS:
             raise self.too_many("operators", MAX_ARCS, "ACEP-Q904")
         arc = Arc(found.source, state, letter, 0, again=found.source == state)
@@ -235,6 +236,12 @@ class _Compiler:
             Step(number, found.source, state, letter, binding, checks, frozenset(), inhibits=False, moves=moves)
         )
         return kept
+
+    def in_time(self, found: Output) -> tuple[Resolved, ...]:
+        """That the first event is not longer than the window by itself: the window is looked at with later events."""
+        if found.source != START or not self.has_intervals or self.longest is None:
+            return ()
+        return (Binary("<=", Binary("-", Now(), found.began), Constant(self.longest)),)  # type: ignore[arg-type]
 
     def kill(self, state: int, type_: str, checks: tuple[Resolved, ...]) -> None:
         """Let runs leave a state on an event that passes some checks, whether they go on or not."""
@@ -269,6 +276,7 @@ def compile_algebra(
     ticks: Ticks,
     *,
     has_intervals: bool = False,
+    longest: int | None = None,
     shows: Shows = "all",
 ) -> RegisterAutomaton:
     """Compile a query in CEL that is left-associated.
@@ -285,6 +293,8 @@ def compile_algebra(
         Gives the ticks of a length of time.
     has_intervals : bool, default False
         Whether events begin before they end: then one that began before a run came to its state is not for that run.
+    longest : int, optional
+        The window in ticks; None: there is none.
     shows : {"all", "start", "nothing"}, default "all"
         What of results runs keep to the end. Runs that differ in nothing else are merged.
 
@@ -301,7 +311,7 @@ def compile_algebra(
 
     Complexity: O(operators x attributes).
     """
-    return _Compiler(syntax, schemas, ticks, has_intervals).compile(query, shows)
+    return _Compiler(syntax, schemas, ticks, has_intervals, longest).compile(query, shows)
 
 
 def attribute_of(register: Register) -> str:

@@ -8,8 +8,8 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit, ticks
-from acep_approx.matching.stream_batch import StreamBatch
 
 
 def check_starts(schema: pa.Schema, roles: Roles) -> None:
@@ -31,7 +31,7 @@ def check_starts(schema: pa.Schema, roles: Roles) -> None:
         )
 
 
-def starts_of(batch: StreamBatch, roles: Roles) -> Ints:
+def starts_of(batch: EventBatch, roles: Roles) -> Ints:
     """The tick at which each event of a batch began; that at which it ended where no column says it.
 
     Raises

@@ -50,6 +50,7 @@ from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial
 from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, traced_plan
 from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import MERGING, Plan
+from acep_approx.query.cel.shape import streams
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute
 
@@ -100,12 +101,16 @@ class Pipeline:
         In ticks, or in events for a count window.
     progress : RunProgress
         Numbers of events seen so far.
+    columns_of : dict of str to tuple of str, or None
+        The columns of the events of each stream that a query in CEL reads: those that there were when it was set up.
 
     Raises
     ------
     DataError, QueryError
         A column is missing or has the wrong type.
     """
+
+    columns_of: dict[str, tuple[str, ...]] | None = None
 
     def __init__(
         self,
@@ -157,8 +162,10 @@ class Pipeline:
         is_time = self._has_times(with_text(self._known, {self.roles.time}))
         if self.plan.cel is not None:
             check_starts(self._known, self.roles)
-            names = tuple(self._known.names)
-            self.plan = plan_for(self.plan, names, self.roles, is_time=is_time, shows=SHOWS.get(output, "all"))
+            if self.columns_of is None:
+                self.columns_of = {name: self.stream.columns_of(name) for name in streams(self.plan.cel.select)}
+            shows = SHOWS.get(output, "all")
+            self.plan = plan_for(self.plan, self.columns_of, self.roles, is_time=is_time, shows=shows)
             self.as_text = columns_as_text(self.plan.query, self.roles)
         plan = self.plan
         schema = with_text(self._known, self.as_text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from acep_approx.query.cel.names import completed, resolved
 from acep_approx.query.cel.printer import to_cel
 from acep_approx.query.cel.shape import expressions, nodes, streams
 from acep_approx.query.cel.splitting import left_associated
-from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Fold, Select
+from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Fold, Select, Star, Stream
 from acep_approx.query.parameters import refuse_those
 from acep_approx.query.predicates import conjuncts
 from acep_approx.query.shape import walk
@@ -31,6 +31,10 @@ from acep_approx.query.syntax import (
 
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
+
+
+OF_ATTRIBUTES = frozenset(("ACEP-Q103", "ACEP-Q104", "ACEP-Q106", "ACEP-Q107"))
+"""What can be wrong with a query that is right for other attributes of its streams."""
 
 
 def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool = False) -> Plan:
@@ -72,15 +76,60 @@ def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool =
     return Plan(syntax, registers.automaton, "runs", registers, ("CEL",), cel=query)
 
 
-def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: bool, shows: Shows) -> Plan:
+def plan_unbound(query: CelQuery) -> Plan:
+    """The plan of a query in CEL that may read streams of which nothing is known yet.
+
+    Where names make no sense for the attributes that these are taken to have, the query is checked once they are known:
+    see ``plan_for``.
+
+    Raises
+    ------
+    QueryError, UnsupportedError, LimitError
+        It is wrong whatever attributes there are; see ``plan_cel``.
+    """
+    try:
+        return plan_cel(query)
+    except QueryError as error:
+        if error.code not in OF_ATTRIBUTES:
+            raise
+    nothing = plan_cel(CelQuery(Select((Star(),), Stream("any"))))
+    return replace(nothing, query=_syntax(query, _window(query)), cel=query)
+
+
+def plans_of_parts(query: CelQuery, mark: str) -> list[Plan]:
+    """The plans of the automata that a query in CEL needs, its own last.
+
+    Parameters
+    ----------
+    query : CelQuery
+        As parsed.
+    mark : str
+        Ends the names of hidden streams, so that those of several queries differ.
+
+    Raises
+    ------
+    QueryError, UnsupportedError, LimitError
+        As ``plan_unbound``.
+    """
+    try:
+        completed(query, {})
+    except QueryError as error:
+        if error.code not in OF_ATTRIBUTES:
+            raise
+    return [plan_unbound(part) for part in left_associated(query, mark)]
+
+
+def plan_for(
+    plan: Plan, columns: Mapping[str, tuple[str, ...]], roles: Roles, *, is_time: bool, shows: Shows
+) -> Plan:
     """The plan of a query in CEL for the events of a stream; of any other query its plan.
 
     Parameters
     ----------
     plan : Plan
         As ``plan_cel`` gives it.
-    columns : tuple of str
-        Of the events. Those that play a role are no attributes, but for the key.
+    columns : mapping of str to tuple of str
+        Of the events of each stream that it reads. Those that play a role are no attributes, but for the key.
     roles : Roles
     is_time : bool
         Whether ticks are microseconds.
@@ -96,8 +145,10 @@ def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: boo
     if query is None:
         return plan
     taken = {roles.time, roles.type, roles.start}
-    names = tuple(name for name in columns if name not in taken and roles.means_column(name))
-    schemas = dict.fromkeys(streams(query.select), names)
+    schemas = {
+        stream: tuple(name for name in names if name not in taken and roles.means_column(name))
+        for stream, names in columns.items()
+    }
     unit = "us" if is_time else None
     windows = [window_ticks(_syntax(query, window), unit) for window in (query.window,) if window is not None]
     windows += [_ticks(one, unit, query) for one in _longest(query.select)]
@@ -109,6 +160,7 @@ def plan_for(plan: Plan, columns: tuple[str, ...], roles: Roles, *, is_time: boo
         syntax,
         lambda one: _ticks(one, unit, query),
         has_intervals=roles.start is not None,
+        longest=min(windows, default=None),
         shows=shows,
     )
     return replace(plan, query=registers.query, automaton=registers.automaton, registers=registers)
@@ -199,7 +251,7 @@ def _refuse_several(query: CelQuery) -> None:
         raise UnsupportedError(
             "a part of this query is a stream of its own: a subquery with PUBLISH, or a right operand with operators",
             code="ACEP-Q118",
-            hint="write it as a chain from the left to the right: several automata for one query come later",
+            hint="write it as a chain from the left to the right: or add it to a QuerySet, which runs several automata",
             text=query.text,
             start=span[0],
             end=span[1],

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.cel import plans_of_parts
 from acep_approx.planning.planner import Plan
+from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.shape import atoms
-from acep_approx.query.syntax import Machine, QuerySyntax
+from acep_approx.query.syntax import Machine
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.members import NUMBER
 
 
-def entries_of(plan: Plan, text: str, output: OutputKind, *, id: str, first: int) -> list[Entry]:  # noqa: A002
-    """The parts of a query, the one whose results are shown last.
-
-    A query that publishes, in a set whose output is not ``matches``, has one part more: the events of a stream are
-    matches.
+def cel_plans(text: str, mark: int) -> list[Plan]:
+    """The plans of the automata that a query in CEL needs, its own last.
 
     Parameters
     ----------
-    plan : Plan
+    text : str
+    mark : int
+        Tells its hidden streams apart from those of other queries.
+
+    Raises
+    ------
+    QueryError
+        The query is wrong.
+    """
+    return plans_of_parts(parse_cel(text), f".{mark}")
+
+
+def entries_of(plans: Sequence[Plan], text: str, output: OutputKind, *, id: str, first: int) -> list[Entry]:  # noqa: A002
+    """The parts of a query, the one whose results are shown last.
+
+    A query that publishes, in a set whose output is not ``matches``, has one part more: the events of a stream are
+    matches. So has one in CEL of which parts are streams of their own.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+        Of its automata; those before the last one feed it.
     text : str
     output : {"matches", "points", "counts"}
     id : str
@@ -35,17 +56,23 @@ def entries_of(plan: Plan, text: str, output: OutputKind, *, id: str, first: int
     QueryError
         ``ACEP-Q930``: it publishes what is known late.
     """
-    _check(plan)
-    publish = plan.query.publish
-    if publish is None or output == "matches":
-        return [Entry(first, id, plan, text, publish, output)]
-    feeding = Entry(first, id, plan, text, publish, "matches", is_shown=False)
-    return [feeding, Entry(first + 1, id, plan, text, None, output)]
+    made: list[Entry] = []
+    for place, plan in enumerate(plans):
+        _check(plan)
+        publish, part = plan.query.publish, None if plan.cel is None else (place, first)
+        is_last = place == len(plans) - 1
+        if publish is not None and (not is_last or output != "matches"):
+            number = first + len(made)
+            made.append(Entry(number, id, plan, text, publish, "matches", is_shown=False, part=part))
+            publish = None
+        if is_last:
+            made.append(Entry(first + len(made), id, plan, text, publish, output, part=part))
+    return made
 
 
 def _check(plan: Plan) -> None:
     query: Any = plan.query
-    if isinstance(query, QuerySyntax) and isinstance(query.pattern, Machine):
+    if isinstance(query.pattern, Machine):
         raise UsageError(
             "an automaton written by hand (PATTERN AUTOMATON) and a set of queries do not go together yet",
             code="ACEP-U064",
@@ -59,7 +86,7 @@ def _check(plan: Plan) -> None:
             hint="leave PUBLISH out, or end the pattern with an event",
             **_place(query),
         )
-    if isinstance(query, QuerySyntax):
+    if plan.cel is None:
         names = [atom.variable for atom in atoms(query.pattern)] if not query.is_regex else []
         taken = [*names, *(output.name for output in query.outputs), *(one.name for one in query.equivalences)]
         if NUMBER in taken:

@@ -12,12 +12,19 @@ from dataclasses import dataclass
 from acep_approx.errors import UsageError
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.cel.assemble import INTERNAL
+from acep_approx.query.cel.shape import streams
 from acep_approx.query.parameters import with_values
 from acep_approx.query.printer import to_text
 from acep_approx.subscriptions.templates.template import Template
 
 SHOWN = 5
 """Queries that a message names."""
+
+
+def is_hidden(stream: str) -> bool:
+    """Whether a stream is between two parts of one query: no text can name it."""
+    return stream.startswith(INTERNAL)
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,12 @@ class Entry:
         1 more than that of any query whose stream it reads; 0 where it reads none.
     is_running : bool
         Whether it takes part in the batches; then its level is fixed.
+    part : tuple of int, optional
+        Of a query in CEL: which of its automata it is, and what its hidden streams are told apart by.
+    columns_of : dict of str to tuple of str, optional
+        The columns of the streams that it reads, if it is in CEL, from its first event on.
+    until : int, optional
+        Of a query that was removed: the number that the next one got, or will get.
     shared : Shared, optional
         Where its plan is that of a template: this, and its constants. ``text`` is that of the template then.
     """
@@ -64,6 +77,15 @@ class Entry:
     level: int = 0
     is_running: bool = False
     shared: Shared | None = None
+    part: tuple[int, int] | None = None
+    columns_of: dict[str, tuple[str, ...]] | None = None
+    until: int | None = None
+
+    def meets(self, other: Entry) -> bool:
+        """Whether there is a time at which both are in the set."""
+        return (self.until is None or other.number < self.until) and (
+            other.until is None or self.number < other.until
+        )
 
     def stand_alone(self) -> None:
         """Let go of its template: the constants stand in the plan and in the text."""
@@ -74,11 +96,15 @@ class Entry:
     @property
     def reads(self) -> frozenset[str]:
         """The types of events that it names."""
+        if self.plan.cel is not None:
+            return frozenset(streams(self.plan.cel.select))
         return frozenset(letter.type for letter in self.plan.letters if letter.type is not None)
 
     @property
     def is_about_all(self) -> bool:
         """Whether events of types that it does not name matter to it: neighbours, numbers of events, ``ANY``."""
+        if self.plan.cel is not None:
+            return False
         is_counted = self.plan.is_count_window or self.plan.counted != "nothing"
         return is_counted or any(letter.type is None for letter in self.plan.letters)
 
@@ -134,9 +160,8 @@ class Graph:
         ------
         UsageError
             ``ACEP-U061``: streams would feed one another in a circle; ``ACEP-U062``: others that run already read what
-            it publishes; ``ACEP-U064``: a query in CEL would read what another one publishes, or be read.
+            it publishes.
         """
-        self._refuse_cel(entry)
         entry.level = max((self._level_of.get(name, 0) for name in entry.reads), default=0)
         raised: dict[int, int] = {}
         if entry.publish is not None:
@@ -162,19 +187,6 @@ class Graph:
         if entry.publish is not None:
             self._level_of[entry.publish] = max(self._level_of.get(entry.publish, 0), entry.level + 1)
 
-    def _refuse_cel(self, entry: Entry) -> None:
-        """Streams have schemas in CEL, and those of published streams are not known to it yet."""
-        feeding = [(number, entry) for name in entry.reads for number in self.publishers.get(name, ())]
-        reading = [(number, entry) for number in self.readers.get(str(entry.publish), ()) if entry.publish is not None]
-        for number, one in (*feeding, *reading):
-            if one.plan.cel is not None or self.entries[number].plan.cel is not None:
-                raise UsageError(
-                    f"queries in CEL and streams that other queries publish do not go together yet: {entry.id!r} and "
-                    f"{self.entries[number].id!r}",
-                    code="ACEP-U064",
-                    hint="write both as one query, with a subquery in brackets, or as patterns: RETURN ... PUBLISH",
-                )
-
     def _refuse_circle(self, entry: Entry) -> None:
         came_from: dict[str, str] = {}
         todo = [str(entry.publish)]
@@ -184,7 +196,7 @@ class Graph:
                 way = [name]
                 while way[-1] != entry.publish:
                     way.append(came_from[way[-1]])
-                shown = " -> ".join([*way[::-1], str(entry.publish)])
+                shown = " -> ".join(one for one in [*way[::-1], str(entry.publish)] if not is_hidden(one))
                 raise UsageError(
                     f"the query {entry.id!r} would read what it publishes: {shown}",
                     code="ACEP-U061",
@@ -259,6 +271,7 @@ class Graph:
         """Forget a query; gives its parts."""
         entries = [self.entries.pop(number) for number in self.ids.pop(id)]
         for entry in entries:
+            entry.until = self.next_number
             for name in entry.reads:
                 _without(self.readers, name, entry.number)
             if entry.publish is not None:

@@ -18,13 +18,21 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.errors import QueryError
+from acep_approx.errors import DataError, QueryError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.subscriptions.graph import Entry, Graph, Shared
 from acep_approx.subscriptions.members import NUMBER, Member, OneQuery
-from acep_approx.subscriptions.published import Published, Publishing, merged, roles_above, unified
+from acep_approx.subscriptions.published import (
+    BEGAN,
+    Published,
+    Publishing,
+    began_type,
+    merged,
+    roles_above,
+    unified,
+)
 from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.query_table import QueryTable, kinds_of
 
@@ -42,6 +50,8 @@ class Level:
     side : StreamSide
     reads : dict of str to int
         How many of its queries name each type of events.
+    seen, asked : dict of str to None
+        The types that its queries name, also those that are to come; the columns that these will read.
     rows : int
         Events so far.
     """
@@ -49,6 +59,8 @@ class Level:
     side: StreamSide
     reads: dict[str, int] = field(default_factory=dict)
     rows: int = 0
+    seen: dict[str, None] = field(default_factory=dict)
+    asked: dict[str, None] = field(default_factory=dict)
 
 
 class Levels:
@@ -67,25 +79,42 @@ class Levels:
         self.published = 0
         self.members: dict[int, Member] = {}
         self._many: dict[tuple[object, ...], TemplateMember] = {}
-        self.levels: dict[Key, Level] = {(0, None): Level(StreamSide(schema, roles))}
+        self.levels: dict[Key, Level] = {}
+        self._of_side: dict[StreamSide, Level] = {}
+        self.put((0, None), Level(StreamSide(schema, roles)))
         self._graph = graph
         self._publishing: dict[int, Publishing] = {}
+        self._publishers: dict[str, dict[int, Publishing]] = {}  # the same by the names of their streams
+        self._waiting: dict[int, None] = {}  # the numbers of those that do not take part yet
 
     @property
     def base(self) -> StreamSide:
         """The stream itself."""
         return self.levels[0, None].side
 
+    def put(self, key: Key, level: Level) -> None:
+        """Have one more level, in the place of what had its key."""
+        if key in self.levels:
+            del self._of_side[self.levels[key].side]
+        self.levels[key] = self._of_side[level.side] = level
+
     # --- queries that come and go -----------------------------------------------------------------------------
 
-    def build(self, entries: Iterable[Entry]) -> dict[int, Member]:
+    def build(self, entries: Iterable[Entry], *, says_whose: bool = True) -> dict[int, Member]:
         """What will run some queries from their ``join`` on, by number.
+
+        Parameters
+        ----------
+        entries : iterable of Entry
+        says_whose : bool, default True
+            Whether the message of an error about a query has its id: it was added long ago.
 
         Raises
         ------
         DataError, QueryError
             A column is missing or has the wrong type; ``ACEP-D080`` to ``ACEP-D082``: what is published does not fit.
         """
+        self._forget()
         made: dict[int, Member] = {}
         entries = sorted(entries, key=lambda entry: (entry.level, entry.number))
         alike = Counter(id(entry.shared.template) for entry in entries if entry.shared is not None)
@@ -94,9 +123,29 @@ class Levels:
             member = None
             if entry.shared is not None:
                 member = self._member_of_many(entry, entry.shared, many, is_alone=alike[id(entry.shared.template)] == 1)
-            made[entry.number] = member or OneQuery(self._side_for(entry), entry)
+            made[entry.number] = member or self._one(entry, says_whose=says_whose)
+            self._of_side[made[entry.number].stream].asked.update(dict.fromkeys(made[entry.number].reads))
             self._note_published(entry, made[entry.number])
         return made
+
+    def _forget(self) -> None:
+        """Let go of levels without queries, and of queries that were built and went before they took part."""
+        for key, level in [*self.levels.items()]:
+            level.asked.clear()
+            if not level.side.queries and key != (0, None):
+                del self.levels[key], self._of_side[level.side]
+        for number in [number for number in self._waiting if number not in self._graph.entries]:
+            self._note_gone(number)
+
+    def _one(self, entry: Entry, *, says_whose: bool) -> OneQuery:
+        """What runs a query by itself."""
+        side = self._side_for(entry)
+        try:
+            return OneQuery(side, entry)
+        except QueryError as error:
+            if says_whose:
+                error.message = f"the query {entry.id!r}: {error.message}"
+            raise
 
     def _member_of_many(
         self, entry: Entry, shared: Shared, many: dict[tuple[object, ...], TemplateMember], *, is_alone: bool
@@ -117,7 +166,18 @@ class Levels:
 
     def _note_published(self, entry: Entry, member: Member) -> None:
         if entry.publish is not None:
-            self._publishing[entry.number] = Publishing(entry, member.nothing().schema, self.roles)
+            one = self._publishing[entry.number] = Publishing(entry, member.nothing().schema, self.roles)
+            self._publishers.setdefault(entry.publish, {})[entry.number] = one
+            self._waiting[entry.number] = None
+
+    def _note_gone(self, number: int) -> None:
+        self._waiting.pop(number, None)
+        one = self._publishing.pop(number, None)
+        if one is not None:
+            name = str(one.entry.publish)
+            del self._publishers[name][number]
+            if not self._publishers[name]:
+                del self._publishers[name]
 
     def know(self, entry: Entry, member: Member) -> None:
         """Know of a query that takes part in the batches already: it was restored."""
@@ -125,6 +185,7 @@ class Levels:
         if isinstance(member, TemplateMember) and entry.shared is not None:
             self._many[_key_of_many(member, entry.shared)] = member
         self._note_published(entry, member)
+        self._waiting.pop(entry.number, None)
 
     def join(self, entry: Entry, member: Member) -> None:
         """Let a query take part in the batches from now on."""
@@ -134,57 +195,79 @@ class Levels:
             member.add(entry.number, entry.shared.constants)
         else:
             member.join()
-        level = self.levels[self._key(entry)]
+        level = self._of_side[member.stream]
         for name in entry.reads:
             level.reads[name] = level.reads.get(name, 0) + 1
         self.members[entry.number] = member
+        self._waiting.pop(entry.number, None)
         entry.is_running = True
 
     def remove(self, entry: Entry) -> Results:
         """Let go of a query; gives what of it waited for the end of a window."""
-        member, key = self.members.pop(entry.number), self._key(entry)
+        member = self.members.pop(entry.number)
         for table in member.remove(entry.number):
             yield member, table
         if isinstance(member, TemplateMember) and not member.numbers and entry.shared is not None:
             self._many.pop(_key_of_many(member, entry.shared), None)
-        self._publishing.pop(entry.number, None)
-        level = self.levels[key]
+        self._note_gone(entry.number)
+        level = self._of_side[member.stream]
         for name in entry.reads:
             level.reads[name] -= 1
             if not level.reads[name]:
                 del level.reads[name]
-        if not level.side.queries and key != (0, None):
-            del self.levels[key]
-
-    def _key(self, entry: Entry) -> Key:
-        if entry.level == 0 or not entry.is_about_all:
-            return entry.level, None
-        return entry.level, tuple(sorted(entry.reads))
 
     def _side_for(self, entry: Entry) -> StreamSide:
-        """The stream that a query sees, with all columns that it may name."""
-        key = self._key(entry)
+        """The stream that a query sees, with all columns that it may name.
+
+        On a level all queries see the same one, but for those to which events matter that they do not name, and those
+        whose attributes have the names of others with types that do not go together.
+        """
         if entry.level == 0:
             return self.base
-        seen = dict.fromkeys(sorted(entry.reads))
-        if key in self.levels:
-            seen |= dict.fromkeys(self.levels[key].reads)
-        publishing = [
-            self._publishing[number]
-            for name in seen
-            for number in self._graph.publishers.get(name, ())
-            if number in self._publishing
-        ]
-        schema, roles = unified(self._base_schema(), publishing), roles_above(self.roles)
-        if key not in self.levels:
-            self.levels[key] = Level(StreamSide(schema, roles))
-        self.levels[key].side.learn(schema)
-        return self.levels[key].side
+        own = entry.level, tuple(sorted(entry.reads))
+        if not entry.is_about_all:
+            try:
+                return self._side(entry, (entry.level, None))
+            except DataError as error:
+                if error.code != "ACEP-D082":
+                    raise
+        return self._side(entry, own)
 
-    def _base_schema(self) -> pa.Schema:
-        schema = self.base.schema
-        above = str(roles_above(self.roles).type)
-        return schema if above in schema.names else schema.append(pa.field(above, pa.string()))
+    def _side(self, entry: Entry, key: Key) -> StreamSide:
+        """What the queries of a key see, with what one more of them reads."""
+        level = self.levels.get(key)
+        seen = dict.fromkeys(sorted(entry.reads)) | (level.seen if level else {})
+        publishing = [one for one in self._published_as(seen) if one.entry.meets(entry)]
+        schema = unified(self._base_schema(level), publishing)
+        if level is None:
+            level = Level(StreamSide(schema, roles_above(self.roles)))
+            self.put(key, level)
+        level.seen = seen
+        level.side.learn(schema)
+        level.side.attributes = self._attributes(publishing)
+        return level.side
+
+    def _published_as(self, names: Iterable[str]) -> list[Publishing]:
+        """What makes the events of some streams, also of queries that were removed and still see an epoch."""
+        return [one for name in names for one in self._publishers.get(name, {}).values()]
+
+    def _attributes(self, publishing: list[Publishing]) -> dict[str, tuple[str, ...]]:
+        """By type, the columns that its events have: those that are published only what they say."""
+        own = {self.roles.time, self.roles.type, self.roles.start}
+        base = tuple(name for name in self.base.schema.names if name not in own)
+        found: dict[str, tuple[str, ...]] = {"": base}
+        for one in publishing:
+            before = found.get(str(one.entry.publish), ())
+            found[str(one.entry.publish)] = tuple(dict.fromkeys([*before, *one.attributes]))
+        return found
+
+    def _base_schema(self, level: Level | None) -> pa.Schema:
+        """The columns of the events of the stream above level 0, with those that queries of a level read, or will."""
+        schema, roles = self.base.schema, roles_above(self.roles)
+        found = {str(roles.type): pa.string(), BEGAN: began_type(schema.field(roles.time).type, roles.unit)}
+        if level is not None:
+            found |= {name: level.side.schema.field(name).type for name in (*level.side.columns, *level.asked)}
+        return pa.schema([*(found | {field.name: field.type for field in schema}).items()])
 
     # --- batches ----------------------------------------------------------------------------------------------
 
@@ -195,11 +278,16 @@ class Levels:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the stream that must be read."""
-        names = dict.fromkeys(self.base.columns)
-        for (number, _), level in self.levels.items():
-            if number:
-                names.update((name, None) for name in level.side.columns if name in self.base.schema.names)
-        return tuple(names) or (self.roles.time,)
+        above = [name for (number, _), level in self.levels.items() if number for name in level.side.columns]
+        return tuple(dict.fromkeys([*self.base.columns, *self.of_stream(above)])) or (self.roles.time,)
+
+    def of_stream(self, names: Iterable[str]) -> Iterator[str]:
+        """The columns of the stream that some columns of a level are, or are made of."""
+        for name in names:
+            if name == BEGAN and self.roles.start is not None:
+                yield self.roles.start
+            elif name in self.base.schema.names:
+                yield name
 
     def run(self, batch: EventBatch) -> Results:
         """Run a batch of complete epochs through all queries; all results must be taken before the next one."""
@@ -221,7 +309,7 @@ class Levels:
     def _seen(self, level: Level, batch: EventBatch, published: list[Published]) -> EventBatch:
         """What the queries of a level see of a batch."""
         parts = [part for part in published if part.name in level.reads and len(part)]
-        return merged(batch, parts, level.side.columns, level.side.roles, level.rows)
+        return merged(batch, parts, level.side.columns, self.roles, level.rows)
 
     def _events_of(self, member: Member, table: pa.Table) -> Iterator[Published]:
         """The events that results are which somebody reads."""

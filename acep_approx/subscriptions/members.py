@@ -42,6 +42,8 @@ class Member(QuerySide, Protocol):
     The tables that it gives have an int64 column ``query``: the number of the query that a row is a result of.
     """
 
+    stream: StreamSide
+
     @property
     def numbers(self) -> tuple[int, ...]:
         """The queries whose results it gives, in the order of adding."""
@@ -84,8 +86,15 @@ class OneQuery(Pipeline):
 
     def __init__(self, stream: StreamSide, entry: Entry) -> None:
         self.number = entry.number
+        self._entry = entry
         self._rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
+        self.columns_of = entry.columns_of
         super().__init__(stream, entry.plan, entry.output, joins=False)
+
+    def join(self) -> None:
+        """Take part in the batches from now on; the columns of its streams are those of now, for ever."""
+        super().join()
+        self._entry.columns_of = self.columns_of
 
     @property
     def numbers(self) -> tuple[int, ...]:

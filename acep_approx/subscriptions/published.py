@@ -15,11 +15,14 @@ from acep_approx.events.columns import encode_text, to_arrow, to_numpy
 from acep_approx.events.reading.widening import common_type, one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import tick_unit
+from acep_approx.matching.intervals import starts_of
 from acep_approx.planning.planner import Plan
-from acep_approx.query.syntax import QuerySyntax
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.members import FIRST_ID, NUMBER
 
+BEGAN = "$start"
+"""The column that says when each event began, above level 0; no attribute of a text has its name."""
 START, TYPE = "start", "type"
 """Columns that published events have, beside the time of the stream: when a result began; of which stream they are
 (where no column of the events says their type)."""
@@ -28,14 +31,14 @@ OF_RESULTS = frozenset((NUMBER, "errors", "start", "end", "missing", "times"))
 
 def attributes_of(plan: Plan, results: pa.Schema) -> tuple[str, ...]:
     """The attributes of the events that the results of a query are: what SELECT or RETURN names."""
-    if isinstance(plan.query, QuerySyntax):
+    if plan.cel is None:
         return tuple(output.name for output in plan.query.outputs)
     return tuple(name for name in results.names if name not in OF_RESULTS)
 
 
 def roles_above(roles: Roles) -> Roles:
     """The roles of columns where published events are among the others."""
-    return roles if roles.type is not None else replace(roles, type=TYPE)
+    return replace(roles, type=roles.type or TYPE, start=BEGAN)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Published:
     number: int
     ticks: Ints
     ids: Ints
+    began: pa.Array
     data: dict[str, Any]
 
     def __len__(self) -> int:
@@ -88,7 +92,7 @@ class Publishing:
                 code="ACEP-D080",
                 hint=f"give it another name; the time of a published event is its end, its type {entry.publish!r}",
             )
-        shown = [START, *(name for name in self.attributes if name != START)]
+        shown = [START, *(name for name in self.attributes if name != START)]  # when it began is an attribute, too
         self.schema = pa.schema([results.field(name) for name in shown if name in results.names])
 
     def events(self, table: pa.Table, first_id: int) -> Published:
@@ -97,10 +101,11 @@ class Publishing:
             times = to_numpy(table.column("times").combine_chunks())
             if (times != 1).any():
                 table = table.take(to_arrow(np.repeat(np.arange(table.num_rows), times)))
-        ticks = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
+        ends = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
         data = {name: encode_text(table.column(name).combine_chunks()) for name in self.schema.names}
         ids = FIRST_ID + first_id + np.arange(table.num_rows)
-        return Published(str(self.entry.publish), self.entry.level, self.entry.number, ticks, ids, data)
+        began = table.column("start").combine_chunks()
+        return Published(str(self.entry.publish), self.entry.level, self.entry.number, ends, ids, began, data)
 
 
 def unified(base: pa.Schema, streams: Sequence[Publishing]) -> pa.Schema:
@@ -152,36 +157,46 @@ def merged(
     columns : sequence of str
         What is asked for; NULL where an event does not have it.
     roles : Roles
+        Of the events of the stream.
     first_row : int
         The number of the first event, published ones counted.
     """
     ids = base.first_row + np.arange(len(base)) if base.ids is None else base.ids
-    shown = [(ids, base.ticks, _of_base(base, columns))]
+    shown = [(ids, base.ticks, _of_base(base, columns, roles))]
     shown += [(part.ids, part.ticks, _of_part(base, part, columns, roles)) for part in parts]
     if len(shown) == 1:
         return EventBatch(first_row, base.ticks, shown[0][2], ids)
-    all_ids, ticks = (np.concatenate([one[place] for one in shown]) for place in (0, 1))
+    all_ids, times = (np.concatenate([one[place] for one in shown]) for place in (0, 1))
     ranks = [(-1, -1), *((part.level, part.number) for part in parts)]
     sizes = [len(one[0]) for one in shown]
     level, number = (np.repeat(column, sizes) for column in np.array(ranks).T)
-    order = np.lexsort((number, level, ticks))
+    order = np.lexsort((number, level, times))
     table = one_table([one[2] for one in shown]).combine_chunks().take(to_arrow(order))
     arrays = [encode_text(column.combine_chunks()) for column in table.columns]
     data = pa.RecordBatch.from_arrays(arrays, names=table.column_names)
-    return EventBatch(first_row, ticks[order], data, all_ids[order])
+    return EventBatch(first_row, times[order], data, all_ids[order])
 
 
-def _of_base(base: EventBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    have = set(base.data.schema.names)
-    arrays = [base.data.column(name) if name in have else pa.nulls(len(base)) for name in columns]
+def _of_base(base: EventBatch, columns: Sequence[str], roles: Roles) -> pa.RecordBatch:
+    own = dict(zip(base.data.schema.names, base.data.columns, strict=True))
+    if BEGAN in columns:
+        began = to_arrow(starts_of(base, roles))
+        own[BEGAN] = began.cast(began_type(base.data.column(roles.time).type, roles.unit))
+    arrays = [own[name] if name in own else pa.nulls(len(base)) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def began_type(time: pa.DataType, unit: str | None) -> pa.DataType:
+    """The type of the column that says when events began."""
+    return pa.int64() if tick_unit(time, unit) is None else pa.timestamp("us", tz="UTC")
 
 
 def _of_part(base: EventBatch, part: Published, columns: Sequence[str], roles: Roles) -> pa.RecordBatch:
     own = dict(part.data)
+    own[BEGAN] = part.began
     # the end of a result is the time of an event of the stream, so that it need not be made of the tick again
     own[roles.time] = base.data.column(roles.time).take(to_arrow(np.searchsorted(base.ticks, part.ticks)))
-    own[str(roles.type)] = pa.DictionaryArray.from_arrays(
+    own[str(roles_above(roles).type)] = pa.DictionaryArray.from_arrays(
         to_arrow(np.zeros(len(part), np.int64)).cast(pa.int32()), pa.array([part.name])
     )
     arrays = [own[name] if name in own else pa.nulls(len(part)) for name in columns]

@@ -83,6 +83,11 @@ class Running:
                     self.leaving[entry.number] = entry
         return numbers
 
+    def take_back(self, id: str) -> None:  # noqa: A002  (what users call it)
+        """Forget a query of which a part could not be added; those that would read it stay."""
+        for entry in self.graph.remove(id):
+            self._change().comes.pop(entry.number)
+
     def _change(self) -> Change:
         """What is to change with the next epoch."""
         after = self.epochs.newest if self.epochs.held else None
@@ -132,7 +137,7 @@ class Running:
             if entry.number not in self.graph.entries:
                 continue  # it went with another one
             try:
-                self.levels.build([entry])
+                self.levels.build([entry], says_whose=False)
             except AcepError as error:
                 for id_ in self.graph.removal(entry.id, cascade=True):
                     on_misfit(id_, error)
@@ -145,11 +150,8 @@ class Running:
     def columns(self, coming: Mapping[int, Member]) -> tuple[str, ...]:
         """The columns that must be read now, with those of the queries to come."""
         assert self.levels is not None, "begin first"
-        names = dict.fromkeys(self.levels.columns)
-        stream = set(self.levels.base.schema.names)
-        for member in coming.values():
-            names.update((name, None) for name in member.reads if name in stream)
-        return tuple(names)
+        reads = [name for member in coming.values() for name in member.reads]
+        return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads)]))
 
     def push(self, batch: EventBatch, coming: dict[int, Member]) -> Results:
         """Run the epochs that a batch completes; all results must be taken."""
@@ -243,11 +245,15 @@ class Running:
         if name in self.graph.ids:
             entries = [self.graph.shown(name)]
         elif name in self.graph.publishers:
-            ids = dict.fromkeys(self.graph.entries[number].id for number in self.graph.publishers[name])
-            entries = [self.graph.shown(id_) for id_ in ids]
+            entries = self._publishers(name)
         else:
             self.graph.known(name)
         return [(entry.number, self._nothing(entry)) for entry in entries if entry.is_running]
+
+    def _publishers(self, stream: str) -> list[Entry]:
+        """The queries whose results are this stream, as users see them; not parts of others."""
+        shown = [self.graph.shown(self.graph.entries[number].id) for number in self.graph.publishers[stream]]
+        return [entry for entry in shown if entry.plan.query.publish == stream]
 
     def _nothing(self, entry: Entry) -> pa.Table:
         assert self.levels is not None, "it runs"

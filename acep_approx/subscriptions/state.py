@@ -31,10 +31,13 @@ from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.query_table import QueryTable, kinds_of
 from acep_approx.subscriptions.templates.template import Template
 
-FORMAT = [1, INNER_FORMAT]
+FORMAT = [2, INNER_FORMAT]
 Compile = Callable[[Header], tuple[Plan, Template | None]]
 """Makes the plan of a query again, of what was kept of it, and its template where it has one."""
-OF_ENTRY = ("number", "id", "text", "publish", "output", "is_shown", "level", "is_running")
+OF_ENTRY = (
+    *("number", "id", "text", "publish", "output", "is_shown", "level", "is_running"),
+    *("part", "columns_of", "until"),
+)
 OF_EPOCHS = ("delay", "arrived", "passed", "newest", "floor", "late")
 
 
@@ -143,7 +146,10 @@ def _entry_of(saved: Header, compiled: Compile) -> Entry:
             hint="go on with the version that wrote it, or start from the beginning",
         )
     shared = None if template is None else Shared(template, saved["constants"])
-    return Entry(plan=plan, shared=shared, **{name: saved[name] for name in OF_ENTRY})
+    entry = Entry(plan=plan, shared=shared, **{name: saved[name] for name in OF_ENTRY})
+    if entry.columns_of is not None:
+        entry.columns_of = {name: tuple(columns) for name, columns in entry.columns_of.items()}
+    return entry
 
 
 def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
@@ -186,20 +192,20 @@ def _save_levels(levels: Levels, arrays: Arrays) -> Header:
             assert isinstance(member, OneQuery | TemplateMember)
             ones.append([member.numbers, member.save_side(f"m{members}_", arrays)])
             members += 1
-        kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])
+        kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, [*level.seen], ones])
     return {"roles": vars(levels.roles), "published": levels.published, "levels": kept}
 
 
 def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], everyone: dict[int, Entry]) -> Levels:
     members = 0
     levels: Levels | None = None
-    for number, ((at, names), stream, reads, rows, ones) in enumerate(saved["levels"]):
+    for number, ((at, names), stream, reads, rows, seen, ones) in enumerate(saved["levels"]):
         side = saved_stream(stream, parts[f"l{number}"])
         if levels is None:  # level 0 comes first
             levels = Levels(running.graph, side.schema, side.roles)
             levels.published = saved["published"]
         key = (at, None if names is None else tuple(names))
-        levels.levels[key] = Level(side, reads, rows)
+        levels.put(key, Level(side, reads, rows, dict.fromkeys(seen)))
         for numbers, header in ones:
             entry = everyone[numbers[0]]
             member = _member(side, entry)

@@ -15,7 +15,7 @@ from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, 
 from acep_approx.query.printer import to_text
 
 
-def left_associated(query: CelQuery) -> tuple[CelQuery, ...]:
+def left_associated(query: CelQuery, mark: str = "") -> tuple[CelQuery, ...]:
     r"""The queries that must run for one query, each of them one automaton.
 
     Composite right operands of NEXT and FOLD, and subqueries with PUBLISH, become queries of their own; a `Stream`
@@ -25,12 +25,14 @@ def left_associated(query: CelQuery) -> tuple[CelQuery, ...]:
     ----------
     query : CelQuery
         Parsed or resolved.
+    mark : str, optional
+        Ends the names of hidden streams, so that those of several queries differ.
 
     Returns
     -------
     tuple of CelQuery
         Those whose streams others read come first; the last one is the query itself. What the text gives no name is
-        published under one that no text can say, which is the same for equal parts of several queries, and is
+        published under one that no text can say, which is the same for equal parts, and is
         ``SELECT *``: resolve it before it is compiled. The window of the query is also the window of these parts, as
         what lasts too long is in no result; what is published by name has none.
 
@@ -45,7 +47,7 @@ def left_associated(query: CelQuery) -> tuple[CelQuery, ...]:
     SELECT *
     FROM A NEXT D
     """
-    parts = _Parts(query)
+    parts = _Parts(query, mark)
     select = replace(query.select, source=parts.left(query.select.source))
     return (*parts.found.values(), replace(query, select=select))
 
@@ -53,8 +55,9 @@ def left_associated(query: CelQuery) -> tuple[CelQuery, ...]:
 class _Parts:
     """The queries that were found in one query, by the names of their streams."""
 
-    def __init__(self, query: CelQuery) -> None:
+    def __init__(self, query: CelQuery, mark: str) -> None:
         self.query = query
+        self.mark = mark
         self.found: dict[str, CelQuery] = {}
 
     def left(self, node: Algebra) -> Algebra:
@@ -82,7 +85,7 @@ class _Parts:
             inside = inside.source
         if isinstance(inside, Stream):
             return made
-        name = _internal_name(made, self.query)
+        name = _internal_name(made, self.query) + self.mark
         self._publish(name, Select((Star(),), made, name, node.span), internal=True)
         return Stream(name, node.span)
 
