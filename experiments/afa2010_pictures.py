@@ -13,10 +13,10 @@ STYLE = (
     "text{font:15px sans-serif;fill:#222}.head{font-size:16px;font-weight:bold}.soft{fill:#59636e;font-size:14px}"
     ".grid{stroke:#d5d9de}.s0{fill:#0072b2}.s1{fill:#d55e00}.s2{fill:#7a7f87}.s3{fill:#007a5a}"
     ".l{fill:none;stroke-width:2.5}.l0{stroke:#0072b2}.l1{stroke:#d55e00}.l2{stroke:#7a7f87;stroke-dasharray:6 4}"
-    ".l3{stroke:#007a5a;stroke-dasharray:2 4}"
+    ".l3{stroke:#007a5a;stroke-dasharray:2 4}.l4{stroke:#a3457f;stroke-dasharray:10 4 2 4}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.soft{fill:#9aa5b1}.grid{stroke:#3a424c}.s0{fill:#56b4e9}"
     ".s1{fill:#f0a030}.s2{fill:#9aa5b1}.s3{fill:#3fc79a}.l0{stroke:#56b4e9}.l1{stroke:#f0a030}.l2{stroke:#9aa5b1}"
-    ".l3{stroke:#3fc79a}}"
+    ".l3{stroke:#3fc79a}.l4{stroke:#e08cc0}}"
 )
 WIDTH, LEFT, RIGHT = 560, 64, 24
 SIZE, LANE, GAP = 170, 30, 34

@@ -14,14 +14,13 @@ from experiments.sase_report import Row
 
 @dataclass(frozen=True)
 class LogLines(Lines):
-    """Lines over powers of ten; ``mark``: a value of others with a name, drawn across."""
+    """Lines over powers of ten; those named in ``across`` are values of others, without places of their own."""
 
-    mark: tuple[str, float] | None = None
+    across: tuple[str, ...] = ()
 
     def _curves(self, top: float) -> Iterator[str]:
         """The grid, and the lines in it."""
         known = [value for values in self.series.values() for value in values if value]
-        known += [self.mark[1]] if self.mark else []
         least, most = floor(log10(min(known))), ceil(log10(max(known)))
         base, power = top + SIZE, SIZE / max(most - least, 1)
         for exponent in range(least, most + 1):
@@ -32,23 +31,21 @@ class LogLines(Lines):
         xs = [LEFT + 16 + step * n for n in range(len(self.places))]
         for x, place in zip(xs, self.places, strict=True):
             yield label(x, base + 20, place, anchor="middle")
-        if self.mark is not None:
-            y = base - power * (log10(self.mark[1]) - least)
-            yield f'<path class="l l2" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
-            yield label(WIDTH - RIGHT, y - 6, self.mark[0], kind="soft", anchor="end")
-        for number, values in enumerate(self.series.values()):
-            kind = number if number < 2 or self.mark is None else number + 1  # the third one is that of the mark
+        for number, (name, values) in enumerate(self.series.items()):
             points = [
                 (x, base - power * (log10(value) - least)) for x, value in zip(xs, values, strict=True) if value
             ]
-            yield f'<path class="l l{kind}" d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in points)}"/>'
-            yield from (f'<circle class="s{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in points)
+            if name in self.across:
+                yield f'<path class="l l{number}" d="M{LEFT} {points[0][1]:.1f}H{WIDTH - RIGHT}"/>'
+                continue
+            yield f'<path class="l l{number}" d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in points)}"/>'
+            yield from (f'<circle class="s{number}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in points)
 
 
-ESPER = ("Esper's documentation: 500,000 at 1,000 statements", 5e5)
+ESPER = {"Esper by its documentation, 1,000 statements": 5e5}
 """Esper Reference 4.3, 17.1: "exceeds over 500 000 event/s", a dual CPU of 2 GHz, averages of a symbol each."""
 
-Picture = tuple[str, str, str, str, dict[str, str], tuple[str, float] | None]
+Picture = tuple[str, str, str, str, dict[str, str], dict[str, float]]
 PICTURES: dict[str, tuple[Picture, ...]] = {
     "queries": (
         (
@@ -56,7 +53,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "events per second on one core; a thousand symbols",
             "queries",
             "queries",
-            {"rate": "a set", "join": "joined with constants", "alone": "each by itself"},
+            {"rate": "a set", "join": "joined with constants", "hidden": "without index", "alone": "each by itself"},
             ESPER,
         ),
     ),
@@ -66,8 +63,13 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "events per second; symbol number r comes 1/r^z as often as the first",
             "z",
             "skew",
-            {"of_queries": "of queries", "of_events": "of events", "of_both": "of both", "few_values": "8 constants"},
-            None,
+            {
+                "of_queries": "of queries",
+                "of_events": "of events",
+                "of_both": "of both",
+                "few_values": "of both, 8 values per constant",
+            },
+            {},
         ),
     ),
     "waiting": (
@@ -77,7 +79,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "partial matches that wait",
             "runs",
             {"pattern": "a pattern", "pattern_scan": "without bounds", "next": "NEXT"},
-            None,
+            {},
         ),
         (
             "Partial matches that wait for a value of their own",
@@ -85,7 +87,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "partial matches that wait",
             "runs",
             {"same_pattern": "a pattern", "next_same": "NEXT", "fold_same": "FOLD"},
-            None,
+            {},
         ),
     ),
     "templates": (
@@ -95,11 +97,11 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "templates",
             "templates",
             {"rate": "a set"},
-            None,
+            {},
         ),
     ),
 }
-"""By experiment, for each panel: title, note, name below, column of places, names of series, a value of others."""
+"""By experiment, for each panel: title, note, name below, column of places, names of series, values of others."""
 
 
 def pictures(found: dict[str, list[Row]]) -> Iterator[tuple[str, str]]:
@@ -108,10 +110,12 @@ def pictures(found: dict[str, list[Row]]) -> Iterator[tuple[str, str]]:
         if not found.get(name):
             continue
         rows, drawn = found[name], []
-        for head, note, below, places, series, mark in panels:
+        for head, note, below, places, series, others in panels:
             names = tuple(f"{row[places]:,}" for row in rows)
+            values: dict[str, list[float | None]]
             values = {title: [row.get(key) for row in rows] for key, title in series.items()}
-            drawn.append(LogLines(head, note, below, names, values, mark))
+            values |= {title: [value] * len(names) for title, value in others.items()}
+            drawn.append(LogLines(head, note, below, names, values, tuple(others)))
         yield f"cayuga-{name}", drawing(drawn, f"{panels[0][0]}: {panels[0][1]}.")
 
 

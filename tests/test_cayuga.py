@@ -147,7 +147,8 @@ def test_constants_are_quantiles_of_a_stream(tmp_path: Path) -> None:
 
 
 def test_a_line_over_powers_of_ten_has_its_marks() -> None:
-    lines = LogLines("head", "note", "below", ("1", "10"), {"a": [5.0, None], "b": [20.0, 300.0]}, ("others", 50.0))
+    values = {"a": [5.0, None], "b": [20.0, 300.0], "others": [50.0, 50.0]}
+    lines = LogLines("head", "note", "below", ("1", "10"), values, ("others",))
     text = "\n".join(lines.drawn(0.0)[0])
     assert all(f">{mark}</text>" in text for mark in ("1", "10", "100", "1,000", "others"))
     assert text.count("<circle") == 3
