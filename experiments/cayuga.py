@@ -77,7 +77,7 @@ PARTS: dict[str, Part] = {
     ),
     "waiting": (
         "5. Partial matches that wait",
-        "us per event; an event of a thousand ends some; scan: without bounds of pools and without chains",
+        "us per event; one event in a hundred ends some; scan: without bounds of pools and without chains",
         cayuga_runs.waiting,
         (
             Column("runs", "waiting", MANY),

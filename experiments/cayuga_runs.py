@@ -17,13 +17,15 @@ import pyarrow as pa
 
 from acep_approx import Matcher, QuerySet, compile_query
 from experiments.cayuga_sets import Asked
-from experiments.many_workload import CHUNK, FIRST, TEMPLATE, Constants, constants, desk_of, stream, timed
+from experiments.many_workload import CHUNK, ENOUGH, FIRST, TEMPLATE, Constants, constants, desk_of, stream, timed
 from experiments.sase_report import Row
 
 # --- 5 ----------------------------------------------------------------------------------------------------------------
 
 LOW, REACHED = 100.0, 106.0
 """Least price that a run waits at, and the price of the few events that reach the lowest runs."""
+PART = 2_000
+"""Events that are pushed at a time."""
 TURN = "b.price > 1.05 * a.price"
 PATTERN = f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) {{ {TURN} }} WITHIN 100000000 RETURN a.g AS g"
 PATTERN_SAME = PATTERN.replace(TURN, "b.g = a.g")
@@ -42,10 +44,10 @@ WAYS: dict[str, tuple[str, str]] = {
 
 
 def waiting_events(runs: int, events: int) -> tuple[pa.Table, pa.Table]:
-    """Events that begin runs, each with a ``g`` of its own, and events of which one in a thousand ends some."""
+    """Events that begin runs, each with a ``g`` of its own, and events of which one in a hundred ends some."""
     dice = np.random.default_rng(runs)
     begin = _events(np.arange(runs), "A", np.arange(runs), dice.uniform(LOW, 2 * LOW, runs))
-    hits = dice.random(events) < 0.001
+    hits = dice.random(events) < 0.01
     g = np.where(hits, dice.integers(0, runs, events), -1)
     return begin, _events(runs + np.arange(events), "B", g, np.where(hits, REACHED, dice.uniform(90, 105, events)))
 
@@ -54,17 +56,21 @@ def _events(ts: np.ndarray, kind: str, g: np.ndarray, price: np.ndarray) -> pa.T
     return pa.table({"ts": ts, "type": pa.array([kind]).take(np.zeros(len(ts), int)), "g": g, "price": price})
 
 
-def waited(text: str, merge: str, begin: pa.Table, events: pa.Table, rounds: int) -> tuple[float, int]:
-    """CPU time per event in us, the best of some parts, and results."""
+def waited(text: str, merge: str, begin: pa.Table, events: pa.Table) -> tuple[float, int]:
+    """CPU time per event in us, of as many parts as do not take too long, and the results of the first part."""
     query = compile_query(text)
     matcher: Any = query.matcher() if merge == "auto" else Matcher(query.plan, merge=merge)
     found = sum(matcher.push(begin.slice(first, CHUNK)).num_rows for first in range(0, begin.num_rows, CHUNK))
-    best, part = float("inf"), events.num_rows // rounds
-    for turn in range(rounds):
+    seconds: list[float] = []
+    for first in range(0, events.num_rows, PART):
+        part = events.slice(first, PART)
         begun = time.process_time()
-        found += matcher.push(events.slice(turn * part, part)).num_rows
-        best = min(best, time.process_time() - begun)
-    return 1e6 * best / part, found + matcher.finish().num_rows
+        some = matcher.push(part).num_rows
+        seconds.append(time.process_time() - begun)
+        found += some if not first else 0
+        if sum(seconds) > ENOUGH:
+            break
+    return 1e6 * sum(seconds) / min(events.num_rows, PART * len(seconds)), found
 
 
 def waiting(asked: Asked) -> list[Row]:
@@ -72,14 +78,13 @@ def waiting(asked: Asked) -> list[Row]:
     rows: list[Row] = []
     for runs in (size for size in asked.sizes if size >= 100):
         row: Row = {"runs": runs}
-        few, some = waiting_events(runs, 1 + 20_000_000 // runs // 10), waiting_events(runs, asked.events)
+        begin, events = waiting_events(runs, asked.events)
         counts: dict[str, int] = {}
         for name, (text, merge) in WAYS.items():
-            begin, events = some if "scan" not in name else few
-            waited(text, merge, begin.slice(0, 10), events.slice(0, 100), 1)  # kernels are compiled
-            row[name], counts[name] = waited(text, merge, begin, events, 3 if events.num_rows > FIRST else 1)
-        assert counts["pattern"] == counts["next"], counts
-        assert counts["same_pattern"] == counts["next_same"], counts
+            waited(text, merge, begin.slice(0, 10), events.slice(0, 100))  # kernels are compiled
+            row[name], counts[name] = waited(text, merge, begin, events)
+        assert counts["pattern"] == counts["pattern_scan"] == counts["next"], counts
+        assert counts["same_pattern"] == counts["same_pattern_scan"] == counts["next_same"], counts
         rows.append(row)
     return rows
 
