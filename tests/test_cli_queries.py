@@ -50,6 +50,23 @@ def test_rows_of_all_queries_say_whose_they_are(here: Path) -> None:
     assert "4 queries with results: up:1 3, " in done.stderr
 
 
+def test_queries_in_cel_read_one_another_and_know_when_events_began(here: Path) -> None:
+    (here / "trips.csv").write_text("ts,type,left,id\n5,Trip,1,a\n9,Trip,4,b\n9,Trip,6,c\n")
+    for file in (here / "queries").iterdir():
+        file.unlink()
+    pairs = "SELECT id_1 AS first, id AS second FROM Trip NEXT Trip"
+    (here / "queries" / "trips.cel").write_text(f"{pairs} PUBLISH Pair; SELECT second FROM FILTER{{DUR > 3}}(Pair)")
+    rows = rows_of(acep("run", "--queries", "queries", "trips.csv", "--start", "left").stdout)
+    assert [(row["query"], row["start"], json.loads(row["values"])) for row in rows] == [
+        ("trips:1", 1, {"first": "a", "second": "c"}), ("trips:2", 1, {"second": "c"})
+    ]  # fmt: skip
+    alone = rows_of(acep("run", pairs, "trips.csv", "--start", "left").stdout)
+    assert alone == [{"first": "a", "second": "c", "start": 1, "end": 9, "times": 1}]
+    assert "left (start, int64)" in acep("check", pairs, "--input", "trips.csv", "--start", "left").stdout
+    assert "ACEP-D002" in acep("check", "--queries", "queries", "--input", "trips.csv", "--start", "x", code=4).stderr
+    assert "Pair: published by trips:1; read by trips:2" in acep("explain", "--queries", "queries").stdout
+
+
 def test_all_formats_and_outputs_hold_what_a_set_finds(here: Path) -> None:
     desk = QuerySet()
     desk.add(UP, id="up:1")

@@ -8,7 +8,7 @@ import typer
 
 from acep_approx.cli.commands.describe_queries import check_folder_of_queries
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import SourceOptions
+from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed
 from acep_approx.cli.terminal import read_query
 
@@ -28,10 +28,10 @@ def check(
             metavar="INPUT",
             show_default=False,
             help="Events to hold the names and types against: a file, a folder, or - for stdin.",
-            rich_help_panel=SourceOptions.panel,
+            rich_help_panel=IntervalOptions.panel,
         ),
     ] = None,
-    source: SourceOptions,
+    source: IntervalOptions,
     many: FolderOptions,
 ) -> None:
     """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs.
@@ -75,7 +75,7 @@ def _sizes(plan: Plan) -> list[str]:
 def _columns(pipeline: Pipeline) -> list[str]:
     """The columns that the query reads, with the roles they play."""
     roles = pipeline.roles
-    played = {roles.time: "time", roles.key: "key", roles.type: "type"}
+    played = {roles.time: "time", roles.key: "key", roles.type: "type", roles.start: "start"}
     shown = [
         f"{name} ({', '.join(filter(None, (played.get(name), str(pipeline.schema.field(name).type))))})"
         for name in pipeline.columns

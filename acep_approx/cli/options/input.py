@@ -57,6 +57,24 @@ class SourceOptions:
 
 
 @dataclass(frozen=True)
+class IntervalOptions(SourceOptions):
+    """The same, where events may begin before they end."""
+
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="When events began, for queries in CEL: the time is when they ended. By default they begin then, too.",
+        ),
+    ] = None
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """The arguments of ``Query.match`` and others that say what columns mean."""
+        return super().roles | ({} if self.start is None else {"start": self.start})
+
+
+@dataclass(frozen=True)
 class InputOptions(SourceOptions):
     """How events are read."""
 
@@ -85,7 +103,7 @@ class KeyedInputOptions(InputOptions):
 
 
 @dataclass(frozen=True)
-class RunInputOptions(InputOptions):
+class RunInputOptions(InputOptions, IntervalOptions):
     """The same, and where to put what is left out."""
 
     rejects: Annotated[

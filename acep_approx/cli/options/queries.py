@@ -72,7 +72,8 @@ class QueriesOptions(FolderOptions):
 WITH_QUERIES = frozenset(
     (
         *("queries", "strict", "reorder", "stamp", "file", "output", "format", "limit", "quiet", "query", "inputs"),
-        *("time", "key", "type", "unit", "input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
+        *("time", "key", "type", "unit", "start"),
+        *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
     )
 )
 """Arguments and options that go with ``--queries``."""

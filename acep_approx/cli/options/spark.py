@@ -101,6 +101,7 @@ BATCH_ONLY = {
 }
 HERE_ONLY = {
     "merge": "leave it out: it changes no result",
+    "start": "leave it out, or leave out --spark",
     "sort": "leave it out: on Spark events are always put in order",
     "on_malformed": "repair the rows, or leave out --spark",
     "rejects": "repair the rows, or leave out --spark",
