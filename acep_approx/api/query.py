@@ -278,7 +278,8 @@ class Query(CompiledQuery):
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:
             revisions.check(output, {"budget": budget} | more)
-        is_shown = not self.plan.query.outputs or output in ("points", "counts")
+        says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
+        is_shown = not says_what or output in ("points", "counts")
         options |= {"bind": id if bind is None and is_shown else bind}
         if budget is not None:
             return self._matcher_within(budget, options, **more)

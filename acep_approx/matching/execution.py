@@ -22,6 +22,7 @@ from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.state import Saved, pack, unpack
 from acep_approx.matching.stream_side import StreamSide
+from acep_approx.matching.tracing.partial import refuse_algebra
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import MERGING, Plan, merging
 
@@ -81,6 +82,8 @@ class Execution:
             raise UsageError(
                 f"there is no output {output!r}", code="ACEP-U001", hint="choose matches, points, counts or partial"
             )
+        if output == "partial":
+            refuse_algebra(plan.query)
         self.plan = plan
         self.output: OutputKind = output
         self.bind_by = bound_names(bind, plan.query, output)

@@ -232,7 +232,7 @@ class Pipeline:
         output, shedding, merging, stamps = self.output, self._shedding, self._merging, self._stamps
         columns = EventColumns(self.schema, self.roles.column, self.stream.texts)
         is_algebra = self.plan.cel is not None
-        lists = (output != "points" or registers.needs_filter) and not is_algebra
+        lists = output == "trace" if is_algebra else output != "points" or registers.needs_filter
         is_count = self.preparer.is_count
         if output == "partial":
             merging = frozenset()
@@ -273,7 +273,7 @@ class Pipeline:
     def _options(self) -> RunOptions:
         """What the runs engine is asked for beside its automaton."""
         functions = self.plan.query.functions
-        if self.plan.cel is not None and self.output != "points":
+        if self.plan.cel is not None and self.output not in ("points", "trace"):
             return RunOptions(counts_merged=True)
         return RunOptions(functions={function.name: function for function in functions}) if functions else NO_OPTIONS
 

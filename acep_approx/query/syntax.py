@@ -384,3 +384,8 @@ class QuerySyntax:
     publish: str | None = None
     text: str = field(default="", compare=False, repr=False)
     places: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def is_algebra(self) -> bool:
+        """Whether it is in CEL: its results are events with attributes of their own, and name no events."""
+        return isinstance(self.pattern, OtherPattern) and self.pattern.is_query

@@ -61,6 +61,7 @@ class Changelog:
         self._events = BoundEvents(bind, pipeline.schema)
         self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
+        self._is_algebra = pipeline.plan.query.is_algebra and pipeline.output == "matches"
         self._variables = place_columns(pipeline)
         self._named = (*self._variables, *(name for name in ENDS if name in pipeline.nothing().column_names))
         self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
@@ -128,6 +129,9 @@ class Changelog:
 
     def _columns(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
         """The columns of the output, in its order."""
+        if self._is_algebra:  # attributes may have any name, and stand for no events
+            times = {name: self._stamps.time(to_numpy(raw.column(name).combine_chunks())) for name in ("start", "end")}
+            return {name: times.get(name, raw.column(name).combine_chunks()) for name in raw.column_names}
         columns = dict(self._stamps.keys(slots_in(raw)))
         for name in raw.column_names:
             column = raw.column(name).combine_chunks()

@@ -60,6 +60,7 @@ class RevisedMatcher:
     """
 
     def __init__(self, plan: Plan, asked: Revisions, **options: Any) -> None:
+        asked.check_language(plan.query)
         self.plan = plan
         self.asked = asked
         self.revisions = RevisionCounts()

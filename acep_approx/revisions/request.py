@@ -11,6 +11,7 @@ from acep_approx.errors import AcepError, DataError, UsageError, expect
 from acep_approx.events.time import LIMIT
 from acep_approx.planning.planner import MICROSECONDS
 from acep_approx.query.parser import parse_window
+from acep_approx.query.syntax import QuerySyntax
 
 REVISING = frozenset(("watermark", "emit", "op", "source", "sequence", "idle", "changelog"))
 """Arguments that say that events may be late or change."""
@@ -109,6 +110,21 @@ class Revisions:
             raise _apart(
                 f"output={output!r} and a stream whose events may be late or change do not go together yet",
                 f"choose one of {', '.join(OUTPUTS)}",
+            )
+
+    def check_language(self, query: QuerySyntax) -> None:
+        """Refuse to take back results of a query in CEL: they name no events by which they could be found.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U055``
+        """
+        if query.is_algebra and (self.is_changelog or not self.is_final):
+            raise _apart(
+                f"{'emit=' if not self.is_final else 'changelog='} and a query in CEL do not go together yet: its "
+                "results name no events, so nothing could say which of them is taken back",
+                "leave it out: with watermark= results are put out when they are final",
             )
 
     def ticks(self, name: str, *, is_time: bool) -> int | None:

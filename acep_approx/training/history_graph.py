@@ -17,6 +17,7 @@ import numpy as np
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.planning.planner import Plan
+from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.training.choosing import FEW_POINTS, read_by
 from acep_approx.training.past import Past
 from acep_approx.training.policies import (
@@ -92,6 +93,7 @@ class HistoryGraph:
                 code="ACEP-U035",
                 hint='compile it with engine="runs" (--engine runs) to learn a history all the same',
             )
+        refuse_unbounded(query.plan, "a history")
         self.query = query
         self.gap = gap
         self.most_bundles = most_bundles

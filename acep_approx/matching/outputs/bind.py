@@ -39,7 +39,14 @@ def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: st
         raise UsageError(
             f"bind is {bind!r}", code="ACEP-U051", hint="name a column of the events, or several different ones"
         )
-    shows = bool(query.outputs) and output not in ("points", "counts")
+    are_events = output in ("points", "counts")
+    if query.is_algebra and not are_events:
+        raise UsageError(
+            f"bind={bind!r} and a query in CEL do not go together: its results name no events",
+            code="ACEP-U051",
+            hint="leave bind out: SELECT says which attributes results have; output='points' shows their last events",
+        )
+    shows = bool(query.outputs) and not are_events
     if shows or output == "compressed":
         raise UsageError(
             f"bind={bind!r} and {'RETURN' if shows else 'compressed output'} do not go together",

@@ -96,6 +96,7 @@ class AlgebraCounts(RunCounts):
             row, first = np.unique(events.row[hits.event], return_index=True)
             matches = np.add.reduceat(hits.times, first)
             columns = {
+                **self.stamps.keys(np.zeros(len(row), np.int64)),
                 "errors": pa.array(np.zeros(len(row), np.int64)),
                 "end": self.stamps.time(events.tick[hits.event[first]]),
             }

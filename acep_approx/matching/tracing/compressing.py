@@ -38,6 +38,13 @@ def compressed_plan(wanted: Plan) -> Plan:
         ``ACEP-U007``: what the links spell would not be the matches.
     """
     registers = wanted.registers
+    if wanted.query.is_algebra:
+        raise UsageError(
+            "compressed output and a query in CEL do not go together: it shows matches by their events, and results in "
+            "CEL name none",
+            code="ACEP-U007",
+            hint="list the results: equal ones are one row, with their number in the column times",
+        )
     reads_registers = any(isinstance(n, RegisterValue) for o in wanted.query.outputs for n in walk(o.value))
     has_hidden = not wanted.query.is_regex and "" in wanted.automaton.variables
     if reads_registers or has_hidden:

@@ -24,7 +24,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.errors import QueryError
+from acep_approx.errors import QueryError, UsageError
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import partial as kernel_partial
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINKS
@@ -66,6 +66,23 @@ def partial_plan(wanted: Plan) -> Plan:
     if wanted.engine == "runs" and not query.non_overlap:
         return wanted
     return plan(replace(query, non_overlap=False), "runs")
+
+
+def refuse_algebra(query: QuerySyntax) -> None:
+    """Refuse partial matches of a query in CEL, whose runs hold attributes and name no events.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U074``.
+    """
+    if query.is_algebra:
+        raise UsageError(
+            "partial matches and a query in CEL do not go together: they are shown by their events, and its results "
+            "name none",
+            code="ACEP-U074",
+            hint="why(events, around=..) (acep why) says how far a chain came; or write it as PATTERN SEQ(..)",
+        )
 
 
 class TracedRuns(Runs):

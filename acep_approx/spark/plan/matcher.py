@@ -14,6 +14,7 @@ from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.roles import infer_roles
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.worker.job import Job, Spending
@@ -66,6 +67,8 @@ class SparkMatcher:
     def __post_init__(self) -> None:
         if self.shards is not None and self.shards < 1:
             raise UsageError(f"shards is {self.shards}", code="ACEP-S001", hint="at least 1")
+        if self.spending is not None:
+            refuse_unbounded(self.query.plan, "a load budget")
 
     def __call__(self, events: DataFrame) -> DataFrame:
         """The matches in some events.
@@ -134,7 +137,8 @@ class SparkMatcher:
         for name in (self.id, *((self.bind,) if isinstance(self.bind, str) else self.bind or ())):
             if name is not None and name not in schema.names:
                 raise missing_column(name, schema.names)
-        if self.bind or self.query.syntax.outputs:
+        names_no_events = self.query.syntax.is_algebra and self.output == "matches"
+        if self.bind or self.query.syntax.outputs or names_no_events:
             return self.bind
         return self.id or Execution(self.query.plan, output=self.output).bind(schema, roles).columns
 
