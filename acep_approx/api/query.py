@@ -323,6 +323,7 @@ class Query(CompiledQuery):
         time: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
+        start: str | None = None,
         sort: bool = False,
         format: str | None = None,  # noqa: A002  (as in open_source)
         on_malformed: str = "refuse",
@@ -340,7 +341,7 @@ class Query(CompiledQuery):
             The values of the equivalence attributes: of the only one, or a dict. None for a query without.
         key_column, time, type : str, optional
             Columns that play these roles (``key`` of ``match`` is ``key_column`` here).
-        unit, sort, format, on_malformed, on_late
+        unit, start, sort, format, on_malformed, on_late
             As for ``match``.
 
         Returns
@@ -369,7 +370,7 @@ class Query(CompiledQuery):
         """
         from acep_approx.why.answer import explain
 
-        options = {"time": time, "key": key_column, "type": type, "unit": unit}
+        options = {"time": time, "key": key_column, "type": type, "unit": unit, "start": start}
         source = open_source(events, format=format, on_malformed=on_malformed, on_late=on_late)
         return explain(self.plan, source, around, key, options, sort=sort)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from acep_approx.automaton.resolve import Held, Own, Resolved
@@ -14,6 +14,13 @@ from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, La
 Values = Mapping[str, Resolved]
 """What attributes are, by their names."""
 _ARITHMETIC = ("+", "-", "*", "%")
+
+
+@dataclass(frozen=True, eq=False)
+class Ticks(Constant):
+    """A length of time in ticks, with how the query writes it."""
+
+    written: Lasting | None = None
 
 
 def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Callable[[Lasting], int]) -> Resolved:
@@ -37,10 +44,16 @@ def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Call
         case Attribute(variable=side, name=name):
             return scope[str(side)][name]
         case Lasting():
-            return Constant(ticks(expression))
+            return Ticks(ticks(expression), written=expression)
         case Parameter(name=name):  # a column of the event at hand, which the owner of the query brings
             return Own(Attribute(None, None, f":{name}"))
     return gathered(_with_parts(expression, lambda part: substituted(part, scope, ticks)))
+
+
+def rewritten(node: Resolved, change: Callable[[Resolved], Any]) -> Any:
+    """A node in which ``change`` replaces what it knows; it gives None for the rest, whose parts are looked at."""
+    found = change(node)
+    return _with_parts(node, lambda part: rewritten(part, change)) if found is None else found
 
 
 def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Expression:

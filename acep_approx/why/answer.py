@@ -19,11 +19,12 @@ from acep_approx.events.stream import read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.planner import MICROSECONDS, Plan, plan
+from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import choice_of, sequence_of, walk
 from acep_approx.query.syntax import Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
-from acep_approx.why.place import StreamPlace, find_place, tick_text
+from acep_approx.why.of_algebra import explain_algebra
+from acep_approx.why.place import StreamPlace, find_place, span_text, tick_text
 from acep_approx.why.result import Why, text_of
 from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
 
@@ -49,7 +50,7 @@ def explain(
         The values of the equivalence attributes: the value of the only one, ``"attr=value"``, several of these, or a
         dict.
     options : mapping
-        ``time``, ``key``, ``type``, ``unit``, as for ``Execution``.
+        ``time``, ``key``, ``type``, ``unit``, ``start``, as for ``Execution``.
     sort : bool
         Sort the events by time first.
 
@@ -61,6 +62,8 @@ def explain(
     Complexity: reads the events once, and runs those within two windows of the time once per question asked.
     """
     place = find_place(wanted, source, around, key, options, sort=sort)
+    if wanted.query.is_algebra:
+        return explain_algebra(place)
     return _Diagnosis(place).answer()
 
 
@@ -208,10 +211,7 @@ class _Diagnosis:
         """A part of a window as a query would write it."""
         if self.place.plan.is_count_window:
             return f"{amount} events"
-        if not self.place.is_time:
-            return str(amount)
-        units = sorted(MICROSECONDS.items(), key=lambda item: -item[1])
-        return next(f"{amount // size} {unit}" for unit, size in units if amount % size == 0)
+        return span_text(amount, is_time=self.place.is_time)
 
     def _plain(self, one: Awaited) -> dict[str, Any]:
         """What came for a variable, with rows of the input in place of places."""

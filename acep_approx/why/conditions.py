@@ -68,7 +68,7 @@ class Tester:
         match expression:
             case Binary(op=op, left=left, right=right) if op in COMPARISONS:
                 (one,), (other,) = self._values(left, [unit]), self._values(right, [unit])
-                return Miss(f"{shown(one)} {op} {shown(other)}", _distance(one, other))
+                return Miss(f"{shown(one)} {op} {shown(other)}", distance(one, other))
         named = dict.fromkeys(leaf for leaf in walk(expression) if isinstance(leaf, (Attribute, Aggregate)))
         values = [f"{to_text(leaf)} is {shown(self._values(leaf, [unit])[0])}" for leaf in named]
         return Miss(", ".join(values), float("inf"))
@@ -119,7 +119,8 @@ def _events(leaf: Aggregate, unit: _Instance) -> Sequence[int]:
     return events[: unit.at[leaf.variable]] if leaf.prior else events
 
 
-def _distance(one: Any, other: Any) -> float:
+def distance(one: Any, other: Any) -> float:
+    """How far two values are apart: numbers and times; infinity for what has no distance."""
     try:
         gap = abs(one - other)
         return float(gap.total_seconds() if hasattr(gap, "total_seconds") else gap)
@@ -140,4 +141,3 @@ def shown(value: Any) -> str:
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
     return repr(round(value, 6) if isinstance(value, float) else value)
-

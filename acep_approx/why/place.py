@@ -25,7 +25,7 @@ from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.stream_batch import ColumnOf
-from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import MICROSECONDS, Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute
 
@@ -118,7 +118,7 @@ def find_place(
     key : any
         As for ``explain``.
     options : mapping
-        ``time``, ``key``, ``type`` and ``unit``, as for ``Execution``.
+        ``time``, ``key``, ``type``, ``unit`` and ``start``, as for ``Execution``.
     sort : bool
         Sort the events by time first.
 
@@ -140,7 +140,7 @@ def find_place(
     wanted = _key(plan, key, source.schema, roles)
     reader = _Collector(plan, at, pipeline.window, wanted, roles)
     played = [column for column in (roles.key, roles.type) if column is not None]
-    columns = tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(plan)), *played]))
+    columns = tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(pipeline.plan)), *played]))
     for given in read_events(source, roles, columns=columns, sort=sort):
         known, batch = pipeline.schema, pipeline.stream.fit(given)
         if pipeline.schema is not known:
@@ -155,7 +155,7 @@ def find_place(
     key_values = {name: value.as_py() for name, value in wanted.items()}
     rows = source.late.original(rows)
     window, last = pipeline.window, reader.last
-    return StreamPlace(plan, roles, at, window, is_time, key_values, table, rows, found_ticks, is_part, last)
+    return StreamPlace(pipeline.plan, roles, at, window, is_time, key_values, table, rows, found_ticks, is_part, last)
 
 
 class _Collector:
@@ -254,6 +254,18 @@ def tick_text(tick: int, *, is_time: bool) -> str:
     ('1970-01-01T00:00:01.5Z', '7')
     """
     return str(plain_text(to_datetime(np.array([tick])), "")[0]) if is_time else str(tick)
+
+
+def span_text(ticks: int, *, is_time: bool) -> str:
+    """A length of time as a query would write it.
+
+    Examples
+    --------
+    >>> span_text(90_000_000, is_time=True), span_text(7, is_time=False)
+    ('90 s', '7')
+    """
+    units = sorted(MICROSECONDS.items(), key=lambda item: -item[1])
+    return next(f"{ticks // size} {unit}" for unit, size in units if ticks % size == 0) if is_time else str(ticks)
 
 
 def _unified(table: pa.Table) -> pa.Table:

@@ -110,9 +110,7 @@ class Waiting:
         found = [
             arc
             for arc in self.automaton.arcs
-            if arc.source == state
-            and arc.cost <= left
-            and name in self.states.names(arc.label, arc.letter, arc.target)
+            if arc.source == state and arc.cost <= left and name in self.states.names(arc.label, arc.letter, arc.target)
         ]
         return sorted(found, key=lambda arc: (arc.cost, len(arc.guard)))
 

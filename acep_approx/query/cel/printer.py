@@ -59,9 +59,9 @@ def to_algebra(node: Algebra) -> str:
             return _stream_name(name)
         case Filter(condition=condition, source=source):
             inside = to_algebra(source)
-            return f"FILTER{{{_expression(condition)}}}{inside if isinstance(source, Select) else f'({inside})'}"
+            return f"FILTER{{{expression_text(condition)}}}{inside if isinstance(source, Select) else f'({inside})'}"
         case Next(left=left, condition=condition, right=right):
-            test = "" if condition is None else f"{{{_expression(condition)}}}"
+            test = "" if condition is None else f"{{{expression_text(condition)}}}"
             return f"{to_algebra(left)} NEXT{test} {_right(right)}"
         case Fold(left=left, right=right):
             return f"{to_algebra(left)} FOLD{{{_fold_parts(node)}}} {_right(right)}"
@@ -83,15 +83,15 @@ def _right(node: Algebra) -> str:
 
 def _fold_parts(fold: Fold) -> str:
     """Its three parts; what is empty leaves only its comma."""
-    parts = ["" if one is None else _expression(one) for one in (fold.filter, fold.rebind)]
+    parts = ["" if one is None else expression_text(one) for one in (fold.filter, fold.rebind)]
     return ", ".join([*parts, ", ".join(map(_item, fold.aggregates))])
 
 
 def _item(item: ReturnItem) -> str:
     if item.value == Attribute(None, None, item.name):
-        return _expression(item.value)
+        return expression_text(item.value)
     name = item.name if re.fullmatch(r"\w+", item.name) else _quoted(item.name, "`")
-    return f"{_expression(item.value)} AS {name}"
+    return f"{expression_text(item.value)} AS {name}"
 
 
 def _undecorated(item: ReturnItem) -> ReturnItem:
@@ -101,8 +101,8 @@ def _undecorated(item: ReturnItem) -> ReturnItem:
     return replace(item, value=replaced(item.value, change))
 
 
-def _expression(expression: Expression) -> str:
-    """An expression; an attribute alone is quoted where it has the name of a word of CEL."""
+def expression_text(expression: Expression) -> str:
+    """Write an expression; an attribute alone is quoted where it has the name of a word of CEL."""
 
     def change(node: Expression) -> Expression | None:
         if isinstance(node, Attribute) and node.variable is None:
