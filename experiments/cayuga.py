@@ -86,6 +86,7 @@ PARTS: dict[str, Part] = {
             Column("next", "NEXT", ".2f"),
             Column("same_pattern", "own value: pattern", ".2f"),
             Column("same_pattern_scan", "scan", ".2f"),
+            Column("key_pattern", "pattern, g as key", ".2f"),
             Column("next_same", "NEXT", ".2f"),
             Column("fold_same", "FOLD", ".2f"),
         ),

@@ -86,7 +86,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "microseconds per event",
             "partial matches that wait",
             "runs",
-            {"same_pattern": "a pattern", "next_same": "NEXT", "fold_same": "FOLD"},
+            {"key_pattern": "[g]", "same_pattern": "b.g = a.g", "next_same": "NEXT", "fold_same": "FOLD"},
             {},
         ),
     ),

@@ -112,7 +112,7 @@ def real(asked: Asked) -> list[Row]:
         events = loaded(asked.data, one.name, asked.events)
         if events is None:
             continue
-        for count in (size for size in asked.sizes if size >= asked.most // 100):
+        for count in (size for size in asked.sizes if asked.some // 100 <= size <= asked.some):
             table = real_constants(one, events, count)
             check(one.text, table, events.slice(0, CHECKED))
             rate, points = timed(lambda one=one, table=table: desk_of(one.text, table), events, asked.rounds)

@@ -29,6 +29,7 @@ PART = 2_000
 TURN = "b.price > 1.05 * a.price"
 PATTERN = f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) {{ {TURN} }} WITHIN 100000000 RETURN a.g AS g"
 PATTERN_SAME = PATTERN.replace(TURN, "b.g = a.g")
+PATTERN_KEY = PATTERN.replace(TURN, "[g]")
 NEXT = "SELECT g_1 AS g FROM A NEXT{$2.price > 1.05 * $1.price} B"
 NEXT_SAME = "SELECT g_1 AS g FROM A NEXT{$2.g = $1.g} B"
 FOLD_SAME = "SELECT g, price FROM A FOLD{$2.g = $.g, $2.price < $.price, } B"
@@ -38,6 +39,7 @@ WAYS: dict[str, tuple[str, str]] = {
     "next": (NEXT, "auto"),
     "same_pattern": (PATTERN_SAME, "equal,chain"),
     "same_pattern_scan": (PATTERN_SAME, "equal"),
+    "key_pattern": (PATTERN_KEY, "equal,chain"),
     "next_same": (NEXT_SAME, "auto"),
     "fold_same": (FOLD_SAME, "auto"),
 }
@@ -84,7 +86,7 @@ def waiting(asked: Asked) -> list[Row]:
             waited(text, merge, begin.slice(0, 10), events.slice(0, 100))  # kernels are compiled
             row[name], counts[name] = waited(text, merge, begin, events)
         assert counts["pattern"] == counts["pattern_scan"] == counts["next"], counts
-        assert counts["same_pattern"] == counts["same_pattern_scan"] == counts["next_same"], counts
+        assert counts["same_pattern"] == counts["key_pattern"] == counts["next_same"], counts
         rows.append(row)
     return rows
 
