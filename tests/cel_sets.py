@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from acep_approx import DataError, QuerySet
+from acep_approx import DataError, QuerySet, compile_query
+from acep_approx.query.cel.names import resolved
+from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.cel.shape import streams
 from acep_approx.query.cel.syntax import CelQuery
 from tests.cel_runs import Bag, found, shuffled, split
-from tests.cel_worlds import CelWorld
+from tests.cel_worlds import SCHEMAS, CelWorld
 from tests.naive_cel import Event, TooManyEvents, bag, published, run, run_all
+from tests.sets_worlds import bag as rows_bag
+from tests.sets_worlds import fed
 
 REFUSED = "refused"
 """Instead of a difference: a query reads streams whose attributes of one name have types that do not go together."""
@@ -162,3 +166,83 @@ def _alone(queries: Sequence[CelQuery], world: CelWorld, lives: Sequence[_Life])
 
 def _within(events: Sequence[Event], life: _Life) -> Iterator[Event]:
     return (event for event in events if life.since <= event.t1 < life.until)
+
+
+# --- queries in CEL among patterns --------------------------------------------------------------------------------
+
+PUBLISHING = {
+    "M0": "PATTERN SEQ(A a, B b) WHERE b.x >= a.x WITHIN 6 RETURN a.g AS g, b.x AS u PUBLISH M0",
+    "M1": "PATTERN A a WHERE a.y > 0 WITHIN 3 RETURN a.g AS g, a.y AS u PUBLISH M1",
+    "M2": "PATTERN SEQ(B b, ~(A n), B c) WITHIN 8 RETURN c.x AS u PUBLISH M2",
+}
+"""Patterns whose matches are streams of these attributes."""
+BETWEEN = {
+    "C0": "SELECT u_1 AS u, x FROM M0 NEXT{$2.x >= u} A PUBLISH C0",
+    "C1": "SELECT u_1 AS v, u FROM M0 NEXT{$1.g = $2.g} M1 PUBLISH C1",
+    "C2": "SELECT g, u, n FROM (SELECT *, 0 AS n FROM M1) FOLD{$2.g = $.g, $2.u >= $.u, $.n + 1 AS n} M0 PUBLISH C2",
+    "C3": "SELECT x, u FROM A NEXT{} (M2 NEXT{} (B NEXT{} M2)) WITHIN 12 PUBLISH C3",
+}
+READING = {
+    "R0": "PATTERN SEQ(C0 c, B b) WHERE b.x >= c.u WITHIN 5 RETURN c.u AS c, b.x AS d",
+    "R1": "PATTERN SEQ(A a, C1 c) WITHIN 0 RETURN c.v AS c, a.x AS d",
+    "R2": "PATTERN SEQ(C2 c, C3 e) WITHIN 9 RETURN c.n AS c, e.x AS d",
+    "R3": "PATTERN SEQ(C3 c, ~(A n), C0 e) WITHIN 9 RETURN c.start AS c, e.u AS d",
+}
+
+
+def among_patterns(seed: int, world: CelWorld) -> str:
+    """What queries in CEL find otherwise than brute force that read patterns, and patterns that read them."""
+    random_ = random.Random(seed)
+    texts = PUBLISHING | BETWEEN | READING
+    table = shuffled(random_, world.table)
+    desk = QuerySet(start="start")
+    for name in random_.sample([*texts], len(texts)):
+        desk.add(texts[name], id=name)
+    order = [name for _, names in sorted(desk.levels().items()) for name in names]
+    results: dict[str, list[pa.Table]] = {name: [] for name in texts}
+    for part in split(random_, table):
+        _note(results, desk.push(part))
+        desk = again(random_, desk)
+    last = desk.finish()
+    _note(results, last)
+    patterns = {name: compile_query(text).match(table).to_arrow() for name, text in PUBLISHING.items()}
+    events = {**world.events, **{name: _events(rows) for name, rows in patterns.items()}}
+    try:
+        wanted = run_all(_resolved(BETWEEN.values()), events)
+    except TooManyEvents:
+        return ""
+    for name, expected in zip(BETWEEN, wanted, strict=True):
+        if told := _told("matches", expected, results[name]):
+            return f"{texts[name]}\n{table.to_pylist()}\n{told}"
+    nothing = {name: last[name].slice(0, 0).drop_columns("query") for name in BETWEEN}
+    streams_ = {name: _repeated([*results[name], nothing[name]]) for name in BETWEEN}
+    for name, text in READING.items():
+        read = [one for one in order if one in BETWEEN and one in text]
+        alone = fed(text, table.drop_columns("start"), [(one, streams_[one]) for one in read])
+        mine = [row for rows in results[name] for row in rows.to_pylist()]
+        if rows_bag(mine) != rows_bag(alone.to_pylist()):
+            return f"{text}\n{table.to_pylist()}\n{mine}\nnot {alone.to_pylist()}"
+    return ""
+
+
+def _resolved(texts: Iterable[str]) -> list[CelQuery]:
+    schemas = {**SCHEMAS, "M0": ("g", "u"), "M1": ("g", "u"), "M2": ("u",)}
+    return [resolved(parse_cel(text), schemas) for text in texts]
+
+
+def _events(rows: pa.Table) -> list[Event]:
+    """Matches as events."""
+    found = []
+    for row in rows.to_pylist():
+        values = {name: value for name, value in row.items() if name not in ("errors", "start", "end", "missing")}
+        found.append(Event(row["start"], row["end"], values))
+    return found
+
+
+def _repeated(tables: Sequence[pa.Table]) -> pa.Table:
+    """Each result as often as it was derived."""
+    rows = pa.concat_tables(tables)
+    times = rows["times"].to_pylist()
+    return rows.drop_columns("times").take(
+        pa.array([at for at, number in enumerate(times) for _ in range(number)], pa.int64())
+    )

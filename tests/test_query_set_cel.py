@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, QueryError, QuerySet, UsageError, compile_query
+from acep_approx.matching.blob import joined
+from acep_approx.subscriptions.state import unpack
 from tests.cases import cases
-from tests.cel_sets import REFUSED, comings_and_goings, disagreement
+from tests.cel_sets import REFUSED, among_patterns, comings_and_goings, disagreement
 from tests.cel_worlds import cel_set, cel_world
 
 PARTS = 6
@@ -56,6 +58,12 @@ def test_points_and_counts_are_those_of_brute_force(output: str) -> None:
 def test_queries_that_come_and_go_are_as_brute_force_says(part: int) -> None:
     for seed in range(part, cases(600), PARTS):
         assert comings_and_goings(seed, cel_set(seed)) in ("", REFUSED), seed
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_queries_in_cel_among_patterns_are_as_brute_force_says(part: int) -> None:
+    for seed in range(part, cases(300), PARTS):
+        assert not among_patterns(seed, cel_world(seed)), seed
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------
@@ -226,6 +234,8 @@ def test_a_subquery_publishes_for_others() -> None:
     found = desk.match([*quotes(25, name="MSFT"), *quotes(90, 91, first=1)])
     assert [(row["MSFT"], row["p"]) for row in found["a"].to_pylist()] == [(25, 90)]
     assert found["reader"].column("price").to_pylist() == [25]
+    with pytest.raises(UsageError, match=r"ACEP-U060: what is published as 'Msft' is a part of 'a'"):
+        found["Msft"]
     with pytest.raises(UsageError, match=r"ACEP-U063.*'reader'"):
         desk.remove("a")
     desk.remove("a", cascade=True)
@@ -264,3 +274,13 @@ def test_a_stream_gets_other_attributes_while_the_set_runs() -> None:
         desk = QuerySet.from_state(desk.state_bytes())
     shown += [tuple(row.items())[1:-3] for row in desk.finish()["reader"].to_pylist()]
     assert shown == [(("p", 7),), (("p", "text"),), (("p", 7),), (("y", 1), ("p", "text"))]
+
+
+def test_streams_of_a_state_that_are_not_as_they_were_written_are_refused() -> None:
+    desk = QuerySet()
+    desk.add(IBM, id="ibm")
+    desk.push(quotes(1, 2))
+    header, arrays = unpack(desk.state_bytes())
+    header["entries"][0]["columns_of"] = {"Other": ["Price"]}
+    with pytest.raises(DataError, match=r"ACEP-D040: the streams that 'ibm' reads"):
+        QuerySet.from_state(joined(header, arrays))

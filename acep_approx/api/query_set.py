@@ -516,12 +516,15 @@ class _Compiled:
 
     def __init__(self) -> None:
         self._templates: dict[str, Template] = {}
+        self._parts: dict[tuple[str, int], list[Plan]] = {}
 
     def __call__(self, saved: Mapping[str, Any]) -> tuple[Plan, Template | None]:
         text = saved["text"]
         if saved["part"] is not None:
             place, mark = saved["part"]
-            return cel_plans(text, mark)[place], None
+            if (text, mark) not in self._parts:
+                self._parts[text, mark] = cel_plans(text, mark)
+            return self._parts[text, mark][place], None
         if saved["constants"] is None:
             return compile_query(text, engine=saved["engine"]).plan, None
         if text not in self._templates:

@@ -163,7 +163,7 @@ class Pipeline:
         if self.plan.cel is not None:
             check_starts(self._known, self.roles)
             if self.columns_of is None:
-                self.columns_of = {name: self.stream.columns_of(name) for name in streams(self.plan.cel.select)}
+                self.columns_of = dict.fromkeys(streams(self.plan.cel.select), tuple(self._known.names))
             shows = SHOWS.get(output, "all")
             self.plan = plan_for(self.plan, self.columns_of, self.roles, is_time=is_time, shows=shows)
             self.as_text = columns_as_text(self.plan.query, self.roles)

@@ -137,8 +137,6 @@ class StreamSide:
     ----------
     schema : pyarrow.Schema
         Of the events with the derived columns, as wide as their types have become; bytes are bytes.
-    attributes : dict of str to tuple of str
-        By type, the columns that its events have, where that is not all; with the type "" those of all other types.
     texts : Texts
         Codes of texts in conditions across events.
     key_slots : dict of tuple of str to KeySlots
@@ -164,7 +162,6 @@ class StreamSide:
                 what = "a column of the events" if name in schema.names else "their time"
                 raise _wrong_derived(f"the derived column {name!r} is {what}, too", "give it a name of its own")
         self.roles = roles
-        self.attributes: dict[str, tuple[str, ...]] = {}
         self.texts = Texts()
         self.key_slots: dict[tuple[str, ...], KeySlots] = {}
         self.queries: dict[QuerySide, None] = {}
@@ -187,10 +184,6 @@ class StreamSide:
             fitting = Fitting(shared, reads, keys, as_text)
             self._asked = fitting, EventColumns(shared, self.roles.column, self.texts)
         return self._asked
-
-    def columns_of(self, type_: str) -> tuple[str, ...]:
-        """The columns that events of a type have."""
-        return self.attributes.get(type_) or self.attributes.get("") or tuple(self.schema.names)
 
     def slots_of(self, key_columns: tuple[str, ...]) -> KeySlots:
         """The slots of the keys in some columns, the same for all who ask."""

@@ -50,8 +50,8 @@ class Level:
     side : StreamSide
     reads : dict of str to int
         How many of its queries name each type of events.
-    seen, asked : dict of str to None
-        The types that its queries name, also those that are to come; the columns that these will read.
+    asked : dict of str to None
+        The columns that queries will read that do not take part yet.
     rows : int
         Events so far.
     """
@@ -59,7 +59,6 @@ class Level:
     side: StreamSide
     reads: dict[str, int] = field(default_factory=dict)
     rows: int = 0
-    seen: dict[str, None] = field(default_factory=dict)
     asked: dict[str, None] = field(default_factory=dict)
 
 
@@ -141,7 +140,7 @@ class Levels:
         """What runs a query by itself."""
         side = self._side_for(entry)
         try:
-            return OneQuery(side, entry)
+            return OneQuery(side, entry, self._columns_of(entry))
         except QueryError as error:
             if says_whose:
                 error.message = f"the query {entry.id!r}: {error.message}"
@@ -236,29 +235,28 @@ class Levels:
     def _side(self, entry: Entry, key: Key) -> StreamSide:
         """What the queries of a key see, with what one more of them reads."""
         level = self.levels.get(key)
-        seen = dict.fromkeys(sorted(entry.reads)) | (level.seen if level else {})
-        publishing = [one for one in self._published_as(seen) if one.entry.meets(entry)]
+        publishing = [one for name in sorted(entry.reads) for one in self._publishing_of(name, entry)]
         schema = unified(self._base_schema(level), publishing)
         if level is None:
             level = Level(StreamSide(schema, roles_above(self.roles)))
             self.put(key, level)
-        level.seen = seen
         level.side.learn(schema)
-        level.side.attributes = self._attributes(publishing)
         return level.side
 
-    def _published_as(self, names: Iterable[str]) -> list[Publishing]:
-        """What makes the events of some streams, also of queries that were removed and still see an epoch."""
-        return [one for name in names for one in self._publishers.get(name, {}).values()]
+    def _publishing_of(self, stream: str, reader: Entry) -> list[Publishing]:
+        """What makes the events of a stream that a query sees, which may have been removed and still see an epoch."""
+        return [one for one in self._publishers.get(stream, {}).values() if one.entry.meets(reader)]
 
-    def _attributes(self, publishing: list[Publishing]) -> dict[str, tuple[str, ...]]:
-        """By type, the columns that its events have: those that are published only what they say."""
+    def _columns_of(self, entry: Entry) -> dict[str, tuple[str, ...]] | None:
+        """The columns of the streams that a query in CEL reads; those that are published have only what they say."""
+        if entry.plan.cel is None or entry.columns_of is not None:
+            return entry.columns_of
         own = {self.roles.time, self.roles.type, self.roles.start}
         base = tuple(name for name in self.base.schema.names if name not in own)
-        found: dict[str, tuple[str, ...]] = {"": base}
-        for one in publishing:
-            before = found.get(str(one.entry.publish), ())
-            found[str(one.entry.publish)] = tuple(dict.fromkeys([*before, *one.attributes]))
+        found = {}
+        for stream in entry.reads:
+            shown = [name for one in self._publishing_of(stream, entry) for name in one.attributes]
+            found[stream] = tuple(dict.fromkeys(shown)) if self._publishing_of(stream, entry) else base
         return found
 
     def _base_schema(self, level: Level | None) -> pa.Schema:

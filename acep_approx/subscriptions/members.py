@@ -77,6 +77,8 @@ class OneQuery(Pipeline):
     ----------
     stream : StreamSide
     entry : Entry
+    columns_of : dict of str to tuple of str, optional
+        If it is in CEL: the columns of the streams that it reads. Default: those that the entry has.
 
     Raises
     ------
@@ -84,11 +86,13 @@ class OneQuery(Pipeline):
         A column is missing or has the wrong type.
     """
 
-    def __init__(self, stream: StreamSide, entry: Entry) -> None:
+    def __init__(
+        self, stream: StreamSide, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None = None
+    ) -> None:
         self.number = entry.number
         self._entry = entry
         self._rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
-        self.columns_of = entry.columns_of
+        self.columns_of = columns_of or entry.columns_of
         super().__init__(stream, entry.plan, entry.output, joins=False)
 
     def join(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.errors import AcepError, DataError
+from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.subscriptions.epochs import Epochs
@@ -240,12 +240,18 @@ class Running:
         Raises
         ------
         UsageError
-            ``ACEP-U060``: neither is there.
+            ``ACEP-U060``: neither is there; or only parts of queries publish that stream, and these are not shown.
         """
         if name in self.graph.ids:
             entries = [self.graph.shown(name)]
         elif name in self.graph.publishers:
             entries = self._publishers(name)
+            if not entries:
+                raise UsageError(
+                    f"what is published as {name!r} is a part of {self.graph.ids_of(self.graph.publishers[name])[0]!r}",
+                    code="ACEP-U060",
+                    hint=f"add a query that reads {name} and shows it",
+                )
         else:
             self.graph.known(name)
         return [(entry.number, self._nothing(entry)) for entry in entries if entry.is_running]

@@ -106,7 +106,7 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
     Raises
     ------
     DataError
-        ``ACEP-D042``: a query means something else now.
+        ``ACEP-D042``: a query means something else now; ``ACEP-D040``: its streams are not as they were written.
     """
     running = Running(saved["wanted"])
     parts: dict[str, Arrays] = {}
@@ -149,6 +149,12 @@ def _entry_of(saved: Header, compiled: Compile) -> Entry:
     entry = Entry(plan=plan, shared=shared, **{name: saved[name] for name in OF_ENTRY})
     if entry.columns_of is not None:
         entry.columns_of = {name: tuple(columns) for name, columns in entry.columns_of.items()}
+        if entry.columns_of.keys() != entry.reads:
+            raise DataError(
+                f"the streams that {entry.id!r} reads are not as they were written",
+                code="ACEP-D040",
+                hint="take a copy that is whole, or start anew",
+            )
     return entry
 
 
@@ -192,20 +198,20 @@ def _save_levels(levels: Levels, arrays: Arrays) -> Header:
             assert isinstance(member, OneQuery | TemplateMember)
             ones.append([member.numbers, member.save_side(f"m{members}_", arrays)])
             members += 1
-        kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, [*level.seen], ones])
+        kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])
     return {"roles": vars(levels.roles), "published": levels.published, "levels": kept}
 
 
 def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], everyone: dict[int, Entry]) -> Levels:
     members = 0
     levels: Levels | None = None
-    for number, ((at, names), stream, reads, rows, seen, ones) in enumerate(saved["levels"]):
+    for number, ((at, names), stream, reads, rows, ones) in enumerate(saved["levels"]):
         side = saved_stream(stream, parts[f"l{number}"])
         if levels is None:  # level 0 comes first
             levels = Levels(running.graph, side.schema, side.roles)
             levels.published = saved["published"]
         key = (at, None if names is None else tuple(names))
-        levels.put(key, Level(side, reads, rows, dict.fromkeys(seen)))
+        levels.put(key, Level(side, reads, rows))
         for numbers, header in ones:
             entry = everyone[numbers[0]]
             member = _member(side, entry)
