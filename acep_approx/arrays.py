@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from history.arrays import Bools, Floats, Ints
 
-__all__ = ["Bools", "Floats", "Ints", "Ragged", "extended", "places", "zeros"]
+__all__ = ["Bools", "ByKey", "Floats", "Ints", "Ragged", "by_key", "extended", "places", "zeros"]
 
 
 def extended(array: Ints, size: int, fill: int | None = None) -> Ints:
@@ -41,6 +41,41 @@ def places(first: Ints, lengths: Ints) -> Ints:
     [5, 6, 0, 1, 2]
     """
     return np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+
+
+class ByKey(NamedTuple):
+    """Places grouped by key: group ``g`` is ``order[first[g] : first[g + 1]]``, in order, and has ``key[g]``."""
+
+    key: Ints
+    first: Ints
+    order: Ints
+
+    def some(self, groups: Bools) -> Ints:
+        """The places of some groups, in order."""
+        return np.sort(self.order[np.repeat(groups, np.diff(self.first))])
+
+    def only(self, wanted: Bools) -> ByKey:
+        """The groups without the places that are not wanted."""
+        kept = wanted[self.order]
+        if kept.all():
+            return self
+        return ByKey(self.key, np.append(0, np.cumsum(kept))[self.first], self.order[kept])
+
+
+def by_key(keys: Ints) -> ByKey:
+    """Group places by their keys, those below 0 left out.
+
+    Examples
+    --------
+    >>> found = by_key(np.array([7, 2, -1, 7]))
+    >>> found.key.tolist(), found.first.tolist(), found.order.tolist()
+    ([2, 7], [0, 1, 3], [1, 0, 3])
+    """
+    few = (keys + 1).astype(np.uint16) if keys.max(initial=0) < (1 << 16) - 1 else keys  # sorted by their digits
+    order = np.argsort(few, kind="stable")[int((keys < 0).sum()) :]
+    keys = keys[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    return ByKey(keys[first], np.append(first, len(keys)), order)
 
 
 class Ragged:

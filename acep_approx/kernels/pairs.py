@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.arrays import Floats, Ints
+from acep_approx.arrays import ByKey, Floats, Ints
 from acep_approx.kernels.jit import inline, ix, kernel
 from acep_approx.kernels.runs.vm import NULL
 
@@ -25,10 +25,15 @@ TEST_COLUMN, TEST_PARAMETER, TEST_FLAGS, TEST_IS_FLOAT = range(4)
 TEST = 4
 """Words of a test: column of the events, column of the constants, which order is asked for, whether floats."""
 
-PATH_LETTER, PATH_COLUMN, PATH_HASH, PATH_HASH_SIZE, PATH_ENTRIES, PATH_COUNT = range(6)
-PATH = 6
-"""Words of a path from an event to the queries that it may begin a run of: the letter; the column that is looked up
-(below 0: all entries are tried); where its hash table begins, and its size; where the entries begin; how many."""
+PATH_LETTER, PATH_COLUMN, PATH_KIND, PATH_TABLE, PATH_SIZE, PATH_ENTRIES, PATH_COUNT = range(7)
+PATH = 7
+"""Words of a path from an event to the queries that it may begin a run of: the letter; the column that is looked up;
+how; where its table begins, and its size; where the entries begin; how many. Of the paths of a letter, which follow
+each other, the one with the fewest entries is taken."""
+IS_ANY, IS_EQUAL, IS_BELOW, IS_ABOVE = 0, 1, 2, 4
+IS_FLOAT = 8
+"""How: all entries are tried; those of the same value, found in a hash table; those of thresholds that the value of the
+event is below, or above; these are floats."""
 HASH_ENTRY = 3
 """Words of an entry of a hash table: the value, the first of its queries, the end of these (0: it is empty)."""
 
@@ -39,14 +44,6 @@ written so far, how many there must be room for, and how many slots the group ha
 
 DONE, OUT_FULL, SLOTS_FULL = range(3)
 MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Groups(NamedTuple):
-    """Events grouped by key: ``order`` has their places in the batch, ``first`` where each group begins and ends."""
-
-    key: Ints
-    first: Ints
-    order: Ints
 
 
 class Letters(NamedTuple):
@@ -73,6 +70,7 @@ class Queries(NamedTuple):
     is_there: npt.NDArray[np.bool_]
     paths: Ints
     entries: Ints
+    thresholds: Floats
 
 
 class Slots(NamedTuple):
@@ -153,59 +151,119 @@ def mask_of(letters: Letters, queries: Queries, at: int, query: int) -> np.uint6
 
 
 @inline
-def entries_of(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
-    """The queries that an event may begin a run of by one path: from where to where they stand in the index."""
+def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
+    """The entries that a hash table has for the value of an event."""
     paths, index = queries.paths, queries.entries
-    column, entries = paths[ix(path + PATH_COLUMN)], paths[ix(path + PATH_ENTRIES)]
-    if column < 0:
-        return entries, entries + paths[ix(path + PATH_COUNT)]
-    value = letters.words[ix(column * letters.literal.size + at)]
-    size = paths[ix(path + PATH_HASH_SIZE)]
+    value = letters.words[ix(paths[ix(path + PATH_COLUMN)] * letters.literal.size + at)]
+    size = paths[ix(path + PATH_SIZE)]
     place = np.int64((np.uint64(value) * MIX) >> np.uint64(20)) & (size - 1)
     while True:
-        entry = paths[ix(path + PATH_HASH)] + place * HASH_ENTRY
+        entry = paths[ix(path + PATH_TABLE)] + place * HASH_ENTRY
         if index[ix(entry + 2)] == 0:
-            return entries, entries
+            return 0, 0
         if index[ix(entry)] == value:
-            return entries + index[ix(entry + 1)], entries + index[ix(entry + 2)]
+            return index[ix(entry + 1)], index[ix(entry + 2)]
         place = (place + 1) & (size - 1)
+
+
+@inline
+def beyond(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
+    """The entries of thresholds that the value of an event is below, or above; those that equal it are among them."""
+    paths, index, floats = queries.paths, queries.entries, queries.thresholds
+    word, kind = paths[ix(path + PATH_COLUMN)] * letters.literal.size + at, paths[ix(path + PATH_KIND)]
+    table, count = paths[ix(path + PATH_TABLE)], paths[ix(path + PATH_COUNT)]
+    low, high = 0, count
+    x, v = letters.floats[ix(word)], letters.words[ix(word)]
+    if (kind & IS_FLOAT and x != x) or (not kind & IS_FLOAT and v == NULL):
+        return 0, 0
+    while low < high:
+        middle = (low + high) // 2
+        if kind & IS_FLOAT:
+            y = floats[ix(table + middle)]
+            is_before = y < x or (y == x and kind & IS_ABOVE > 0)
+        else:
+            z = index[ix(table + middle)]
+            is_before = z < v or (z == v and kind & IS_ABOVE > 0)
+        if is_before:
+            low = middle + 1
+        else:
+            high = middle
+    return (0, low) if kind & IS_ABOVE else (low, count)
+
+
+@inline
+def entries_of(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
+    """The queries that an event may begin a run of by one path: from where to where they stand in the index."""
+    kind, entries = queries.paths[ix(path + PATH_KIND)], queries.paths[ix(path + PATH_ENTRIES)]
+    if kind == IS_ANY:
+        return entries, entries + queries.paths[ix(path + PATH_COUNT)]
+    if kind == IS_EQUAL:
+        first, end = same(letters, queries, path, at)
+    else:
+        first, end = beyond(letters, queries, path, at)
+    return entries + first, entries + end
+
+
+@inline
+def begin_slot(slots: Slots, query: int, key: int, order: int) -> bool:
+    """Make a query live for a key, if it is not; False where there is no room for one more slot."""
+    place = find_slot(slots, query, key)
+    if slots.table[ix(place)] >= 0:
+        return True
+    if slots.used[1] > 0:
+        slots.used[1] -= 1
+        slot = slots.free[ix(slots.used[1])]
+    else:
+        slot = slots.used[0]
+        if 2 * (slot + 1) > slots.table.size or slot >= slots.query.size:
+            return False
+        slots.used[0] += 1
+    slots.table[ix(place)] = slot
+    slots.query[ix(slot)] = query
+    slots.key[ix(slot)] = key
+    slots.since[ix(slot)] = order
+    slots.next[ix(slot)] = slots.head[ix(key)]
+    slots.head[ix(key)] = slot
+    return True
 
 
 @inline
 def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: int, order: int) -> bool:
     """Make live whatever an event begins; False where there is no room for more slots."""
-    for path in range(0, queries.paths.size, PATH):
-        if not (letters.literal[ix(at)] >> np.uint64(queries.paths[ix(path + PATH_LETTER)])) & np.uint64(1):
-            continue
-        first, end = entries_of(letters, queries, path, at)
+    paths, path = queries.paths, 0
+    while path < paths.size:
+        letter = paths[ix(path + PATH_LETTER)]
+        holds_it = (letters.literal[ix(at)] >> np.uint64(letter)) & np.uint64(1)
+        first, end = 0, NULL
+        while path < paths.size and paths[ix(path + PATH_LETTER)] == letter:
+            if holds_it:
+                begin, stop = entries_of(letters, queries, path, at)
+                if end == NULL or stop - begin < end - first:
+                    first, end = begin, stop
+            path += PATH
         for entry in range(first, end):
             query = queries.entries[ix(entry)]
-            if not queries.is_there[ix(query)]:
-                continue
-            if not mask_of(letters, queries, at, query) & letters.begins:
-                continue
-            place = find_slot(slots, query, key)
-            if slots.table[ix(place)] >= 0:
-                continue
-            if slots.used[1] > 0:
-                slots.used[1] -= 1
-                slot = slots.free[ix(slots.used[1])]
-            else:
-                slot = slots.used[0]
-                if 2 * (slot + 1) > slots.table.size or slot >= slots.query.size:
+            if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
+                if not begin_slot(slots, query, key, order):
                     return False
-                slots.used[0] += 1
-            slots.table[ix(place)] = slot
-            slots.query[ix(slot)] = query
-            slots.key[ix(slot)] = key
-            slots.since[ix(slot)] = order
-            slots.next[ix(slot)] = slots.head[ix(key)]
-            slots.head[ix(key)] = slot
     return True
 
 
 @kernel
-def pair(control: Ints, groups: Groups, letters: Letters, queries: Queries, slots: Slots, pairs: Pairs) -> int:
+def fill_hash(table: Ints, values: Ints, first: Ints, end: Ints) -> None:
+    """Write distinct values and where their entries stand into a hash table of zeros."""
+    size = table.size // HASH_ENTRY
+    for i in range(values.size):
+        place = np.int64((np.uint64(values[ix(i)]) * MIX) >> np.uint64(20)) & (size - 1)
+        while table[ix(place * HASH_ENTRY + 2)] != 0:
+            place = (place + 1) & (size - 1)
+        table[ix(place * HASH_ENTRY)] = values[ix(i)]
+        table[ix(place * HASH_ENTRY + 1)] = first[ix(i)]
+        table[ix(place * HASH_ENTRY + 2)] = end[ix(i)]
+
+
+@kernel
+def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots: Slots, pairs: Pairs) -> int:
     """Write out the pairs of a batch, from where ``control`` says, key by key and slot by slot, each in order of time.
 
     Returns

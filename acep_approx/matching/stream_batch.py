@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import ByKey, Ints, by_key
 from acep_approx.automaton.letters import Truths
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.query.syntax import Expression
+from acep_approx.query.syntax import Attribute, Expression
 
 
 class ColumnOf:
@@ -33,8 +34,8 @@ class Computed:
     ----------
     events : EventBatch
         In the types of the stream.
-    column : ColumnOf
-        Their columns.
+    column : callable
+        Gives the column of an attribute name.
     words : EventColumns
         Of the stream: makes the words of an expression.
     encode : callable
@@ -44,7 +45,7 @@ class Computed:
     def __init__(
         self,
         events: EventBatch,
-        column: ColumnOf,
+        column: Callable[[str], pa.Array],
         words: EventColumns,
         encode: Callable[[tuple[str, ...], pa.RecordBatch], Ints],
     ) -> None:
@@ -55,6 +56,7 @@ class Computed:
         self._maker = words
         self._encode = encode
         self._slots: dict[tuple[str, ...], Ints] = {}
+        self._by_key: dict[tuple[str, ...], ByKey] = {}
         self._words: dict[Expression, Ints] = {}
 
     def forget_truths(self) -> None:
@@ -66,6 +68,12 @@ class Computed:
         if key_columns not in self._slots:
             self._slots[key_columns] = self._encode(key_columns, self._events.data)
         return self._slots[key_columns]
+
+    def by_key(self, key_columns: tuple[str, ...]) -> ByKey:
+        """The events grouped by their key slots; those without key are left out."""
+        if key_columns not in self._by_key:
+            self._by_key[key_columns] = by_key(self.slots(key_columns))
+        return self._by_key[key_columns]
 
     def words(self, expression: Expression) -> Ints:
         """The value of an expression on each event, as the block machine reads it."""
@@ -91,6 +99,10 @@ class StreamBatch(EventBatch):
         self.computed = computed
         self._first = first
 
+    def by_key(self, key_columns: tuple[str, ...]) -> ByKey:
+        """The events of a whole batch by key; see ``Computed.by_key``."""
+        return self.computed.by_key(key_columns)
+
     def piece(self, first: int, rows: int) -> StreamBatch:
         """At most ``rows`` events from place ``first`` on; nothing is copied."""
         return StreamBatch(self.slice(first, rows), self.computed, self._first + first)
@@ -110,3 +122,42 @@ class StreamBatch(EventBatch):
     def words(self, expression: Expression) -> Ints:
         """The value of an expression on each event; see ``Computed.words``."""
         return self.here(self.computed.words(expression))
+
+
+class SomeEvents(StreamBatch):
+    """Events of a whole batch that were looked up, one or more times; ``data`` are still those of the batch.
+
+    Parameters
+    ----------
+    outer : StreamBatch
+        The batch.
+    at : int64, shape (events,)
+        Where each stands in it.
+    words : EventColumns
+        Makes the words of an expression.
+    """
+
+    def __init__(self, outer: StreamBatch, at: Ints, words: EventColumns) -> None:
+        self.outer, self.places = outer, at
+        rows = at + outer.first_row if outer.rows is None else outer.rows[at]
+        ids = None if outer.ids is None else outer.ids[at]
+        events = EventBatch(outer.first_row, outer.ticks[at], outer.data, ids, rows)
+        super().__init__(events, Computed(events, self.column, words, lambda names, _: outer.slots(names)[at]))
+        self._columns: dict[str, pa.Array] = {}
+
+    def column(self, name: str) -> pa.Array:
+        """The column of an attribute."""
+        if name not in self._columns:
+            self._columns[name] = self.outer.column(name).take(to_arrow(self.places))
+        return self._columns[name]
+
+    def words(self, expression: Expression) -> Ints:
+        """The value of an expression on each event; what is more than a column is computed of these events alone."""
+        if isinstance(expression, Attribute):
+            return self.outer.words(expression)[self.places]
+        return super().words(expression)
+
+    def know_types(self) -> None:
+        """Take over the types of the events, which are encoded once for the batch."""
+        names, codes = self.outer.computed.truths.types
+        self.computed.truths.types = names, codes[self.places]

@@ -45,11 +45,14 @@ class Epochs:
         Before this time no event comes any more.
     late : int
         Events that came all the same, and were left out.
+    is_joining : bool
+        Whether all that is pushed is copied behind what waited: two batches cost many queries more than that.
     """
 
     def __init__(self, delay: int | None = None) -> None:
         self.delay = delay
         self.arrived = self.passed = self.late = 0
+        self.is_joining = False
         self.newest: int | None = None
         self.floor = NONE
         self.held: list[EventBatch] = []
@@ -104,7 +107,7 @@ class Epochs:
         waited, self.held = self.held, [_copied(batch, open_from)]
         of_theirs = int(np.searchsorted(batch.ticks, since, side="right")) if waited else 0
         self.newest = last
-        if waited and open_from - of_theirs <= FEW:
+        if waited and (self.is_joining or open_from - of_theirs <= FEW):
             of_theirs = open_from
         if waited:
             yield self._passed(joined([*waited, *([batch.slice(0, of_theirs)] if of_theirs else [])]))

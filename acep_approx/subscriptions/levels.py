@@ -36,6 +36,8 @@ from acep_approx.subscriptions.published import (
 from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.query_table import QueryTable, kinds_of
 
+MANY = 16
+"""Queries, and templates, beyond which a copy of a batch costs less than one batch more."""
 Key = tuple[int, tuple[str, ...] | None]
 """A level; the streams that are seen there: None where those that are not named do not matter."""
 Results = Iterator[tuple[Member, pa.Table]]
@@ -266,6 +268,11 @@ class Levels:
         if level is not None:
             found |= {name: level.side.schema.field(name).type for name in (*level.side.columns, *level.asked)}
         return pa.schema([*(found | {field.name: field.type for field in schema}).items()])
+
+    @property
+    def has_many(self) -> bool:
+        """Whether so many queries or templates are run that a batch more costs them something."""
+        return sum(len(level.side.queries) for level in self.levels.values()) > MANY
 
     # --- batches ----------------------------------------------------------------------------------------------
 

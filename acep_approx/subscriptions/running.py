@@ -155,6 +155,7 @@ class Running:
 
     def push(self, batch: EventBatch, coming: dict[int, Member]) -> Results:
         """Run the epochs that a batch completes; all results must be taken."""
+        self.epochs.is_joining = self.levels is not None and self.levels.has_many
         for ready in self.epochs.push(batch):
             yield from self._run(ready, coming)
 

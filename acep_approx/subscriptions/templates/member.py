@@ -22,19 +22,18 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.reading.ipc import from_ipc
-from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.of_cells import CellCounts
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.state import Arrays, Header, raw, restore_query, save_query
-from acep_approx.matching.stream_batch import Computed, StreamBatch
+from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
 from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.planning.planner import window_ticks
 from acep_approx.query.parameters import MARK
-from acep_approx.query.syntax import Equivalence, Expression, QuerySyntax, Window
+from acep_approx.query.syntax import Attribute, Equivalence, Expression, QuerySyntax, Window
 from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.pairing import AT_ONCE, Found, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
@@ -75,7 +74,7 @@ class PairStream(StreamSide):
         return self.pairs
 
 
-class PairBatch(StreamBatch):
+class PairBatch(SomeEvents):
     """Pairs as a batch: events that were looked up for queries, and what these ask of them.
 
     Parameters
@@ -92,23 +91,20 @@ class PairBatch(StreamBatch):
     def __init__(
         self, outer: StreamBatch, table: QueryTable, columns: EventColumns, at: Ints, rows: Ints
     ) -> None:
-        self._outer, self._table, self._at, self._rows = outer, table, at, rows
-        numbers = at + outer.first_row if outer.rows is None else outer.rows[at]
-        ids = None if outer.ids is None else outer.ids[at]
-        events = EventBatch(outer.first_row, outer.ticks[at], outer.data, ids, numbers)
-        super().__init__(events, Computed(events, self.column, columns, lambda *_: at))  # type: ignore[arg-type]
+        super().__init__(outer, at, columns)
+        self._table, self._rows = table, rows
 
     def column(self, name: str) -> pa.Array:
         """A column of the events, or the constants of a parameter, per pair."""
         if name.startswith(MARK):
             return self._table.arrow(name.removeprefix(MARK), self._rows)
-        return self._outer.column(name).take(to_arrow(self._at))
+        return super().column(name)
 
     def words(self, expression: Expression) -> Ints:
-        """The value of an expression per pair."""
+        """The value of an expression per pair: of that which asks no constant there is one for each event."""
         if not asks_parameter(expression):
-            return self._outer.words(expression)[self._at]
-        return super().words(expression)
+            return self.outer.words(expression)[self.places]
+        return StreamBatch.words(self, expression)
 
 
 class PairPipeline(Pipeline):
@@ -218,8 +214,8 @@ class TemplateMember:
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
         self._take_changes()
+        self._part = batch = self._relevant(batch)
         self._literal = self.letters.masks(batch.computed.truths)
-        self._keys = batch.slots(self.key_slots.columns)
         owns = self.pairing.asked.owns
         self._asked = np.empty((len(owns), len(batch)), np.int64)
         for number, own in enumerate(owns):
@@ -227,18 +223,33 @@ class TemplateMember:
         if isinstance(self.pipeline.engine, Runs):
             for expression in self.pipeline.engine.columns.expressions:
                 if not asks_parameter(expression):
-                    batch.words(expression)
+                    batch.words(expression)  # what is wrong with it is told before any event is run
+
+    def _relevant(self, batch: StreamBatch) -> StreamBatch:
+        """The events of keys that matter to a query, where few do: a look at one event of each key tells."""
+        equal = self.pairing.index.equal
+        if equal is None or not self._is_asked_by_key([own for own, _ in equal]):
+            return batch
+        events = batch.by_key(self.key_slots.columns)
+        wanted = self.pairing.wanted(events, [batch.words(own) for own, _ in equal])
+        if 2 * np.diff(events.first)[wanted].sum() > len(batch):
+            return batch
+        some = SomeEvents(batch, events.some(wanted), self._words)
+        if self.letters.needs_type:
+            some.know_types()
+        return some
+
+    def _is_asked_by_key(self, owns: list[Expression]) -> bool:
+        """Whether all events of a key have the same values of some expressions, and other keys have no part in it."""
+        if self._places is not None or self.template.plan.counted != "nothing":
+            return False
+        column, columns = self.stream.roles.column, self.key_slots.columns
+        return all(isinstance(own, Attribute) and column(own.name) in columns for own in owns)
 
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared."""
-        pipeline, places = self.pipeline, self._event_places(batch)
-        self._feed(batch)
-        made: list[pa.Table] = []
-        for found in self.pairing.find(self._literal, self._asked, self._keys, pipeline.at_once):
-            pairs = PairBatch(batch, self.table, self._words, found.at, self.pairing.row_of[found.slot])
-            events, pairs = self._grouped(batch, pairs, found, places)
-            if len(events.row):
-                made += map(_numbered, pipeline.run_pairs(pairs, events, int(batch.ticks[0])))
+        pipeline, first_tick = self.pipeline, int(batch.ticks[0])
+        made = self._results(self._part, first_tick) if len(self._part) else []
         if made:
             table = _in_order(self.joined(made))
             # where events have names of their own, some may be published ones, which have no row
@@ -249,21 +260,30 @@ class TemplateMember:
         pipeline.forget_before(now - pipeline.window)
         self._sweep(now)
 
-    def _event_places(self, batch: StreamBatch) -> Ints | None:
+    def _results(self, batch: StreamBatch, first_tick: int) -> list[pa.Table]:
+        """Run the pairs of the events that matter."""
+        self._feed(batch)
+        keys, pipeline, made = self.key_slots.columns, self.pipeline, list[pa.Table]()
+        places = self._event_places(batch, batch.slots(keys))
+        for found in self.pairing.find(self._literal, self._asked, batch.by_key(keys), pipeline.at_once):
+            pairs = PairBatch(batch, self.table, self._words, found.at, self.pairing.row_of[found.slot])
+            events, pairs = self._grouped(batch, pairs, found, places)
+            if len(events.row):
+                made += map(_numbered, pipeline.run_pairs(pairs, events, first_tick))
+        return made
+
+    def _event_places(self, batch: StreamBatch, slots: Ints) -> Ints | None:
         """What stands for the places of events within their partition or time; None for their rows."""
         if self._places is not None:
-            return self._places.of(self._keys, batch.ticks)
+            return self._places.of(slots, batch.ticks)
         if self.template.plan.counted != "partition":
             return None
-        order = np.argsort(self._keys, kind="stable")[int((self._keys < 0).sum()) :]
-        keys = self._keys[order]
+        keys, first, order = batch.by_key(self.key_slots.columns)
         if len(keys) and keys[-1] >= self._counters.size:
             self._counters = np.concatenate((self._counters, np.zeros(2 * int(keys[-1]) + 2, np.int64)))
-        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
-        lengths = np.diff(np.append(first, len(keys)))
-        places = np.full(len(batch), -1, np.int64)
-        places[order] = self._counters[keys] + np.arange(len(keys)) - np.repeat(first, lengths)
-        self._counters[keys[first]] += lengths
+        lengths, places = np.diff(first), np.full(len(batch), -1, np.int64)
+        places[order] = np.repeat(self._counters[keys] - first[:-1], lengths) + np.arange(len(order))
+        self._counters[keys] += lengths
         return places
 
     def _grouped(
@@ -308,6 +328,8 @@ class TemplateMember:
         recent = self.pipeline.recent
         if recent.columns or batch.ids is not None:
             at = np.flatnonzero(self._literal != 0)
+            if isinstance(batch, SomeEvents):
+                at, batch = batch.places[at], batch.outer
             row = batch.first_row + at if batch.rows is None else batch.rows[at]
             recent.feed(Grouped(at, at, at, row, row, row, at), batch)
 

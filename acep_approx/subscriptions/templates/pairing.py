@@ -5,24 +5,27 @@ Source: Demers et al., CIDR 2007, section 4.3.3. Oracle: the join of all events 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from acep_approx.arrays import Bools, Ints, extended
+from acep_approx.arrays import Bools, ByKey, Ints, extended
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
 from acep_approx.errors import DataError
 from acep_approx.kernels import pairs as kernel
 from acep_approx.query.syntax import Expression
+from acep_approx.subscriptions.templates.index import Constants, Index
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test, asks_parameter, test_of
 
 AT_ONCE = 1 << 20
 """Pairs that are found before they are run."""
+FEW = 1 << 10
+"""Pairs that there is room for at the beginning."""
 _FLAGS = {
     "<": kernel.LESS,
     "<=": kernel.LESS | kernel.EQUAL,
@@ -106,7 +109,7 @@ class Pairing:
         finds, head = np.full(256, -1, np.int64), np.full(1, -1, np.int64)
         free, used = np.zeros(64, np.int64), np.zeros(2, np.int64)
         self._slots = kernel.Slots(query, key, after, since, finds, head, free, used)
-        self._pairs = kernel.Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
+        self._pairs = kernel.Pairs(np.zeros(FEW, np.int64), np.zeros(FEW, np.int64), np.zeros(FEW, np.uint64))
 
     # --- slots ------------------------------------------------------------------------------------------------
 
@@ -129,6 +132,23 @@ class Pairing:
     def key_of(self) -> Ints:
         """Per slot the slot of its key on the stream."""
         return self._slots.key
+
+    def wanted(self, events: ByKey, own: Sequence[Ints]) -> Bools:
+        """Per group of events whether a query is live for its key, or may begin with one of its events.
+
+        Parameters
+        ----------
+        events : ByKey
+        own : sequence of int64 arrays, shape (events,)
+            What the equalities of the index ask of events: the same for all events of a key.
+        """
+        self._more_keys(int(events.key.max(initial=0)) + 1)
+        found: Bools = self._slots.head[events.key] >= 0
+        assert self.index.equal is not None, "all letters are looked up by equalities"
+        for (_, constants), words in zip(self.index.equal, own, strict=True):
+            mine = words[events.order[events.first[:-1]]]
+            found |= constants[np.searchsorted(constants, mine).clip(max=len(constants) - 1)] == mine
+        return found
 
     def live(self) -> Ints:
         """The slots that are in use."""
@@ -180,50 +200,34 @@ class Pairing:
     def refresh(self) -> None:
         """Make the index and the words of the constants anew: a row has changed."""
         self.asked = Asked.of(self.template, self._columns, self.table)
-        names = list(self.table.kinds)
-        kinds: dict[str, Kind] = dict(self.table.kinds)
-        for test in (test for tests in self.asked.tests for test in tests):
-            if self._columns.kind(test.own) == "float":
-                kinds[test.parameter] = "float"
-        words = [self.table.words(name, self._texts, kinds[name]) for name in names]
-        flat = np.concatenate(words) if words else np.zeros(0, np.int64)
+        tests = [test for tests in self.asked.tests for test in tests]
+        words = {column: self.table.words(column[0], self._texts, column[1]) for column in map(self._column, tests)}
+        places = {column: place for place, column in enumerate(words)}
+        flat = np.concatenate([*words.values(), np.zeros(0, np.int64)])
         rows = np.flatnonzero(self.table.is_there)
-        parts: list[Ints] = []
-        paths: list[int] = []
-        for letter in _bits(self.template.begins):
-            equal = next((t for t in self.asked.tests[letter] if t.op == "=" and self._is_exact(t)), None)
-            used = sum(map(len, parts))
-            if equal is None:
-                paths += [letter, -1, 0, 0, used, len(rows)]
-                parts.append(rows)
-                continue
-            hashed, entries = _hashed(words[names.index(equal.parameter)][rows], rows)
-            own = self.asked.owns.index(equal.own)
-            paths += [letter, own, used, len(hashed) // kernel.HASH_ENTRY, used + len(hashed), len(entries)]
-            parts += [hashed, entries]
-        index = np.concatenate([*parts, np.zeros(1, np.int64)])
+        constants = Constants(rows, lambda test: words[self._column(test)][rows], self._columns.kind)
+        begins = {letter: self.asked.tests[letter] for letter in _bits(self.template.begins)}
+        self.index = Index.of(begins, self.asked.owns, constants)
+        paths, entries = self.index.paths, self.index.entries
         self._queries = kernel.Queries(
-            flat, flat.view(np.float64), self.table.room, self.table.is_there, np.array(paths, np.int64), index
+            flat, flat.view(np.float64), self.table.room, self.table.is_there, paths, entries, entries.view(np.float64)
         )
-        self._tests = self._test_words(names)
+        first = np.cumsum([0, *map(len, self.asked.tests)])
+        self._tests = first, np.array([self._test_words(test, places) for test in tests], np.int64).ravel()
         self._version = self.table.version
 
-    def _is_exact(self, test: Test) -> bool:
-        return self._columns.kind(test.own) in ("int", "text")
+    def _column(self, test: Test) -> tuple[str, Kind]:
+        """The constants of a test, and the kind that they are compared as."""
+        is_float = self._columns.kind(test.own) == "float"
+        return test.parameter, "float" if is_float else self.table.kinds[test.parameter]
 
-    def _test_words(self, names: list[str]) -> tuple[Ints, Ints]:
-        first, words = [0], list[int]()
-        for tests in self.asked.tests:
-            for test in tests:
-                is_float = self._columns.kind(test.own) == "float"
-                own, parameter = self.asked.owns.index(test.own), names.index(test.parameter)
-                words += [own, parameter, _FLAGS[test.op], int(is_float)]
-            first.append(len(words) // kernel.TEST)
-        return np.array(first, np.int64), np.array(words, np.int64)
+    def _test_words(self, test: Test, places: dict[tuple[str, Kind], int]) -> list[int]:
+        column = self._column(test)
+        return [self.asked.owns.index(test.own), places[column], _FLAGS[test.op], int(column[1] == "float")]
 
     # --- batches ----------------------------------------------------------------------------------------------
 
-    def find(self, literal: Masks, words: Ints, keys: Ints, at_once: int = AT_ONCE) -> Iterator[Found]:
+    def find(self, literal: Masks, words: Ints, events: ByKey, at_once: int = AT_ONCE) -> Iterator[Found]:
         """The pairs of a batch, in parts; each slot is in one part, its events in order.
 
         Parameters
@@ -232,66 +236,40 @@ class Pairing:
             The letters without what asks constants.
         words : int64, shape (columns, events)
             What tests ask of events.
-        keys : int64, shape (events,)
-            The key slot of each; below 0 where it has none.
+        events : ByKey
+            The events of each key slot.
         at_once : int
             Pairs of a part; more where one slot has more.
         """
-        rows = np.flatnonzero((literal != 0) & (keys >= 0))
-        groups = _grouped(rows, keys[rows])
+        groups = events.only(literal != 0)
         self._more_keys(int(groups.key.max(initial=0)) + 1)
         flat = np.ascontiguousarray(words).ravel()
         letters = kernel.Letters(
             literal, *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
         )
         control = np.zeros(kernel.CONTROL, np.int64)
-        self._room_for(at_once)
         while True:
             status = kernel.pair(control, groups, letters, self._queries, self._slots, self._pairs)
             if status == kernel.SLOTS_FULL:
                 self._more_slots()
                 continue
-            used = int(control[kernel.USED])
+            used, size = int(control[kernel.USED]), self._pairs.at.size
+            if status == kernel.OUT_FULL and size < at_once:
+                self._more_pairs(min(at_once, 2 * size))
+                continue
             if used:
                 yield Found(self._pairs.at[:used], self._pairs.slot[:used], self._pairs.mask[:used])
             control[kernel.USED] = 0
             if status == kernel.DONE:
                 return
-            self._room_for(int(control[kernel.WANTED]))
+            self._more_pairs(int(control[kernel.WANTED]))
 
-    def _room_for(self, pairs: int) -> None:
-        if self._pairs.at.size < pairs:
-            self._pairs = kernel.Pairs(
-                np.zeros(pairs, np.int64), np.zeros(pairs, np.int64), np.zeros(pairs, np.uint64)
-            )
-
-
-def _grouped(rows: Ints, keys: Ints) -> kernel.Groups:
-    """Events by key, in order."""
-    few = keys.astype(np.uint16) if keys.max(initial=0) < 1 << 16 else keys  # numpy sorts 16 bits by their digits
-    by_key = np.argsort(few, kind="stable")
-    keys = keys[by_key]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    return kernel.Groups(keys[first], np.append(first, len(keys)), rows[by_key])
+    def _more_pairs(self, wanted: int) -> None:
+        size = max(wanted, self._pairs.at.size)
+        at, slot, mask = self._pairs
+        more = np.zeros(size - mask.size, np.uint64)
+        self._pairs = kernel.Pairs(extended(at, size), extended(slot, size), np.concatenate((mask, more)))
 
 
 def _bits(mask: int) -> list[int]:
     return [bit for bit in range(64) if mask >> bit & 1]
-
-
-def _hashed(words: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """A hash table over distinct words, and the rows that each has: see ``kernels.pairs``."""
-    order = np.argsort(words, kind="stable")
-    values, first = np.unique(words[order], return_index=True)
-    end = np.append(first[1:], len(order))
-    size = 4
-    while size < 2 * len(values) + 1:
-        size *= 2
-    table = np.zeros((size, kernel.HASH_ENTRY), np.int64)
-    places = (values.astype(np.uint64) * kernel.MIX >> np.uint64(20)).astype(np.int64) & (size - 1)
-    for value, place, begin, stop in zip(values.tolist(), places.tolist(), first.tolist(), end.tolist(), strict=True):
-        at = place
-        while table[at, 2]:
-            at = (at + 1) & (size - 1)
-        table[at] = value, begin, stop
-    return table.ravel(), rows[order]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from acep_approx.automaton.automaton import START
 from acep_approx.planning.planner import Plan, plan
@@ -86,13 +86,14 @@ class Template:
         window = 0 if self.window is None else constants[self.window]
         return isinstance(window, int) and not isinstance(window, bool) and 0 <= window <= _LONGEST
 
-    @property
+    @cached_property
     def begins(self) -> int:
         """The letters that can begin a run, as a mask."""
         arcs = self.plan.automaton.arcs
         return sum(1 << letter for letter in {arc.letter for arc in arcs if arc.source == START})
 
 
+@lru_cache(maxsize=4096)
 def asks_parameter(expression: Expression) -> bool:
     """Whether the constants of a query have a part in an expression."""
     return any(isinstance(node, Attribute) and node.name.startswith(MARK) for node in walk(expression))
