@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import NoneType
 from typing import Any, NoReturn, Self
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ from acep_approx.query.syntax import QuerySyntax
 from acep_approx.revisions.request import REVISING, Duration, check_duration, in_ticks
 from acep_approx.subscriptions.adding import cel_plans, entries_of
 from acep_approx.subscriptions.callbacks import Subscription
-from acep_approx.subscriptions.graph import Shared, is_hidden
+from acep_approx.subscriptions.graph import Entry, Shared, is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
@@ -102,7 +103,9 @@ class QuerySet:
         self._reorder = reorder
         self._stamp = stamp
         self._running = Running({"time": time, "key": key, "type": type, "unit": unit, "start": start})
-        self._held: dict[int, Subscription] = {}  # by the number of the part that is shown
+        # by the number of the part that is shown: those that a user holds, and those that have someone to tell
+        self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()
+        self._listening: dict[int, Subscription] = {}
         self._gone: list[int] = []
         self._literals = Literals()
         self._trees: dict[str, QuerySyntax] = {}  # of the texts with parameters: the same text is the same template
@@ -228,8 +231,7 @@ class QuerySet:
                 if number:
                     self._running.take_back(part.id)
                 raise
-        held = self._held[parts[-1].number] = Subscription(parts[-1].id)
-        return held
+        return self._subscription(parts[-1])
 
     def remove(self, id: str, *, cascade: bool = False) -> None:  # noqa: A002  (what users call it)
         """Remove a query: it sees no epoch whose first event is pushed after this.
@@ -420,13 +422,11 @@ class QuerySet:
 
     def _told(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)
-        for number in found.numbers:
-            held = self._held.get(number)
-            if held is not None and held.told:
-                held.tell(found.of(number))
+        for number in found.numbers & self._listening.keys():
+            self._listening[number].tell(found.of(number))
         if running is self._running and not running.leaving:
             for number in self._gone:
-                self._held.pop(number, None)
+                self._listening.pop(number, None)
             self._gone = []
         return found
 
@@ -484,7 +484,6 @@ class QuerySet:
         saved, arrays = unpack(state)
         made = cls(**saved["options"])
         made._running = restored(saved, arrays, _Compiled())
-        made._held = {made._running.graph.shown(id_).number: Subscription(id_) for id_ in made}
         return made
 
     def subscription(self, id: str) -> Subscription:  # noqa: A002  (what users call it)
@@ -495,7 +494,12 @@ class QuerySet:
         UsageError
             ``ACEP-U060``: there is no such query.
         """
-        return self._held[self._running.graph.shown(id).number]
+        return self._subscription(self._running.graph.shown(id))
+
+    def _subscription(self, entry: Entry) -> Subscription:
+        if (held := self._held.get(entry.number)) is None:
+            held = self._held[entry.number] = Subscription(entry.id, entry.number, self._listening)
+        return held
 
     # --- what does not go together yet ------------------------------------------------------------------------
 

@@ -109,10 +109,13 @@ class KeyCodes:
         LookupError
             A slot holds no key.
         """
-        distinct, places = np.unique(slots, return_inverse=True)
-        rows = [self._key(slot) for slot in distinct.tolist()]
+        is_used = np.zeros(len(self._keys) + 1, np.bool_)
+        is_used[slots] = True  # -1 is the last one
+        distinct = np.flatnonzero(is_used)
+        place_of = np.cumsum(is_used) - 1
+        rows = [self._key(slot if slot < len(self._keys) else -1) for slot in distinct.tolist()]
         columns = zip(*rows, strict=True) if rows else [()] * len(self._types or ())
-        take = to_arrow(places.reshape(-1))
+        take = to_arrow(place_of[slots])
         return [
             pa.array(column, _storage(type_)).cast(type_).take(take)
             for column, type_ in zip(columns, self._types or (), strict=True)

@@ -142,3 +142,29 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
     for j in range(used):
         slots.begin[ix(slots.touched[ix(j)])] = 0
     return total
+
+
+@kernel
+def order_by(keys: Ints, before: Ints, begin: Ints, order: Ints) -> None:
+    """Put places in order of their keys, which are small; those of one key stay in the order that they had ``before``.
+
+    Parameters
+    ----------
+    keys : int64
+        By place.
+    before, order : int64
+        Places.
+    begin : int64
+        Zeros, two more than the largest key. Changed.
+
+    Complexity: O(n + largest key).
+    """
+    for i in range(keys.size):
+        begin[ix(keys[ix(i)] + 1)] += 1
+    for k in range(1, begin.size):
+        begin[ix(k)] += begin[ix(k - 1)]
+    for i in range(before.size):
+        place = before[ix(i)]
+        key = keys[ix(place)]
+        order[ix(begin[ix(key)])] = place
+        begin[ix(key)] += 1

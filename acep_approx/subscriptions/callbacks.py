@@ -26,8 +26,9 @@ class Subscription:
         With what, the last time.
     """
 
-    def __init__(self, id: str) -> None:  # noqa: A002  (what users call it)
+    def __init__(self, id: str, number: int, listening: dict[int, Subscription]) -> None:  # noqa: A002
         self.id = id
+        self._number, self._listening = number, listening
         self.failures = 0
         self.last_error: Exception | None = None
         self.told: list[Told] = []
@@ -48,6 +49,7 @@ class Subscription:
         """
         expect("what is told", told, Callable, "a function of an Arrow table")  # type: ignore[arg-type]
         self.told.append(told)
+        self._listening[self._number] = self
         return self
 
     def tell(self, table: pa.Table) -> None:

@@ -208,7 +208,7 @@ class Levels:
         member = self.members.pop(entry.number)
         for table in member.remove(entry.number):
             yield member, table
-        if isinstance(member, TemplateMember) and not member.numbers and entry.shared is not None:
+        if isinstance(member, TemplateMember) and member.is_empty and entry.shared is not None:
             self._many.pop(_key_of_many(member, entry.shared), None)
         self._note_gone(entry.number)
         level = self._of_side[member.stream]

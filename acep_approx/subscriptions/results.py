@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.lines import json_lines
 from acep_approx.subscriptions.members import NUMBER, Member
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 OWN = (NUMBER, "start", "end", "errors", "times")
 """Columns of ``to_arrow`` beside ``values``."""
+MOST_COUNTED = 1 << 18
+"""Numbers in so narrow a range are marked, not sorted."""
 Look = Callable[[str], "list[tuple[int, pa.Table]]"]
 """Gives for an id, or the name of a stream, the numbers of the queries meant, each with a table of no results."""
 
@@ -48,27 +52,31 @@ class Found(Mapping[str, pa.Table]):
         self._look = look
         self._ids: dict[int, str] = {}
         self._parts: list[pa.Table] = []
-        self._part_of: dict[int, int] = {}  # by number: which part has the results of a query
-        self._is_mixed: list[bool] = []
-        for member, table in parts:
+        self._in_part: list[Ints] = []  # which queries have results in it, by number
+        for _, table in parts:
             if table.num_rows:
-                self._take(member, table, id_of)
+                self._take(table, id_of)
         self.rows = sum(part.num_rows for part in self._parts)
-        self._numbers: dict[str, list[int]] = {}
-        for number in sorted(self._ids):
-            self._numbers.setdefault(self._ids[number], []).append(number)
 
-    def _take(self, member: Member, table: pa.Table, id_of: Callable[[int], str | None]) -> None:
-        numbers = member.numbers if len(member.numbers) == 1 else pc.unique(table.column(NUMBER)).to_pylist()
-        shown = {number: id_ for number in numbers if (id_ := id_of(number)) is not None}
+    def _take(self, table: pa.Table, id_of: Callable[[int], str | None]) -> None:
+        numbers = distinct(to_numpy(table.column(NUMBER).combine_chunks()))
+        shown = {number: id_ for number in numbers.tolist() if (id_ := id_of(number)) is not None}
         if not shown:
             return
         if len(shown) < len(numbers):
-            table = table.filter(pc.is_in(table.column(NUMBER), pa.array([*shown], pa.int64())))
+            numbers = np.array([*shown])
+            table = table.filter(pc.is_in(table.column(NUMBER), pa.array(numbers)))
         self._ids |= shown
-        self._part_of |= dict.fromkeys(shown, len(self._parts))
-        self._is_mixed.append(len(shown) > 1)
+        self._in_part.append(numbers)
         self._parts.append(table)
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        """The queries that have results, by id."""
+        found: dict[str, list[int]] = {}
+        for number in sorted(self._ids):
+            found.setdefault(self._ids[number], []).append(number)
+        return found
 
     def __getitem__(self, name: str) -> pa.Table:
         known = [] if name in self._numbers else self._look(name)
@@ -86,14 +94,15 @@ class Found(Mapping[str, pa.Table]):
         return name in self._numbers
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def numbers(self) -> Collection[int]:
         """The queries that have results, by number."""
-        return tuple(self._ids)
+        return self._ids.keys()
 
     def _of(self, number: int) -> pa.Table:
-        place = self._part_of[number]
-        part = self._parts[place]
-        return part.filter(pc.equal(part.column(NUMBER), number)) if self._is_mixed[place] else part
+        for part, numbers in zip(self._parts, self._in_part, strict=True):
+            if number in numbers:
+                return part.filter(pc.equal(part.column(NUMBER), number)) if len(numbers) > 1 else part
+        raise AssertionError("it has results")
 
     def of(self, number: int) -> pa.Table:
         """The results of the query of a number."""
@@ -141,6 +150,25 @@ class Found(Mapping[str, pa.Table]):
 
     def __repr__(self) -> str:
         return f"<Found {self.rows:,} results of {len(self):,} queries>"
+
+
+def distinct(numbers: Ints) -> Ints:
+    """The different ones of some numbers, in order; in O(n + range) where the range is not much wider than they are.
+
+    Examples
+    --------
+    >>> distinct(np.array([7, 3, 7])).tolist()
+    [3, 7]
+    """
+    low, high = int(numbers[0]), int(numbers[-1])
+    if low == high and (numbers == low).all():
+        return numbers[:1]
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > MOST_COUNTED + 4 * len(numbers):
+        return np.unique(numbers)
+    is_there = np.zeros(high - low + 1, np.bool_)
+    is_there[numbers - low] = True
+    return np.flatnonzero(is_there) + low
 
 
 _TYPES = {NUMBER: pa.string(), "values": pa.string()}

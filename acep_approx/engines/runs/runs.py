@@ -42,6 +42,7 @@ from acep_approx.kernels.runs import advance as kernel
 from acep_approx.kernels.runs import layout, records, saved
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
+from acep_approx.kernels.runs.points import best_hits
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
@@ -352,6 +353,14 @@ class Runs:
             table, shown = table[order], shown[order]
         # copies: the next batch writes to the same room
         return Hits(*[*table.T.copy(), shown.copy()])
+
+    def best_hits(self) -> tuple[Ints, Ints, Ints]:
+        """Per event that completes something, in the order they were run: it, its fewest errors, the latest start."""
+        count = int(self.control[layout.HITS])
+        found = [np.empty(count, np.int64) for _ in range(3)]
+        used = best_hits(self._hits, count, *found)
+        event, errors, start = (column[:used] for column in found)
+        return event, errors, start
 
     def window_of(self, slot: Ints) -> Ints | int:
         """The window of each key slot, or that of all."""

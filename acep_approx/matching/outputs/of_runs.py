@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -113,6 +114,12 @@ class RunOutput:
             self.tick_places = TickPlaces(by_partition=True)
 
     def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
+        run_events = self._run(events, batch, floors)
+        hits = self.engine.hits(run_events)
+        self.engine.load_shedder.note_hits(run_events, hits)
+        return hits
+
+    def _run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> RunEvents:
         self.engine.begin()
         expressions, at = self.engine.columns.expressions, events.at
         place = events.place
@@ -126,9 +133,7 @@ class RunOutput:
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
-        hits = self.engine.hits(run_events)
-        self.engine.load_shedder.note_hits(run_events, hits)
-        return hits
+        return run_events
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         for found in self.finder.found(events, hits):
@@ -235,6 +240,20 @@ class RunListing(RunOutput):
         )
 
 
+class Points(NamedTuple):
+    """Match points as columns: ``row`` and ``tick`` of the event, the latest ``start`` of the fewest ``errors``."""
+
+    slot: Ints
+    row: Ints
+    tick: Ints
+    start: Ints
+    errors: Ints
+
+    def take(self, which: Ints) -> Points:
+        """Some of them, in the order given."""
+        return Points(*(column[which] for column in self))
+
+
 class RunPoints(RunOutput):
     """Match points: key, errors (the least), start (the latest at that), end, row.
 
@@ -242,6 +261,14 @@ class RunPoints(RunOutput):
     """
 
     groups = True
+
+    def points(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Points:
+        """Run grouped events and give the points that they make, slot by slot; not where matches are listed."""
+        assert not self.engine.keeps_lineage, "then points are those of matches"
+        self._run(events, batch, floors)
+        event, errors, start = self.engine.best_hits()
+        self._forget(batch)
+        return Points(events.slot[event], events.row[event], events.tick[event], start, errors)
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         if self.engine.keeps_lineage:
@@ -264,15 +291,20 @@ class RunPoints(RunOutput):
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((-found.start, found.errors, found.end, known))
         best = order[_firsts(known[order], found.end[order])]
-        ids, tick, start = self.recent.ids_of(found.end[best]), found.tick[best], found.start[best]
+        ends, ticks, starts = found.end[best], found.tick[best], found.start[best]
+        return self.table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
+
+    def table(self, points: Points) -> pa.Table:
+        """Points as a table."""
+        ids, tick, start = self.recent.ids_of(points.row), points.tick, points.start
         extent = (
             {"span": pa.array(tick - start), "position": pa.array(tick)}
             if self._is_count
             else {"start": self.stamps.time(start)}
         )
         columns = {
-            **self.stamps.keys(found.slot[best]),
-            "errors": pa.array(found.errors[best]),
+            **self.stamps.keys(points.slot),
+            "errors": pa.array(points.errors),
             **extent,
             "end": self._ticks(ids, tick),
         }

@@ -19,110 +19,25 @@ from acep_approx.automaton.letters import LetterReader, Masks
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.events.columns import to_arrow
-from acep_approx.events.keys import KeyCodes
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.matching.outputs.of_cells import CellCounts
-from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.of_runs import Points, RunOutput, RunPoints
 from acep_approx.matching.outputs.tables import joined
-from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
+from acep_approx.matching.pipeline import OutputKind
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.state import Arrays, Header, raw, restore_query, save_query
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
-from acep_approx.matching.stream_side import KeySlots, StreamSide
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.planning.planner import window_ticks
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression, QuerySyntax, Window
 from acep_approx.subscriptions.members import rows_shown
-from acep_approx.subscriptions.templates.pairing import AT_ONCE, Found, Pairing
+from acep_approx.subscriptions.templates.ordering import by_end, in_order
+from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, PairKeys, PairPipeline, PairStream
+from acep_approx.subscriptions.templates.pairing import Found, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter
-
-NUMBER = MARK + "query"
-"""The column that says whose result a row is; in the results it is called ``query``."""
-
-
-class PairKeys(KeyCodes):
-    """The query and the key of each slot."""
-
-    def __init__(self, table: QueryTable, pairing: Pairing, keys: KeySlots) -> None:
-        super().__init__()
-        self._table, self._pairing, self._outer = table, pairing, keys
-
-    def values(self, slots: Ints) -> list[pa.Array]:
-        """The number of the query, then the values of the key."""
-        numbers = to_arrow(self._table.numbers[self._pairing.row_of[slots]])
-        if not self._outer.columns:
-            return [numbers]
-        return [numbers, *self._outer.keys.values(self._pairing.key_of[slots])]
-
-
-class PairStream(StreamSide):
-    """What a pipeline sees of the stream: its columns, those that bring constants, and the pairs as keys."""
-
-    def __init__(self, outer: StreamSide, table: QueryTable, columns: tuple[str, ...]) -> None:
-        super().__init__(outer.schema, outer.roles, {**table.fields(), NUMBER: pa.int64()})
-        self.texts = outer.texts
-        self._know(self.schema)
-        self.last_tick = outer.last_tick
-        self.pairs = KeySlots((NUMBER, *columns))
-
-    def slots_of(self, key_columns: tuple[str, ...]) -> KeySlots:
-        """The slots of the pairs, whatever is asked."""
-        assert key_columns == self.pairs.columns, "queries have the keys of their template"
-        return self.pairs
-
-
-class PairBatch(SomeEvents):
-    """Pairs as a batch: events that were looked up for queries, and what these ask of them.
-
-    Parameters
-    ----------
-    outer : StreamBatch
-        The events.
-    table : QueryTable
-    columns : EventColumns
-        Of the pipeline that reads it.
-    at, rows : int64 arrays
-        Per pair the place of the event and the row of the query.
-    """
-
-    def __init__(
-        self, outer: StreamBatch, table: QueryTable, columns: EventColumns, at: Ints, rows: Ints
-    ) -> None:
-        super().__init__(outer, at, columns)
-        self._table, self._rows = table, rows
-
-    def column(self, name: str) -> pa.Array:
-        """A column of the events, or the constants of a parameter, per pair."""
-        if name.startswith(MARK):
-            return self._table.arrow(name.removeprefix(MARK), self._rows)
-        return super().column(name)
-
-    def words(self, expression: Expression) -> Ints:
-        """The value of an expression per pair: of that which asks no constant there is one for each event."""
-        if not asks_parameter(expression):
-            return self.outer.words(expression)[self.places]
-        return StreamBatch.words(self, expression)
-
-
-class PairPipeline(Pipeline):
-    """Runs pairs of events and queries that were found."""
-
-    def run_pairs(self, pairs: PairBatch, events: Grouped, first_tick: int) -> Iterator[pa.Table]:
-        """Run pairs, grouped by slot; ``first_tick`` is that of the batch they come from."""
-        made = self.progress.made
-        yield from self.results.run(events, pairs, np.array([first_tick - self.window]))
-        if isinstance(self.engine, Runs):
-            self.progress.take(self.engine.work())
-            per_pair = max((self.progress.made - made) / max(len(events.row), 1), 1.0)
-            self._piece = int(min(AT_ONCE, max(LEAST_PIECE, LINKS_AT_ONCE / per_pair)))
-
-    @property
-    def at_once(self) -> int:
-        """How many pairs should be run at a time."""
-        return max(self._piece, LINKS_AT_ONCE >> 6) if isinstance(self.engine, Runs) else AT_ONCE
 
 
 class TemplateMember:
@@ -249,9 +164,8 @@ class TemplateMember:
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared."""
         pipeline, first_tick = self.pipeline, int(batch.ticks[0])
-        made = self._results(self._part, first_tick) if len(self._part) else []
-        if made:
-            table = _in_order(self.joined(made))
+        table = self._results(self._part, first_tick) if len(self._part) else None
+        if table is not None:
             # where events have names of their own, some may be published ones, which have no row
             yield table if batch.ids is None else renumbered(table, self._rows, rows_shown)
         pipeline.progress.events += len(batch)
@@ -260,17 +174,32 @@ class TemplateMember:
         pipeline.forget_before(now - pipeline.window)
         self._sweep(now)
 
-    def _results(self, batch: StreamBatch, first_tick: int) -> list[pa.Table]:
-        """Run the pairs of the events that matter."""
+    def _results(self, batch: StreamBatch, first_tick: int) -> pa.Table | None:
+        """What the pairs of the events that matter complete: by the end of each, then in the order of the queries."""
         self._feed(batch)
-        keys, pipeline, made = self.key_slots.columns, self.pipeline, list[pa.Table]()
+        pipeline = self.pipeline
+        if not pipeline.finds_points:
+            made: list[pa.Table] = []
+            for events, pairs in self._pairs(batch):
+                made += map(_numbered, pipeline.run_pairs(pairs, events, first_tick))
+            return by_end(self.joined(made)) if made else None
+        parts = [pipeline.points_of(pairs, events, first_tick) for events, pairs in self._pairs(batch)]
+        points = Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
+        if points is None or not len(points.row):
+            return None
+        assert isinstance(pipeline.results, RunPoints), "it finds points"
+        number = self.table.numbers[self.pairing.row_of[points.slot]]
+        return _numbered(pipeline.results.table(points.take(in_order(number, points.row, points.tick))))
+
+    def _pairs(self, batch: StreamBatch) -> Iterator[tuple[Grouped, PairBatch]]:
+        """The pairs of a batch, in parts, each to be run before the next."""
+        keys = self.key_slots.columns
         places = self._event_places(batch, batch.slots(keys))
-        for found in self.pairing.find(self._literal, self._asked, batch.by_key(keys), pipeline.at_once):
+        for found in self.pairing.find(self._literal, self._asked, batch.by_key(keys), self.pipeline.at_once):
             pairs = PairBatch(batch, self.table, self._words, found.at, self.pairing.row_of[found.slot])
             events, pairs = self._grouped(batch, pairs, found, places)
             if len(events.row):
-                made += map(_numbered, pipeline.run_pairs(pairs, events, first_tick))
-        return made
+                yield events, pairs
 
     def _event_places(self, batch: StreamBatch, slots: Ints) -> Ints | None:
         """What stands for the places of events within their partition or time; None for their rows."""
@@ -334,6 +263,11 @@ class TemplateMember:
             recent.feed(Grouped(at, at, at, row, row, row, at), batch)
 
     # --- queries that come and go -----------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no query."""
+        return not self.table.rows and not self._coming
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -460,13 +394,6 @@ class TemplateMember:
         if self._places is not None:
             self._places.restore(arrays)
         restore_query(self.pipeline, header, arrays)
-
-
-def _in_order(table: pa.Table) -> pa.Table:
-    """Results in the order of their ends, then of their queries: parts of a batch have all of some queries."""
-    end = table.column("end").combine_chunks().cast(pa.int64()).to_numpy()
-    order = np.lexsort((table.column("query").to_numpy(), end))
-    return table.take(to_arrow(order))
 
 
 def _numbered(table: pa.Table) -> pa.Table:

@@ -1,0 +1,123 @@
+"""Pairs of events and queries as a pipeline sees them: a stream whose keys are a query and a key, and its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.engines.batches import Grouped
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.keys import KeyCodes
+from acep_approx.matching.outputs.of_runs import Points, RunPoints
+from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, Pipeline
+from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
+from acep_approx.matching.stream_side import KeySlots, StreamSide
+from acep_approx.query.parameters import MARK
+from acep_approx.query.syntax import Expression
+from acep_approx.subscriptions.templates.pairing import AT_ONCE, Pairing
+from acep_approx.subscriptions.templates.query_table import QueryTable
+from acep_approx.subscriptions.templates.template import asks_parameter
+
+NUMBER = MARK + "query"
+"""The column that says whose result a row is; in the results it is called ``query``."""
+
+
+class PairKeys(KeyCodes):
+    """The query and the key of each slot."""
+
+    def __init__(self, table: QueryTable, pairing: Pairing, keys: KeySlots) -> None:
+        super().__init__()
+        self._table, self._pairing, self._outer = table, pairing, keys
+
+    def values(self, slots: Ints) -> list[pa.Array]:
+        """The number of the query, then the values of the key."""
+        numbers = to_arrow(self._table.numbers[self._pairing.row_of[slots]])
+        if not self._outer.columns:
+            return [numbers]
+        return [numbers, *self._outer.keys.values(self._pairing.key_of[slots])]
+
+
+class PairStream(StreamSide):
+    """What a pipeline sees of the stream: its columns, those that bring constants, and the pairs as keys."""
+
+    def __init__(self, outer: StreamSide, table: QueryTable, columns: tuple[str, ...]) -> None:
+        super().__init__(outer.schema, outer.roles, {**table.fields(), NUMBER: pa.int64()})
+        self.texts = outer.texts
+        self._know(self.schema)
+        self.last_tick = outer.last_tick
+        self.pairs = KeySlots((NUMBER, *columns))
+
+    def slots_of(self, key_columns: tuple[str, ...]) -> KeySlots:
+        """The slots of the pairs, whatever is asked."""
+        assert key_columns == self.pairs.columns, "queries have the keys of their template"
+        return self.pairs
+
+
+class PairBatch(SomeEvents):
+    """Pairs as a batch: events that were looked up for queries, and what these ask of them.
+
+    Parameters
+    ----------
+    outer : StreamBatch
+        The events.
+    table : QueryTable
+    columns : EventColumns
+        Of the pipeline that reads it.
+    at, rows : int64 arrays
+        Per pair the place of the event and the row of the query.
+    """
+
+    def __init__(
+        self, outer: StreamBatch, table: QueryTable, columns: EventColumns, at: Ints, rows: Ints
+    ) -> None:
+        super().__init__(outer, at, columns)
+        self._table, self._rows = table, rows
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the events, or the constants of a parameter, per pair."""
+        if name.startswith(MARK):
+            return self._table.arrow(name.removeprefix(MARK), self._rows)
+        return super().column(name)
+
+    def words(self, expression: Expression) -> Ints:
+        """The value of an expression per pair: of that which asks no constant there is one for each event."""
+        if not asks_parameter(expression):
+            return self.outer.words(expression)[self.places]
+        return StreamBatch.words(self, expression)
+
+
+class PairPipeline(Pipeline):
+    """Runs pairs of events and queries that were found."""
+
+    def run_pairs(self, pairs: PairBatch, events: Grouped, first_tick: int) -> Iterator[pa.Table]:
+        """Run pairs, grouped by slot; ``first_tick`` is that of the batch they come from."""
+        made = self.progress.made
+        yield from self.results.run(events, pairs, np.array([first_tick - self.window]))
+        if isinstance(self.engine, Runs):
+            self.progress.take(self.engine.work())
+            per_pair = max((self.progress.made - made) / max(len(events.row), 1), 1.0)
+            self._piece = int(min(AT_ONCE, max(LEAST_PIECE, LINKS_AT_ONCE / per_pair)))
+
+    def points_of(self, pairs: PairBatch, events: Grouped, first_tick: int) -> Points:
+        """Run pairs, grouped by slot, and give the points that they make, slot by slot, where ``finds_points``."""
+        assert isinstance(self.results, RunPoints), "it finds points"
+        points = self.results.points(events, pairs, np.array([first_tick - self.window]))
+        self.progress.take(self.results.engine.work())
+        return points
+
+    @property
+    def finds_points(self) -> bool:
+        """Whether the engine can tell match points without a list of matches."""
+        return isinstance(self.results, RunPoints) and not self.results.engine.keeps_lineage
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs should be run at a time."""
+        if self.finds_points or not isinstance(self.engine, Runs):
+            return AT_ONCE
+        return max(self._piece, LINKS_AT_ONCE >> 6)
