@@ -49,7 +49,7 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 class Letters(NamedTuple):
     """What is asked of events: ``literal`` per event the letters whose parts without constants of queries hold.
 
-    ``tests`` of letter j stand from ``first[j]`` to ``first[j + 1]``. ``words`` are the values of events, one column
+    The events stand in the order of their groups. ``tests`` of letter j stand from ``first[j]`` to ``first[j + 1]``. ``words`` are the values of events, one column
     after the other, ``floats`` the same bits.
     """
 
@@ -205,7 +205,7 @@ def entries_of(letters: Letters, queries: Queries, path: int, at: int) -> tuple[
 
 
 @inline
-def begin_slot(slots: Slots, query: int, key: int, order: int) -> bool:
+def begin_slot(slots: Slots, query: int, key: int, at: int) -> bool:
     """Make a query live for a key, if it is not; False where there is no room for one more slot."""
     place = find_slot(slots, query, key)
     if slots.table[ix(place)] >= 0:
@@ -221,14 +221,14 @@ def begin_slot(slots: Slots, query: int, key: int, order: int) -> bool:
     slots.table[ix(place)] = slot
     slots.query[ix(slot)] = query
     slots.key[ix(slot)] = key
-    slots.since[ix(slot)] = order
+    slots.since[ix(slot)] = at
     slots.next[ix(slot)] = slots.head[ix(key)]
     slots.head[ix(key)] = slot
     return True
 
 
 @inline
-def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: int, order: int) -> bool:
+def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: int) -> bool:
     """Make live whatever an event begins; False where there is no room for more slots."""
     paths, path = queries.paths, 0
     while path < paths.size:
@@ -244,7 +244,7 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
         for entry in range(first, end):
             query = queries.entries[ix(entry)]
             if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
-                if not begin_slot(slots, query, key, order):
+                if not begin_slot(slots, query, key, at):
                     return False
     return True
 
@@ -278,8 +278,8 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
         g = control[GROUP_NEXT]
         key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
         if not control[BEGUN]:
-            for order in range(first, end):
-                if not begin_slots(letters, queries, slots, key, groups.order[ix(order)], order):
+            for at in range(first, end):
+                if not begin_slots(letters, queries, slots, key, at):
                     return SLOTS_FULL
             control[BEGUN] = 1
             control[LIVE_NEXT] = slots.head[ix(key)]
@@ -292,10 +292,9 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
                 return OUT_FULL
             query = slots.query[ix(slot)]
             if queries.is_there[ix(query)]:
-                for order in range(begin, end):
-                    at = groups.order[ix(order)]
+                for at in range(begin, end):
                     mask = mask_of(letters, queries, at, query)
-                    pairs.at[ix(used)] = at
+                    pairs.at[ix(used)] = groups.order[ix(at)]
                     pairs.slot[ix(used)] = slot
                     pairs.mask[ix(used)] = mask
                     used += np.int64(mask != np.uint64(0))

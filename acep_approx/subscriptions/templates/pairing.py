@@ -243,9 +243,9 @@ class Pairing:
         """
         groups = events.only(literal != 0)
         self._more_keys(int(groups.key.max(initial=0)) + 1)
-        flat = np.ascontiguousarray(words).ravel()
+        flat = words[:, groups.order].ravel()  # the events of a key stand together
         letters = kernel.Letters(
-            literal, *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
+            literal[groups.order], *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
         )
         control = np.zeros(kernel.CONTROL, np.int64)
         while True:
