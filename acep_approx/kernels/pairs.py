@@ -49,8 +49,8 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 class Letters(NamedTuple):
     """What is asked of events: ``literal`` per event the letters whose parts without constants of queries hold.
 
-    The events stand in the order of their groups. ``tests`` of letter j stand from ``first[j]`` to ``first[j + 1]``. ``words`` are the values of events, one column
-    after the other, ``floats`` the same bits.
+    The events stand in the order of their groups. ``tests`` of letter j stand from ``first[j]`` to ``first[j + 1]``.
+    ``words`` are the values of events, one column after the other, ``floats`` the same bits.
     """
 
     literal: Masks
@@ -62,7 +62,10 @@ class Letters(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """The constants of the queries, one column of ``room`` words after the other; who is there; the paths to them."""
+    """The constants of the queries, one column of ``room`` words after the other; who is there; the paths to them.
+
+    ``late`` are those that have come since the index was made; some may be in it with constants of others before them.
+    """
 
     words: Ints
     floats: Floats
@@ -71,6 +74,7 @@ class Queries(NamedTuple):
     paths: Ints
     entries: Ints
     thresholds: Floats
+    late: Ints
 
 
 class Slots(NamedTuple):
@@ -246,6 +250,11 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
             if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
                 if not begin_slot(slots, query, key, at):
                     return False
+    for place in range(queries.late.size):
+        query = queries.late[ix(place)]
+        if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
+            if not begin_slot(slots, query, key, at):
+                return False
     return True
 
 

@@ -10,7 +10,7 @@ in a tree; sorted arrays are made anew when queries have changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Index:
 
     paths: Ints
     entries: Ints
-    equal: tuple[tuple[Expression, Ints], ...] | None
+    equal: tuple[tuple[Test, Ints], ...] | None
 
     @classmethod
     def of(cls, tests: Mapping[int, Sequence[Test]], owns: Sequence[Expression], of: Constants) -> Index:
@@ -64,7 +64,7 @@ class Index:
         """
         parts: list[Ints] = []
         paths: list[int] = []
-        equal: list[tuple[Expression, Ints]] = []
+        equal: list[tuple[Test, Ints]] = []
         for letter, asked in tests.items():
             found = _indexed(asked, of)
             if not found:
@@ -80,10 +80,23 @@ class Index:
                 paths += [letter, owns.index(test.own), kind, used, size, used + len(table), len(entries)]
                 parts += [table, entries]
                 if test.op == "=":
-                    equal.append((test.own, np.unique(words)))
+                    equal.append((test, np.unique(words)))
         entries = np.concatenate([*parts, np.zeros(1, np.int64)])
         is_equal = len(equal) == len(tests)
         return cls(np.array(paths, np.int64), entries, tuple(equal) if is_equal else None)
+
+    def with_more(self, words: Callable[[Test], Ints]) -> Index:
+        """The same, with more constants in ``equal``; ``words`` gives those of a test."""
+        if self.equal is None:
+            return self
+        more = tuple((test, _merged(known, words(test))) for test, known in self.equal)
+        return replace(self, equal=more)
+
+
+def _merged(known: Ints, more: Ints) -> Ints:
+    """Some values among others, which are in order, each once."""
+    new = np.setdiff1d(more, known[np.searchsorted(known, more).clip(max=len(known) - 1)]) if len(known) else more
+    return np.insert(known, np.searchsorted(known, np.unique(new)), np.unique(new))
 
 
 def _indexed(tests: Sequence[Test], of: Constants) -> list[Test]:

@@ -143,10 +143,10 @@ class TemplateMember:
     def _relevant(self, batch: StreamBatch) -> StreamBatch:
         """The events of keys that matter to a query, where few do: a look at one event of each key tells."""
         equal = self.pairing.index.equal
-        if equal is None or not self._is_asked_by_key([own for own, _ in equal]):
+        if equal is None or not self._is_asked_by_key([test.own for test, _ in equal]):
             return batch
         events = batch.by_key(self.key_slots.columns)
-        wanted = self.pairing.wanted(events, [batch.words(own) for own, _ in equal])
+        wanted = self.pairing.wanted(events, [batch.words(test.own) for test, _ in equal])
         if 2 * np.diff(events.first)[wanted].sum() > len(batch):
             return batch
         some = SomeEvents(batch, events.some(wanted), self._words)

@@ -24,6 +24,8 @@ from acep_approx.subscriptions.templates.template import Template, Test, asks_pa
 
 AT_ONCE = 1 << 20
 """Pairs that are found before they are run."""
+MOST_LATE = 32
+"""Queries that have come since the index was made, and are tried beside it."""
 FEW = 1 << 10
 """Pairs that there is room for at the beginning."""
 _FLAGS = {
@@ -105,6 +107,7 @@ class Pairing:
         self._columns = columns
         self._texts = texts
         self._version = -1
+        self._make_index()
         query, key, after, since = (np.full(64, -1, np.int64) for _ in range(4))
         finds, head = np.full(256, -1, np.int64), np.full(1, -1, np.int64)
         free, used = np.zeros(64, np.int64), np.zeros(2, np.int64)
@@ -198,8 +201,18 @@ class Pairing:
     # --- the index --------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Make the index and the words of the constants anew: a row has changed."""
-        self.asked = Asked.of(self.template, self._columns, self.table)
+        """Take over the rows that have changed since the last call."""
+        asked, new = Asked.of(self.template, self._columns, self.table), self.table.take_new()
+        late = np.append(self._queries.late, new)
+        if asked != self.asked or self.table.room != self._queries.room or len(late) > MOST_LATE:
+            self.asked = asked
+            self._make_index()
+        else:
+            self._take_in(new, late)
+        self._version = self.table.version
+
+    def _make_index(self) -> None:
+        """Make the index and the words of the constants anew."""
         tests = [test for tests in self.asked.tests for test in tests]
         words = {column: self.table.words(column[0], self._texts, column[1]) for column in map(self._column, tests)}
         places = {column: place for place, column in enumerate(words)}
@@ -208,13 +221,23 @@ class Pairing:
         constants = Constants(rows, lambda test: words[self._column(test)][rows], self._columns.kind)
         begins = {letter: self.asked.tests[letter] for letter in _bits(self.template.begins)}
         self.index = Index.of(begins, self.asked.owns, constants)
-        paths, entries = self.index.paths, self.index.entries
+        paths, entries, none = self.index.paths, self.index.entries, np.zeros(0, np.int64)
         self._queries = kernel.Queries(
-            flat, flat.view(np.float64), self.table.room, self.table.is_there, paths, entries, entries.view(np.float64)
-        )
+            flat, flat.view(np.float64), self.table.room, self.table.is_there, paths, entries, entries.view(np.float64),
+            none,
+        )  # fmt: skip
         first = np.cumsum([0, *map(len, self.asked.tests)])
         self._tests = first, np.array([self._test_words(test, places) for test in tests], np.int64).ravel()
-        self._version = self.table.version
+        self._places = places
+
+    def _take_in(self, new: Ints, late: Ints) -> None:
+        """Take in a few new rows beside the index; those that left are in it still, and not there."""
+        room = self.table.room
+        constants = {column: self.table.words(column[0], self._texts, column[1], new) for column in self._places}
+        for column, place in self._places.items():
+            self._queries.words[place * room + new] = constants[column]
+        self._queries = self._queries._replace(late=late)
+        self.index = self.index.with_more(lambda test: constants[self._column(test)])
 
     def _column(self, test: Test) -> tuple[str, Kind]:
         """The constants of a test, and the kind that they are compared as."""

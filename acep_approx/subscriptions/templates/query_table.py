@@ -50,6 +50,7 @@ class QueryTable:
         self._used = 0
         self._removed: list[int] = []
         self._free: list[int] = []
+        self._new: list[int] = []
         self._texts: dict[str, int] = {}
         self._columns = {name: np.zeros(_FIRST_ROOM, _numpy(kind)) for name, kind in self.kinds.items()}
 
@@ -77,6 +78,7 @@ class QueryTable:
         for name, values in columns.items():
             self._columns[name][rows] = values
         self.rows.update(zip(numbers.tolist(), rows.tolist(), strict=True))
+        self._new += rows.tolist()
         self.version += 1
         return rows
 
@@ -93,6 +95,11 @@ class QueryTable:
         self._free += rows
         return np.array(rows, np.int64)
 
+    def take_new(self) -> Ints:
+        """The rows of queries that have come since the last call."""
+        rows, self._new = self._new, []
+        return np.array(rows, np.int64)
+
     def values(self, name: str) -> Any:
         """The constants of a parameter per row, as numpy has them; texts as places in ``texts``."""
         return self._columns[name]
@@ -105,11 +112,13 @@ class QueryTable:
         known = pa.array(list(self._texts), pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), known)
 
-    def words(self, name: str, texts: Texts, kind: Kind) -> Ints:
-        """The constants of a parameter per row as words beside values of ``kind``."""
-        values = self._columns[name]
+    def words(self, name: str, texts: Texts, kind: Kind, rows: Ints | slice = slice(None)) -> Ints:
+        """The constants of a parameter as words beside values of ``kind``: per row, or those of some rows."""
+        values = self._columns[name][rows]
         if self.kinds[name] == "text":
-            codes = np.array([texts.code(text) for text in self._texts] or [0], np.int64)
+            known, different = list(self._texts), np.unique(values[self.is_there[rows]])
+            codes = np.zeros(len(known) + 1, np.int64)
+            codes[different] = [texts.code(known[place]) for place in different.tolist()]
             words: Ints = codes[values]
             return words
         if kind == "float":
