@@ -80,6 +80,7 @@ class Levels:
         self.published = 0
         self.members: dict[int, Member] = {}
         self._many: dict[tuple[object, ...], TemplateMember] = {}
+        self._stood_alone: set[tuple[object, ...]] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
         self._of_side: dict[StreamSide, Level] = {}
         self.put((0, None), Level(StreamSide(schema, roles)))
@@ -158,10 +159,11 @@ class Levels:
         side, template, kinds = self._side_for(entry), shared.template, kinds_of(shared.constants)
         key = (id(side), id(template), *kinds.values())
         known = many.get(key) or self._many.get(key)
-        if known is None and not is_alone:
+        if known is None and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
                 known = many[key] = TemplateMember(side, template, QueryTable(kinds), entry.output)
         if known is None:
+            self._stood_alone.add(key)
             entry.stand_alone()
         return known
 
