@@ -24,8 +24,8 @@ from acep_approx.subscriptions.templates.template import Template, Test, asks_pa
 
 AT_ONCE = 1 << 20
 """Pairs that are found before they are run."""
-MOST_LATE = 32
-"""Queries that have come since the index was made, and are tried beside it."""
+MOST_LATE, LATE_SHARE = 32, 0.01
+"""So many queries that have come since the index was made are tried beside it, at most such a share of all."""
 FEW = 1 << 10
 """Pairs that there is room for at the beginning."""
 _FLAGS = {
@@ -204,7 +204,8 @@ class Pairing:
         """Take over the rows that have changed since the last call."""
         asked, new = Asked.of(self.template, self._columns, self.table), self.table.take_new()
         late = np.append(self._queries.late, new)
-        if asked != self.asked or self.table.room != self._queries.room or len(late) > MOST_LATE:
+        too_many = len(late) > min(MOST_LATE, LATE_SHARE * len(self.table.rows))
+        if asked != self.asked or self.table.room != self._queries.room or too_many:
             self.asked = asked
             self._make_index()
         else:
