@@ -126,7 +126,8 @@ def published(asked: Asked) -> list[Row]:
         rate, per_event = timed(ready, data, asked.rounds)
         wanted = passed + sum(int((price > limit).sum()) for limit in limits)
         assert round(per_event * asked.events) == wanted, f"{readers} readers"
-        rows.append({"what": f"{readers:,} readers", "queries": readers + 1, "rate": rate, "read": passed})
+        name = f"{readers:,} reader{'s' * (readers > 1)}"
+        rows.append({"what": name, "queries": readers + 1, "rate": rate, "read": passed})
     return rows
 
 
