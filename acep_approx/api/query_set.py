@@ -456,6 +456,14 @@ class QuerySet:
         shown = {name: numbers for name, numbers in graph.publishers.items() if not is_hidden(name)}
         return {name: (graph.ids_of(shown[name]), graph.ids_of(graph.readers.get(name, ()))) for name in shown}
 
+    def plans(self) -> dict[str, list[Plan]]:
+        """The plans of the queries by their ids: one for each automaton that a query needs, its own last."""
+        found: dict[str, list[Plan]] = {id_: [] for id_ in self}
+        for entry in self._running.graph.entries.values():
+            if entry.id in found:
+                found[entry.id].append(entry.plan)
+        return found
+
     # --- state ------------------------------------------------------------------------------------------------
 
     def state_bytes(self) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -14,6 +14,15 @@ from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, La
 Values = Mapping[str, Resolved]
 """What attributes are, by their names."""
 _ARITHMETIC = ("+", "-", "*", "%")
+
+
+def leaves(node: Resolved) -> Iterator[Resolved]:
+    """What a node reads of a run and an event: ``Own``, ``Held``, ``Now`` and ``Began``, in the order of the text."""
+    if isinstance(node, Own | Held | Now | Began):
+        yield node
+        return
+    for part in operands(node):
+        yield from leaves(part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +78,7 @@ def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Express
 
 def gathered(node: Resolved) -> Resolved:
     """A node as one value of the event at hand, if all that it reads is one."""
-    parts = _parts(node)
+    parts = operands(node)
     if not any(isinstance(part, Own) for part in parts) or not all(isinstance(part, Own | Constant) for part in parts):
         return node
     return Own(_with_parts(node, lambda part: part.value if isinstance(part, Own) else part))
@@ -102,7 +111,7 @@ def like(node: Resolved) -> tuple[Expression, ...]:  # noqa: PLR0911  one for ea
     return (Constant(value=True),)
 
 
-def _parts(node: Resolved) -> list[Resolved]:
+def operands(node: Resolved) -> list[Resolved]:
     """The operands of a node, those in tuples too."""
     found = [getattr(node, part.name) for part in fields(node)]
     flat = [one for value in found for one in (value if isinstance(value, tuple) else (value,))]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from acep_approx.automaton.algebra import BEGAN, CAME, attribute_of
-from acep_approx.automaton.algebra_values import Ticks, rewritten
+from acep_approx.automaton.algebra_values import Ticks, leaves, operands, rewritten
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
@@ -19,7 +19,7 @@ from acep_approx.automaton.states import Step
 from acep_approx.automaton.transfers import Began, Now
 from acep_approx.query.cel.printer import expression_text
 from acep_approx.query.cel.syntax import DURATION, FIRST, LAST, SECOND
-from acep_approx.query.shape import replaced
+from acep_approx.query.shape import replaced, walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Lasting
 
 EdgeKind = Literal["filter", "rebind", "forward", "kill"]
@@ -85,6 +85,14 @@ def stream_of(registers: RegisterAutomaton, step: Step) -> str:
     return str(registers.letters[step.letter].type)
 
 
+def streams_read(registers: RegisterAutomaton) -> dict[str, tuple[str, ...]]:
+    """The streams that events are taken of, with the attributes that are asked of each."""
+    asked: dict[str, dict[str, None]] = {}
+    for step in registers.steps:
+        asked.setdefault(stream_of(registers, step), {}).update(dict.fromkeys(_read(registers, step)))
+    return {stream: tuple(names) for stream, names in asked.items()}
+
+
 def edges(registers: RegisterAutomaton, number: int) -> Iterator[Edge]:
     """The edges out of a state, the filter edge first."""
     mine = [step for step in registers.steps if step.source == number]
@@ -95,7 +103,7 @@ def edges(registers: RegisterAutomaton, number: int) -> Iterator[Edge]:
     for step in mine:
         if step.target is not None:
             kind: EdgeKind = "rebind" if step.target == number else "forward"
-            yield Edge(kind, step.target, conditions(registers, step), sets=tuple(_sets(step)))
+            yield Edge(kind, step.target, conditions(registers, step), sets=tuple(sets_of(step)))
     for step in mine:
         if step.target is None:
             asked = conditions(registers, step)
@@ -104,9 +112,34 @@ def edges(registers: RegisterAutomaton, number: int) -> Iterator[Edge]:
             yield Edge("kill", None, asked, unless=beside[0] if beside else ())
 
 
+def kept_sets(registers: RegisterAutomaton, edge: Edge) -> list[tuple[str, str]]:
+    """What an edge sets that something later asks for."""
+    if edge.target is None:
+        return []
+    kept = {register_words(register) for register in registers.live[edge.target]}
+    return [(name, value) for name, value in edge.sets if name in kept]
+
+
+def thresholds(registers: RegisterAutomaton, number: int, *, computed: bool = False) -> tuple[str, ...]:
+    """The comparisons by which runs at a state wait for an event beyond a threshold of theirs.
+
+    All edges share them, and they hold an attribute of the run against a value of the event: ``$2.price > $1.limit``.
+    With ``computed`` those that compute with attributes of the run first: ``$2.price > 1.05 * $1.price``.
+    """
+    mine = [step for step in registers.steps if step.source == number]
+    shared = [check for check in mine[0].checks if all(check in step.checks for step in mine)] if mine else []
+    return tuple(words(check, SECOND) for check in shared if _is_threshold(check, computed=computed))
+
+
+def computes(registers: RegisterAutomaton, number: int) -> bool:
+    """Whether conditions compute for each run at a state: the engine holds no bounds where that may overflow."""
+    checks = [check for step in registers.steps if step.source == number for check in step.checks]
+    return any(_computes(check) for check in checks)
+
+
 def conditions(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
     """What a step asks of run and event, as the query would write it; the stream is not among it."""
-    side = None if step.source == START else SECOND
+    side = side_of(step)
     of_event = [Own(one) for one in registers.letters[step.letter].conditions]
     return tuple(dict.fromkeys(words(check, side) for check in (*of_event, *step.checks)))
 
@@ -128,11 +161,25 @@ def register_words(register: Register) -> str:
     return TIMES.get(name, name)
 
 
-def _sets(step: Step) -> Iterator[tuple[str, str]]:
-    side = None if step.source == START else SECOND
+def side_of(step: Step) -> str | None:
+    """The decorator of the attributes of the event that a step takes: none where it is the first."""
+    return None if step.source == START else SECOND
+
+
+def sets_of(step: Step) -> Iterator[tuple[str, str]]:
+    """The attributes at the target of a step, with what they become."""
+    side = side_of(step)
     for register, value in step.moves.items():
         if attribute_of(register) not in TIMES:
             yield attribute_of(register), words(value, side)
+
+
+def _read(registers: RegisterAutomaton, step: Step) -> Iterator[str]:
+    """The attributes of the event that a step reads: in conditions, and for what it sets that is asked for later."""
+    kept = [] if step.target is None else [step.moves[one] for one in registers.live[step.target] if one in step.moves]
+    found = [*map(Own, registers.letters[step.letter].conditions), *step.checks, *kept]
+    for own in (leaf for node in found for leaf in leaves(node) if isinstance(leaf, Own)):
+        yield from (leaf.name for leaf in walk(own.value) if isinstance(leaf, Attribute))
 
 
 def _expression(node: Resolved, side: str | None) -> Expression:
@@ -162,6 +209,22 @@ def _said(node: Resolved, side: str | None) -> Expression | None:
 def _of(side: str | None, name: str) -> Attribute:
     """An attribute of the first input, the second, or the last iteration; a time of the run is just ``$1.t1``."""
     return Attribute(side, None, {BEGAN: "t0", CAME: "t1"}.get(name, name))
+
+
+def _is_threshold(check: Resolved, *, computed: bool) -> bool:
+    if not isinstance(check, Binary) or check.op not in ("<", "<=", ">", ">="):
+        return False
+    for one, other in ((check.left, check.right), (check.right, check.left)):
+        held = {type(leaf) for leaf in leaves(other)}
+        if isinstance(one, Own) and held == {Held}:
+            return isinstance(other, Held) != computed
+    return False
+
+
+def _computes(node: Resolved) -> bool:
+    if isinstance(node, Own | Held):
+        return False
+    return (isinstance(node, Binary) and node.op in ("+", "-", "*")) or any(map(_computes, operands(node)))
 
 
 def _is_time(node: Resolved) -> bool:

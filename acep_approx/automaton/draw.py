@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from acep_approx.automaton.automaton import START, Automaton
+from acep_approx.automaton.algebra_words import edges, kept_sets, places, stream_of
+from acep_approx.automaton.automaton import START, Arc, Automaton
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.words import (
     arc_text,
@@ -23,15 +24,27 @@ from acep_approx.automaton.words import (
 from acep_approx.errors import UsageError
 from acep_approx.query.printer import to_text
 
-FORMATS = ("text", "mermaid", "dot", "json")
+FORMATS = ("text", "mermaid", "dot", "json", "air")
+
+
+Style = Literal["plain", "missing", "filter", "rebind", "kill"]
+"""How an arc is drawn: one on which something is missing, and the edges of queries in CEL."""
+_MERMAID: dict[Style, str] = {"plain": "-->", "missing": "-.->", "filter": "-.->", "rebind": "==>", "kill": "--x"}
+_DOT: dict[Style, str] = {
+    "plain": "",
+    "missing": ", style=dashed",
+    "filter": ", style=dotted",
+    "rebind": ", style=bold",
+    "kill": ", style=dashed, arrowhead=tee",
+}
 
 
 @dataclass(frozen=True)
 class _Drawing:
-    """Texts and kinds of the states, and of the arcs: source, target, text, whether something is missing."""
+    """Texts and kinds of the states, and of the arcs: source, target, text, style."""
 
     states: list[tuple[str, bool]]
-    arcs: list[tuple[int, int, str, bool]]
+    arcs: list[tuple[int, int, str, Style]]
 
 
 def draw(automaton: Automaton | RegisterAutomaton, format: str) -> str:  # noqa: A002  (as on the command line)
@@ -65,25 +78,54 @@ def _picture(automaton: Automaton | RegisterAutomaton) -> _Drawing:
         ends = {state: _end(automaton, state) for state in range(automaton.size)}
         return _Drawing(
             [(automaton.names[state] + text, is_free) for state, (text, is_free) in ends.items()],
-            [(arc.source, arc.target, arc_text(automaton, arc), arc.cost > 0) for arc in automaton.arcs],
+            [(arc.source, arc.target, arc_text(automaton, arc), _style(arc)) for arc in automaton.arcs],
         )
+    if automaton.query.is_algebra:
+        return _algebra(automaton)
     inner = automaton.automaton
     states = []
     for number, (name, state) in enumerate(zip(state_names(automaton), automaton.states, strict=True)):
         text, is_free = _end(inner, state.position, end_tests(automaton, number))
         kept = [register_text(register) for register in automaton.live[number]]
         states.append((name + text + (f": {', '.join(kept)}" if kept else ""), is_free))
-    arcs = []
+    arcs: list[tuple[int, int, str, Style]] = []
     for step in automaton.steps:
         if step.arc is None or step.target is None:
             killed = letter_text(automaton.letters[step.letter])
-            arcs.append((step.source, len(states), " and ".join([killed, *step_tests(automaton, step)]), False))
+            arcs.append((step.source, len(states), " and ".join([killed, *step_tests(automaton, step)]), "plain"))
             continue
         arc = inner.arcs[step.arc]
         text, moves = arc_text(inner, arc, step_tests(automaton, step)), step_moves(automaton, step)
         text += f" / {', '.join(moves)}" if moves else ""
-        arcs.append((step.source, step.target, text, arc.cost > 0))
+        arcs.append((step.source, step.target, text, _style(arc)))
     if any(step.target is None for step in automaton.steps):
+        states.append(("no more", False))
+    return _Drawing(states, arcs)
+
+
+def _style(arc: Arc) -> Style:
+    return "missing" if arc.cost else "plain"
+
+
+def _algebra(registers: RegisterAutomaton) -> _Drawing:
+    """The automaton of a query in CEL: filter edges dotted, rebind edges bold, kill edges to a state of their own."""
+    states: list[tuple[str, bool]] = []
+    arcs: list[tuple[int, int, str, Style]] = []
+    for number, place in enumerate(places(registers)):
+        waits = f" ({place.operator}): waits for {place.waits_for}" if place.operator else ""
+        kept = f"; {', '.join(place.kept)}" if place.kept else ""
+        states.append((f"{place.name}{waits}{kept}", number == len(registers.states) - 1))
+        takes = [stream_of(registers, step) for step in registers.steps if step.source == number][:1]
+        for edge in edges(registers, number):
+            asked = " and ".join([*(takes if number == START else ()), *edge.conditions])
+            is_asked = edge.kind == "filter" or edge.unless
+            beside = f"unless {' and '.join(edge.unless) or 'one comes'}" if is_asked else ""
+            sets = ", ".join(f"{name} = {value}" for name, value in kept_sets(registers, edge))
+            said = " ".join(part for part in (asked, beside) if part)
+            text = f"{edge.kind}: {said or 'any event'}{f' / {sets}' if sets else ''}"
+            target = len(registers.states) if edge.target is None else edge.target
+            arcs.append((number, target, text, "plain" if edge.kind == "forward" else edge.kind))
+    if any(style == "kill" for *_, style in arcs):
         states.append(("no more", False))
     return _Drawing(states, arcs)
 
@@ -106,8 +148,8 @@ def _mermaid(picture: _Drawing) -> str:
     for state, (text, ends) in enumerate(picture.states):
         left, right = ("(((", ")))") if ends else ("((", "))")
         lines.append(f'  s{state}{left}"{_escaped(text)}"{right}')
-    for source, target, text, is_dashed in picture.arcs:
-        lines.append(f'  s{source} {"-.->" if is_dashed else "-->"}|"{_escaped(text)}"| s{target}')
+    for source, target, text, style in picture.arcs:
+        lines.append(f'  s{source} {_MERMAID[style]}|"{_escaped(text)}"| s{target}')
     return "\n".join(lines)
 
 
@@ -120,8 +162,8 @@ def _dot(picture: _Drawing) -> str:
     lines = ["digraph automaton {", "  rankdir=LR;", "  node [shape=circle];"]
     for state, (text, ends) in enumerate(picture.states):
         lines.append(f"  s{state} [label={json.dumps(text)}{', shape=doublecircle' if ends else ''}];")
-    for source, target, text, is_dashed in picture.arcs:
-        lines.append(f"  s{source} -> s{target} [label={json.dumps(text)}{', style=dashed' if is_dashed else ''}];")
+    for source, target, text, style in picture.arcs:
+        lines.append(f"  s{source} -> s{target} [label={json.dumps(text)}{_DOT[style]}];")
     return "\n".join([*lines, "}"])
 
 
@@ -147,6 +189,7 @@ def _data(automaton: Automaton | RegisterAutomaton) -> dict[str, Any]:
 def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
     """What a register automaton has instead, and beside."""
     inner, states = registers.automaton, range(len(registers.states))
+    has_names = registers.transfers or registers.query.is_algebra
     return {
         "states": state_names(registers),
         "registers": [[register_text(register) for register in live] for live in registers.live],
@@ -156,7 +199,7 @@ def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
                 "target": step.target,
                 **(_arc_data(inner, step.arc) if step.arc is not None else {"letter": step.letter}),
                 "tests": list(step_tests(registers, step)),
-                **({"sets": list(step_moves(registers, step))} if registers.transfers else {}),
+                **({"sets": list(step_moves(registers, step))} if has_names else {}),
                 "inhibits": step.inhibits,
             }
             for step in registers.steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from acep_approx.automaton.algebra_words import register_words, sets_of, side_of, words
 from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
@@ -59,6 +60,8 @@ def register_text(register: Register) -> str:
     """
     if register == PLACE:
         return "place of the last event"
+    if register.kind == "computed" and "." in register.variable:
+        return register_words(register)
     of = "" if register.of is None else to_text(register.of)
     if register.of is not None and not isinstance(register.of, Attribute):
         of = f"({of})"
@@ -107,11 +110,15 @@ def ignore_text(registers: RegisterAutomaton, number: int) -> str:
 
 def step_tests(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
     """The conditions that a step tests, as the query would write them."""
+    if registers.query.is_algebra:
+        return tuple(dict.fromkeys(words(check, side_of(step)) for check in step.checks))
     return _texts(step.checks, step.binding, registers)
 
 
 def step_moves(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
     """What becomes of registers that have names."""
+    if registers.query.is_algebra:
+        return tuple(f"{name} = {value}" for name, value in sets_of(step))
     if not registers.transfers or step.arc is None:
         return ()
     return tuple(f"{name} = {to_text(value)}" for name, value in registers.transfers[step.arc].items())

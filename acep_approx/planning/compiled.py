@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.automaton.draw import draw
+from acep_approx.automaton.draw import FORMATS, draw
 from acep_approx.errors import expect
+from acep_approx.planning.air import air_text
 from acep_approx.planning.explain import explain_text
+from acep_approx.planning.explain_algebra import explain_algebra
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
@@ -41,10 +43,20 @@ class CompiledQuery:
 
         Parameters
         ----------
-        format : {"text", "mermaid", "dot", "json"}, default "text"
+        format : {"text", "mermaid", "dot", "json", "air"}, default "text"
+            ``air``: of a query in CEL its states and edges, with schemas and conditions, as JSON.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U003``: there is no such format; ``ACEP-U075``: ``air`` of a query that is not in CEL.
         """
-        expect("format", format, str, "text, mermaid, dot or json")
-        return draw(self.plan.registers or self.plan.automaton, format) if format != "text" else explain_text(self.plan)
+        expect("format", format, str, ", ".join(FORMATS))
+        if format == "air":
+            return air_text(self.plan)
+        if format != "text":
+            return draw(self.plan.registers or self.plan.automaton, format)
+        return explain_algebra(self.plan) if self.plan.query.is_algebra else explain_text(self.plan)
 
     def __str__(self) -> str:
         return to_text(self.plan.query)

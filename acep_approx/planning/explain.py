@@ -58,7 +58,7 @@ def explain_text(plan: Plan) -> str:
     parts = _cells(cost) if isinstance(cost, CellsCost) else _runs(plan, cost)
     reasons = [f"because {reason}" for reason in _reasons(plan)]
     sections = [("engine", [f"{plan.engine} (exact)", *reasons]), *parts]
-    lines = [line for label, texts in sections for line in _section(label, texts)]
+    lines = [line for label, texts in sections for line in section(label, texts)]
     return "\n".join([to_text(plan.query), "", *lines, *(f"advice   {note}" for note in advice(plan))])
 
 
@@ -70,7 +70,8 @@ def advice(plan: Plan) -> list[str]:
     return notes
 
 
-def _section(label: str, texts: list[str]) -> Iterator[str]:
+def section(label: str, texts: list[str]) -> Iterator[str]:
+    """Lines under a label, which stands before the first."""
     for text in texts:
         yield f"{label:<8} {text}"
         label = ""
@@ -124,11 +125,11 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     shortest, widest = 8 * COLUMNS, cost.bytes_per_run
     per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
     return [
-        ("strategy", [*_few(_ignored(registers)), *_ties(registers)]),
-        ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *_few(_remembered(registers))]),
+        ("strategy", [*few(_ignored(registers)), *_ties(registers)]),
+        ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *few(_remembered(registers))]),
         ("tests", _tests(registers)),
-        *([("sets", moves)] if (moves := _few(_moved(registers))) else []),
-        ("merging", _few(_merged(registers))),
+        *([("sets", moves)] if (moves := few(_moved(registers))) else []),
+        ("merging", few(_merged(registers))),
         ("work", [cost.work, *_growth(registers)]),
         (
             "memory",
@@ -156,7 +157,7 @@ def _ties(registers: RegisterAutomaton) -> Iterator[str]:
         yield "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
 
 
-def _few(lines: Iterable[str]) -> list[str]:
+def few(lines: Iterable[str]) -> list[str]:
     """The first lines, and how many there are more."""
     every = list(dict.fromkeys(lines))
     more = len(every) - MOST_LINES
@@ -175,7 +176,7 @@ def _tests(registers: RegisterAutomaton) -> list[str]:
     """Which conditions are tested when."""
     per_event = [f"of an event: {letter_text(letter)}" for letter in registers.automaton.letters if letter.conditions]
     per_run = [f"of a run, {text}" for text in _on_arcs(registers)]
-    return [*_few(per_event), *_few(per_run), *(f"of a complete match: {text}" for text in _complete(registers))]
+    return [*few(per_event), *few(per_run), *(f"of a complete match: {text}" for text in _complete(registers))]
 
 
 def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:

@@ -63,12 +63,15 @@ def check(
 
 
 def _sizes(plan: Plan) -> list[str]:
-    """Size of the automaton and cost of running it."""
+    """Size of the automaton and cost of running it, and whether nothing bounds what it remembers."""
+    from acep_approx.planning.explain_algebra import advice_on_windows
+
     cost = plan.cost
     return [
         f"automaton  {cost.states} states, {cost.arcs} arcs, {cost.letters} letters, k = {plan.automaton.errors}",
         f"work       {cost.work}",
         f"memory     {cost.memory}",
+        *(f"warning    {note}" for note in advice_on_windows(plan)),
     ]
 
 

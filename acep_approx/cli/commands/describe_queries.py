@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import typer
 
 from acep_approx.cli.options.queries import FolderOptions
 from acep_approx.cli.query_folder import Folder, many, read_folder
+from acep_approx.errors import UsageError
 
 SHOWN = 5
 """Queries of a level, or of a stream, that are named."""
@@ -24,6 +26,8 @@ def check_folder_of_queries(options: FolderOptions, source: dict[str, Any], inpu
     typer.Exit
         With the code of the first wrong query.
     """
+    from acep_approx.planning.windows import is_unbounded
+
     assert options.queries is not None, "it was given"
     folder = read_folder(options.queries, strict=False, **source)
     if input is not None:
@@ -35,19 +39,42 @@ def check_folder_of_queries(options: FolderOptions, source: dict[str, Any], inpu
     folder.tell_wrong()
     misfits = sum(one.is_misfit for one in folder.wrong)
     typer.echo(f"{many(len(folder.desk) - misfits)} right and can be run")
+    endless = [id_ for id_, plans in folder.desk.plans().items() if any(map(is_unbounded, plans))]
+    if endless:
+        typer.echo(f"warning: there is no window in {_named(endless)}: what waits there may stay for ever")
     if folder.wrong:
         typer.echo(f"{many(len(folder.wrong))} wrong")
         raise typer.Exit(folder.exit_code)
 
 
-def explain_folder_of_queries(options: FolderOptions) -> None:
-    """Show on which level the queries of a folder run, and who reads what others publish."""
+def explain_folder_of_queries(options: FolderOptions, format: str) -> None:  # noqa: A002  (the option's name)
+    """Show on which level the queries of a folder run, and who reads what others publish; as ``air`` their automata.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: another format.
+    """
     assert options.queries is not None, "it was given"
+    if format not in ("text", "air"):
+        raise UsageError(
+            f"--format {format} and --queries do not go together yet",
+            code="ACEP-U064",
+            hint="explain one query at a time, or choose --format air",
+        )
     folder = read_folder(options.queries, strict=options.strict)
     folder.tell_wrong()
-    typer.echo("\n".join(_lines(folder, options.queries)))
+    typer.echo("\n".join(_lines(folder, options.queries)) if format == "text" else _airs(folder))
     if folder.wrong:
         raise typer.Exit(folder.exit_code)
+
+
+def _airs(folder: Folder) -> str:
+    """The automata of the queries in CEL, by the ids of these."""
+    from acep_approx.planning.air import air
+
+    some = {id_: plans for id_, plans in folder.desk.plans().items() if plans[-1].query.is_algebra}
+    return json.dumps({id_: [air(one) for one in plans] for id_, plans in some.items()}, indent=2, ensure_ascii=False)
 
 
 def _lines(folder: Folder, path: Path) -> list[str]:

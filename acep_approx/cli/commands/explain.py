@@ -21,6 +21,7 @@ class Diagram(StrEnum):
     MERMAID = "mermaid"
     DOT = "dot"
     JSON = "json"
+    AIR = "air"
 
 
 @grouped
@@ -31,7 +32,8 @@ def explain(
     format: Annotated[  # noqa: A002  (the option's name)
         Diagram,
         typer.Option(
-            help="The plan in words, or the automaton for Mermaid, for Graphviz, or as data.",
+            help="The plan in words, or the automaton for Mermaid, for Graphviz, or as data: air has the states and "
+            "edges of a query in CEL.",
             rich_help_panel=OutputOptions.panel,
         ),
     ] = Diagram.TEXT,
@@ -43,7 +45,7 @@ def explain(
     """
     check_queries(context, many)
     if many.queries is not None:
-        explain_folder_of_queries(many)
+        explain_folder_of_queries(many, format.value)
         return
     if query is None:
         raise needed("QUERY")

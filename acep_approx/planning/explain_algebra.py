@@ -1,0 +1,151 @@
+"""The plan of a query in CEL in words: its states and edges, what runs wait for, and whether anything ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from acep_approx.automaton.algebra_words import (
+    Edge,
+    Place,
+    computes,
+    edges,
+    kept_sets,
+    places,
+    stream_of,
+    streams_read,
+    thresholds,
+)
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.kernels.runs.pools import COLUMNS
+from acep_approx.planning.explain import few, section
+from acep_approx.planning.planner import Plan
+from acep_approx.planning.windows import NO_STATES, is_unbounded
+from acep_approx.query.printer import to_text
+
+_NAMED = "(SELECT *, 1.05 * price AS bound FROM ..)"
+
+
+def explain_algebra(plan: Plan) -> str:
+    """The plan of a query in CEL in words.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> text = explain_algebra(compile_query("FROM A NEXT{$2.x > $1.x} A WITHIN 5").plan)
+    >>> [line.strip() for line in text.splitlines() if "unless" in line or "forward to end" in line]
+    ['filter: stays there, unless $2.x > $1.x', 'forward to end: $2.x > $1.x; x_1 = $1.x, x = $2.x']
+    """
+    registers = plan.registers
+    assert registers is not None, "the runs engine has them"
+    states = places(registers)
+    waiting = [state for state in states if state.operator is not None]
+    sections = [
+        ("engine", [f"{plan.engine} (exact)", "because the cells cannot answer CEL"]),
+        ("window", [_window(plan)]),
+        (
+            "streams",
+            few(_streams(registers)),
+        ),
+        ("states", [line for number, state in enumerate(states) for line in _state(registers, states, number, state)]),
+        *([("merging", ["equal runs that one event brings are one, which counts for all (times)"])] if waiting else []),
+        ("work", [plan.cost.work, *_looked_at(registers, states)]),
+        ("memory", [_memory(plan, registers)]),
+    ]
+    lines = [line for label, texts in sections for line in section(label, texts)]
+    return "\n".join(
+        [to_text(plan.query), "", *lines, *(f"advice   {note}" for note in _advice(plan, registers, states))]
+    )
+
+
+def _advice(plan: Plan, registers: RegisterAutomaton, states: list[Place]) -> Iterator[str]:
+    """What would make it cheaper, or what to look out for."""
+    yield from advice_on_windows(plan)
+    for number, state in enumerate(states):
+        if state.operator is None or thresholds(registers, number):
+            continue
+        for test in thresholds(registers, number, computed=True):
+            yield (
+                f"{test} is computed for each run at {state.name}: with a name for what it computes, as in "
+                f"{_NAMED} {state.operator}, an event looks only at runs whose bound it passes"
+            )
+
+
+def advice_on_windows(plan: Plan) -> list[str]:
+    """That nothing ends the runs of a query, where that is so, and what to do about it."""
+    if not is_unbounded(plan):
+        return []
+    assert plan.registers is not None, "the runs engine has them"
+    waiting = [state for state in places(plan.registers) if state.operator is not None]
+    some = " and ".join(f"{state.name} for {state.waits_for}" for state in waiting)
+    note = (
+        f"there is no window: a run that waits at {some} stays until an event takes it on or ends it, for ever if none "
+        "does, and memory grows; WITHIN 10 min behind FROM, or FILTER{DUR <= 10 min} around it all, lets it go"
+    )
+    return [note]
+
+
+def _window(plan: Plan) -> str:
+    if is_unbounded(plan):
+        return "none: no run leaves because of its age"
+    if plan.automaton.size == NO_STATES:
+        return "none is needed: nothing waits"
+    return f"results last at most {to_text(plan.query.window)}"
+
+
+def _streams(registers: RegisterAutomaton) -> Iterator[str]:
+    """Which attributes are asked of the streams."""
+    for stream, names in streams_read(registers).items():
+        yield f"{stream}: {', '.join(names) or 'no attribute'}"
+
+
+def _state(registers: RegisterAutomaton, states: list[Place], number: int, state: Place) -> Iterator[str]:
+    """A state with its edges."""
+    holds = f"; remembers {', '.join(state.kept)}" if state.operator else ""
+    if state.operator is not None:
+        yield f"{state.name} ({state.operator}) waits for {state.waits_for}{holds}"
+    elif number == START:
+        yield "start"
+    else:
+        yield f"end: results have {', '.join(state.schema) or 'no attribute'}"
+    steps = [step for step in registers.steps if step.source == number]
+    for edge in edges(registers, number):
+        takes = f"{stream_of(registers, steps[0])}" if number == START else ""
+        yield f"  {_edge(registers, states, edge, takes)}"
+
+
+def _edge(registers: RegisterAutomaton, states: list[Place], edge: Edge, takes: str) -> str:
+    """An edge: its kind, its conditions, and what it sets that is asked for later."""
+    asked = " and ".join((*([takes] if takes else []), *edge.conditions))
+    if edge.kind == "filter":
+        return f"filter: stays there, unless {' and '.join(edge.unless) or 'one comes'}"
+    if edge.kind == "kill":
+        beside = f", unless {' and '.join(edge.unless)}" if edge.unless else ""
+        return f"kill: ends at {asked or 'any event'}{beside}"
+    assert edge.target is not None, "only a kill edge leads nowhere"
+    sets = ", ".join(f"{one} = {value}" for one, value in kept_sets(registers, edge))
+    target = states[edge.target].name
+    name = f"rebind {target}" if edge.kind == "rebind" else f"forward to {target}"
+    return f"{name}: {asked or 'any event'}{f'; {sets}' if sets else ''}"
+
+
+def _looked_at(registers: RegisterAutomaton, states: list[Place]) -> Iterator[str]:
+    """Which runs an event is held against."""
+    for number, state in enumerate(states):
+        if state.operator is not None:
+            waits = " or ".join(thresholds(registers, number))
+            beside = " of fractions" if computes(registers, number) else ""  # whole numbers may overflow
+            which = f"only those that it can take by {waits}, if these are numbers{beside}" if waits else "all"
+            yield f"of the runs at {state.name} an event of {state.waits_for} looks at {which}"
+
+
+def _memory(plan: Plan, registers: RegisterAutomaton) -> str:
+    if len(registers.states) == NO_STATES:
+        return "none: nothing waits"
+    shortest, widest = 8 * COLUMNS, 8 * (COLUMNS + max(map(len, registers.live)))
+    sizes = f"{shortest} to {widest} bytes per run, no links between events"
+    return f"{'not bounded' if is_unbounded(plan) else 'bounded by the window'}: {sizes}"
