@@ -26,14 +26,15 @@ from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.revisions.request import REVISING, Duration, check_duration, in_ticks
-from acep_approx.subscriptions.adding import cel_plans, entries_of
+from acep_approx.subscriptions.adding import cel_plans, check, entries_of
 from acep_approx.subscriptions.callbacks import Subscription
-from acep_approx.subscriptions.graph import Entry, Shared, is_hidden
+from acep_approx.subscriptions.graph import Entry, is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import pack, restored, unpack
 from acep_approx.subscriptions.templates.literals import Literals
+from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
 
 OUTPUTS = ("matches", "points", "counts")
@@ -209,6 +210,8 @@ class QuerySet:
         """The template of a tree with parameters, the same for the same tree; None where each runs by itself."""
         if _identity(syntax) not in self._templates:
             made = None if syntax.publish is not None or not parameters_of(syntax) else Template.of(syntax)
+            if made is not None:
+                check(made.plan)
             self._templates[_identity(syntax)] = syntax, made
         return self._templates[_identity(syntax)][1]
 
@@ -222,7 +225,8 @@ class QuerySet:
                 f"there is a query {id!r} already", code="ACEP-U060", hint="choose another id, or remove that one first"
             )
         id = graph.free_id() if id is None else id  # noqa: A001
-        parts = entries_of(plans, text, self.output, id=id, first=graph.next_number)
+        is_checked = shared is not None  # with the first query of its template
+        parts = entries_of(plans, text, self.output, id=id, first=graph.next_number, is_checked=is_checked)
         parts[-1].shared = shared
         for number, part in enumerate(parts):
             try:
@@ -417,7 +421,8 @@ class QuerySet:
         """The same queries, before any event."""
         running = Running(self._running.wanted)
         for entry in self._running:
-            running.add(replace(entry, level=0, is_running=False, columns_of=None))
+            shared = entry.shared and entry.shared.fresh()
+            running.add(replace(entry, level=0, is_running=False, columns_of=None, shared=shared))
         return running
 
     def _told(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:

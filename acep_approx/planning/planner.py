@@ -17,6 +17,7 @@ from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageEr
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
 from acep_approx.query.cel.printer import to_cel
+from acep_approx.query.cel.shape import streams
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.checks import check
 from acep_approx.query.parameters import refuse_parameters
@@ -77,6 +78,13 @@ class Plan:
     def letters(self) -> tuple[Letter, ...]:
         """What is asked of one event alone."""
         return self.automaton.letters if self.registers is None else tuple(self.registers.letters)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The types of events, or streams, that it names."""
+        if self.cel is not None:
+            return frozenset(streams(self.cel.select))
+        return frozenset(letter.type for letter in self.letters if letter.type is not None)
 
     @property
     def counted(self) -> Counted:

@@ -33,7 +33,9 @@ def cel_plans(text: str, mark: int) -> list[Plan]:
     return plans_of_parts(parse_cel(text), f".{mark}")
 
 
-def entries_of(plans: Sequence[Plan], text: str, output: OutputKind, *, id: str, first: int) -> list[Entry]:  # noqa: A002
+def entries_of(
+    plans: Sequence[Plan], text: str, output: OutputKind, *, id: str, first: int, is_checked: bool = False  # noqa: A002
+) -> list[Entry]:
     """The parts of a query, the one whose results are shown last.
 
     A query that publishes, in a set whose output is not ``matches``, has one part more: the events of a stream are
@@ -48,17 +50,18 @@ def entries_of(plans: Sequence[Plan], text: str, output: OutputKind, *, id: str,
     id : str
     first : int
         The number of the first part.
+    is_checked : bool, default False
+        Whether ``check`` was called already.
 
     Raises
     ------
-    UsageError
-        ``ACEP-U064``: an automaton written by hand; ``ACEP-U066``: a name is taken.
-    QueryError
-        ``ACEP-Q930``: it publishes what is known late.
+    UsageError, QueryError
+        Those of ``check``.
     """
     made: list[Entry] = []
     for place, plan in enumerate(plans):
-        _check(plan)
+        if not is_checked:
+            check(plan)
         publish, part = plan.query.publish, None if plan.cel is None else (place, first)
         is_last = place == len(plans) - 1
         if publish is not None and (not is_last or output != "matches"):
@@ -70,7 +73,16 @@ def entries_of(plans: Sequence[Plan], text: str, output: OutputKind, *, id: str,
     return made
 
 
-def _check(plan: Plan) -> None:
+def check(plan: Plan) -> None:
+    """Refuse a query that cannot be in a set.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: an automaton written by hand; ``ACEP-U066``: a name is taken.
+    QueryError
+        ``ACEP-Q930``: it publishes what is known late.
+    """
     query: Any = plan.query
     if isinstance(query.pattern, Machine):
         raise UsageError(

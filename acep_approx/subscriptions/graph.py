@@ -6,17 +6,16 @@ All is kept in dicts: a query comes or goes in a time that does not depend on ho
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from acep_approx.errors import UsageError
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.cel.assemble import INTERNAL
-from acep_approx.query.cel.shape import streams
 from acep_approx.query.parameters import with_values
 from acep_approx.query.printer import to_text
-from acep_approx.subscriptions.templates.template import Template
+from acep_approx.subscriptions.templates.shared import Shared
 
 SHOWN = 5
 """Queries that a message names."""
@@ -27,15 +26,7 @@ def is_hidden(stream: str) -> bool:
     return stream.startswith(INTERNAL)
 
 
-@dataclass(frozen=True)
-class Shared:
-    """A template that queries share, and the constants of one of them."""
-
-    template: Template
-    constants: Mapping[str, int | float | str | bool]
-
-
-@dataclass
+@dataclass(slots=True)
 class Entry:
     """One query of a set, or a part of one that feeds the rest of it.
 
@@ -96,9 +87,7 @@ class Entry:
     @property
     def reads(self) -> frozenset[str]:
         """The types of events that it names."""
-        if self.plan.cel is not None:
-            return frozenset(streams(self.plan.cel.select))
-        return frozenset(letter.type for letter in self.plan.letters if letter.type is not None)
+        return self.plan.reads
 
     @property
     def is_about_all(self) -> bool:
@@ -115,7 +104,7 @@ class Graph:
     Attributes
     ----------
     entries : dict of int to Entry
-    ids : dict of str to list of int
+    ids : dict of str to tuple of int
         The numbers of the parts of each query, the one that is shown last.
     next_number, ids_given : int
         The number of the next query; how many ids were made up.
@@ -125,7 +114,7 @@ class Graph:
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
-        self.ids: dict[str, list[int]] = {}
+        self.ids: dict[str, tuple[int, ...]] = {}
         self.publishers: dict[str, dict[int, None]] = {}
         self.readers: dict[str, dict[int, None]] = {}
         self.next_number = 0
@@ -139,7 +128,7 @@ class Graph:
             if (id_ := f"q{self.ids_given}") not in self.ids:
                 return id_
 
-    def known(self, id: str) -> list[int]:  # noqa: A002  (what users call it)
+    def known(self, id: str) -> tuple[int, ...]:  # noqa: A002  (what users call it)
         """The numbers of the parts of a query.
 
         Raises
@@ -180,7 +169,7 @@ class Graph:
         if entry.publish is not None:
             self.publishers.setdefault(entry.publish, {})[entry.number] = None
         self._note_level(entry)
-        self.ids.setdefault(entry.id, []).append(entry.number)
+        self.ids[entry.id] = (*self.ids.get(entry.id, ()), entry.number)
         self.next_number = max(self.next_number, entry.number + 1)
 
     def _note_level(self, entry: Entry) -> None:
@@ -257,7 +246,7 @@ class Graph:
             todo += left
         return [*gone]
 
-    def _left_without(self, numbers: list[int], gone: dict[str, None]) -> list[str]:
+    def _left_without(self, numbers: Iterable[int], gone: dict[str, None]) -> list[str]:
         """The ids of queries that read what only these publish."""
         names = [self.entries[n].publish for n in numbers]
         left: dict[str, None] = {}

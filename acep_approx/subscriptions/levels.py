@@ -22,7 +22,7 @@ from acep_approx.errors import DataError, QueryError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.subscriptions.graph import Entry, Graph, Shared
+from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.members import NUMBER, Member, OneQuery
 from acep_approx.subscriptions.published import (
     BEGAN,
@@ -34,7 +34,8 @@ from acep_approx.subscriptions.published import (
     unified,
 )
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.query_table import QueryTable, kinds_of
+from acep_approx.subscriptions.templates.query_table import QueryTable
+from acep_approx.subscriptions.templates.shared import Shared
 
 MANY = 16
 """Queries, and templates, beyond which a copy of a batch costs less than one batch more."""
@@ -126,9 +127,13 @@ class Levels:
             if entry.shared is not None:
                 member = self._member_of_many(entry, entry.shared, many, is_alone=alike[id(entry.shared.template)] == 1)
             made[entry.number] = member or self._one(entry, says_whose=says_whose)
-            self._of_side[made[entry.number].stream].asked.update(dict.fromkeys(made[entry.number].reads))
             self._note_published(entry, made[entry.number])
+            if member is None:
+                self._note_asked(made[entry.number])
         return made
+
+    def _note_asked(self, member: Member) -> None:
+        self._of_side[member.stream].asked.update(dict.fromkeys(member.reads))
 
     def _forget(self) -> None:
         """Let go of levels without queries, and of queries that were built and went before they took part."""
@@ -156,12 +161,14 @@ class Levels:
 
         ``many`` are those that were made just now.
         """
-        side, template, kinds = self._side_for(entry), shared.template, kinds_of(shared.constants)
-        key = (id(side), id(template), *kinds.values())
+        side, template = self._side_for(entry), shared.template
+        key = (id(side), id(template), *shared.kinds)
         known = many.get(key) or self._many.get(key)
         if known is None and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
-                known = many[key] = TemplateMember(side, template, QueryTable(kinds), entry.output)
+                table = QueryTable(dict(zip(template.parameters, shared.kinds, strict=True)))
+                known = many[key] = TemplateMember(side, template, table, entry.output)
+                self._note_asked(known)
         if known is None:
             self._stood_alone.add(key)
             entry.stand_alone()
@@ -195,7 +202,7 @@ class Levels:
         if isinstance(member, TemplateMember):
             assert entry.shared is not None, "it is one of many"
             self._many[_key_of_many(member, entry.shared)] = member
-            member.add(entry.number, entry.shared.constants)
+            member.add(entry.number, entry.shared)
         else:
             member.join()
         level = self._of_side[member.stream]
@@ -352,4 +359,4 @@ class Levels:
 
 def _key_of_many(member: TemplateMember, shared: Shared) -> tuple[object, ...]:
     """What queries have in common that one member runs."""
-    return id(member.stream), id(shared.template), *kinds_of(shared.constants).values()
+    return id(member.stream), id(shared.template), *shared.kinds

@@ -150,7 +150,7 @@ class Running:
     def columns(self, coming: Mapping[int, Member]) -> tuple[str, ...]:
         """The columns that must be read now, with those of the queries to come."""
         assert self.levels is not None, "begin first"
-        reads = [name for member in coming.values() for name in member.reads]
+        reads = [name for member in dict.fromkeys(coming.values()) for name in member.reads]
         return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads)]))
 
     def push(self, batch: EventBatch, coming: dict[int, Member]) -> Results:

@@ -23,12 +23,13 @@ from acep_approx.matching.state import FORMAT as INNER_FORMAT
 from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
-from acep_approx.subscriptions.graph import Entry, Shared
+from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.levels import Level, Levels
 from acep_approx.subscriptions.members import OneQuery
 from acep_approx.subscriptions.running import Change, Running
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.query_table import QueryTable, kinds_of
+from acep_approx.subscriptions.templates.query_table import QueryTable
+from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
 
 FORMAT = [2, INNER_FORMAT]
@@ -133,7 +134,7 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
 
 def _entry(entry: Entry) -> Header:
     kept = {name: getattr(entry, name) for name in OF_ENTRY}
-    constants = None if entry.shared is None else dict(entry.shared.constants)
+    constants = None if entry.shared is None else entry.shared.constants
     return kept | {"engine": entry.plan.engine, "meaning": meaning(entry.plan), "constants": constants}
 
 
@@ -161,7 +162,9 @@ def _entry_of(saved: Header, compiled: Compile) -> Entry:
 def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
     if entry.shared is None:
         return OneQuery(side, entry)
-    return TemplateMember(side, entry.shared.template, QueryTable(kinds_of(entry.shared.constants)), entry.output)
+    template, kinds = entry.shared.template, entry.shared.kinds
+    table = QueryTable(dict(zip(template.parameters, kinds, strict=True)))
+    return TemplateMember(side, template, table, entry.output)
 
 
 def _save_epochs(running: Running, arrays: Arrays) -> Header:

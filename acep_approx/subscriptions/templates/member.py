@@ -7,9 +7,8 @@ with the table of constants.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +36,7 @@ from acep_approx.subscriptions.templates.ordering import by_end, in_order
 from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, PairKeys, PairPipeline, PairStream
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
+from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template, asks_parameter
 
 
@@ -66,7 +66,7 @@ class TemplateMember:
         keyed = replace(query, equivalences=(Equivalence(NUMBER), *query.equivalences))
         self._plan = replace(template.plan, query=keyed)
         self._rows = row_columns(template.plan, output)
-        self._coming: dict[int, Mapping[str, Any]] = {}
+        self._coming: dict[int, Shared] = {}
         self.set_up()
 
     def set_up(self) -> None:
@@ -267,24 +267,24 @@ class TemplateMember:
     @property
     def is_empty(self) -> bool:
         """Whether it has no query."""
-        return not self.table.rows and not self._coming
+        return not self.table.queries and not self._coming
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The queries whose results it gives, in the order of adding."""
-        return tuple(sorted([*self.table.rows, *self._coming]))
+        return tuple(sorted([*self.table.numbers[self.table.is_there].tolist(), *self._coming]))
 
-    def add(self, number: int, constants: Mapping[str, Any]) -> None:
+    def add(self, number: int, shared: Shared) -> None:
         """Take in a query from the next batch on."""
-        if not self.table.rows and not self._coming:
+        if not self.table.queries and not self._coming:
             self.join()
-        self._coming[number] = constants
+        self._coming[number] = shared
 
     def remove(self, number: int) -> Iterator[pa.Table]:
         """Let go of a query; nothing of it waits. The last one leaves the stream, too."""
         if self._coming.pop(number, None) is None:
             self.table.remove(number)
-        if not self.table.rows and not self._coming:
+        if not self.table.queries and not self._coming:
             self.stream.remove(self)
         yield from ()
 
@@ -294,7 +294,10 @@ class TemplateMember:
         """Let queries come that were added, and let go of the runs of those that were removed."""
         if self._coming:
             numbers = np.array([*self._coming], np.int64)
-            self.table.add(numbers, pa.Table.from_pylist([*self._coming.values()]))
+            coming = [*self._coming.values()]
+            table = pa.Table.from_pylist([one.constants for one in coming])
+            for one, row in zip(coming, self.table.add(numbers, table).tolist(), strict=True):
+                one.rest_in(self.table, row)
             self._coming = {}
         if (rows := self.table.release()).size:
             live = self.pairing.live()

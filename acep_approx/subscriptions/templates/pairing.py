@@ -204,7 +204,7 @@ class Pairing:
         """Take over the rows that have changed since the last call."""
         asked, new = Asked.of(self.template, self._columns, self.table), self.table.take_new()
         late = np.append(self._queries.late, new)
-        too_many = len(late) > min(MOST_LATE, LATE_SHARE * len(self.table.rows))
+        too_many = len(late) > min(MOST_LATE, LATE_SHARE * self.table.queries)
         if asked != self.asked or self.table.room != self._queries.room or too_many:
             self.asked = asked
             self._make_index()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ _ARROW: dict[Kind, pa.DataType] = {
     "truth": pa.bool_(),
     "text": pa.string(),
 }
+_KINDS: dict[type, Kind] = {int: "int", float: "float", bool: "truth", str: "text"}
 _FIRST_ROOM = 16
 _MOST_ROWS = 1 << 31
 
@@ -37,13 +38,15 @@ class QueryTable:
         Per row the number of its query.
     is_there : bool array
         Per row whether it has a query.
+    queries : int
+        How many there are.
     version : int
         Changes whenever a row does.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self.kinds = dict(kinds)
-        self.rows: dict[int, int] = {}  # by number
+        self.queries = 0
         self.numbers: Ints = np.zeros(_FIRST_ROOM, np.int64)
         self.is_there: Bools = np.zeros(_FIRST_ROOM, np.bool_)
         self.version = 0
@@ -77,15 +80,16 @@ class QueryTable:
         self.numbers[rows], self.is_there[rows] = numbers, True
         for name, values in columns.items():
             self._columns[name][rows] = values
-        self.rows.update(zip(numbers.tolist(), rows.tolist(), strict=True))
+        self.queries += len(rows)
         self._new += rows.tolist()
         self.version += 1
         return rows
 
     def remove(self, number: int) -> None:
-        """Let go of a query; its row stays as it is until ``release``."""
-        row = self.rows.pop(number)
+        """Let go of a query; its row stays as it is until ``release``. Complexity: O(rows)."""
+        row = int(np.flatnonzero((self.numbers == number) & self.is_there)[0])
         self.is_there[row] = False
+        self.queries -= 1
         self._removed.append(row)
         self.version += 1
 
@@ -103,6 +107,13 @@ class QueryTable:
     def values(self, name: str) -> Any:
         """The constants of a parameter per row, as numpy has them; texts as places in ``texts``."""
         return self._columns[name]
+
+    def constants(self, row: int, names: Sequence[str]) -> tuple[Any, ...]:
+        """What a row has for some parameters, as Python has it. Texts take O(texts)."""
+        found = [self._columns[name][row].item() for name in names]
+        is_text = [self.kinds[name] == "text" for name in names]
+        known = list(self._texts) if any(is_text) else []
+        return tuple(known[value] if text else value for value, text in zip(found, is_text, strict=True))
 
     def arrow(self, name: str, rows: Ints) -> pa.Array:
         """The constants of a parameter in some rows."""
@@ -187,14 +198,18 @@ class QueryTable:
         constants = state.rename_columns([name.removeprefix(MARK) for name in state.column_names])
         for name in self.kinds:
             self._columns[name][rows] = self._column(name, constants)
-        self.rows.update(zip(self.numbers[rows].tolist(), rows.tolist(), strict=True))
+        self.queries = len(rows)
         self.version += 1
 
 
 def kinds_of(constants: Mapping[str, Any]) -> dict[str, Kind]:
     """The kind of each constant."""
-    kinds: dict[type, Kind] = {int: "int", float: "float", bool: "truth", str: "text"}
-    return {name: kinds[type(value)] for name, value in constants.items()}
+    return {name: kind_of(value) for name, value in constants.items()}
+
+
+def kind_of(constant: Any) -> Kind:
+    """The kind of a constant."""
+    return _KINDS[type(constant)]
 
 
 def _numpy(kind: Kind) -> Any:
