@@ -258,6 +258,22 @@ def test_what_compile_query_made_reads_streams_too() -> None:
     assert desk.match(quotes(5))["reader"].column("q").to_pylist() == [5]
 
 
+@pytest.mark.parametrize("saves", [False, True])
+def test_attributes_that_nobody_reads_are_in_nobodys_way(saves: bool) -> None:
+    """Also if others read those of their names in streams where they are of another type, and come later."""
+    desk = QuerySet()
+    desk.add("SELECT x FROM P NEXT{} A", id="one")
+    desk.add("SELECT 'text' AS p FROM A PUBLISH P")
+    event = {"ts": 1, "type": "A", "x": 7}
+    if saves:
+        desk.push([event | {"ts": -1}, event | {"ts": 0}])
+        desk = QuerySet.from_state(desk.state_bytes())
+    desk.add("SELECT p FROM Q", id="other")
+    desk.add("SELECT x AS p FROM A PUBLISH Q")
+    found = desk.push([event, event | {"ts": 2}, event | {"ts": 3}])
+    assert [found[name].num_rows for name in ("one", "other")] == [1 + 2 * saves, 2]
+
+
 def test_a_stream_gets_other_attributes_while_the_set_runs() -> None:
     """Those that read the old one see the epoch that waits, those that read the new one what comes after it."""
     desk = QuerySet()

@@ -53,8 +53,8 @@ class Level:
     side : StreamSide
     reads : dict of str to int
         How many of its queries name each type of events.
-    asked : dict of str to None
-        The columns that queries will read that do not take part yet.
+    types : dict of str to pyarrow.DataType
+        Of the attributes of the published streams that its queries read, or will read.
     rows : int
         Events so far.
     """
@@ -62,7 +62,7 @@ class Level:
     side: StreamSide
     reads: dict[str, int] = field(default_factory=dict)
     rows: int = 0
-    asked: dict[str, None] = field(default_factory=dict)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
 
 
 class Levels:
@@ -138,7 +138,6 @@ class Levels:
     def _forget(self) -> None:
         """Let go of levels without queries, and of queries that were built and went before they took part."""
         for key, level in [*self.levels.items()]:
-            level.asked.clear()
             if not level.side.queries and key != (0, None):
                 del self.levels[key], self._of_side[level.side]
         for number in [number for number in self._waiting if number not in self._graph.entries]:
@@ -251,6 +250,7 @@ class Levels:
         if level is None:
             level = Level(StreamSide(schema, roles_above(self.roles)))
             self.put(key, level)
+        level.types |= {field.name: schema.field(field.name).type for one in publishing for field in one.schema}
         level.side.learn(schema)
         return level.side
 
@@ -271,11 +271,10 @@ class Levels:
         return found
 
     def _base_schema(self, level: Level | None) -> pa.Schema:
-        """The columns of the events of the stream above level 0, with those that queries of a level read, or will."""
+        """The columns of the events of the stream above level 0, with those that a level has already."""
         schema, roles = self.base.schema, roles_above(self.roles)
         found = {str(roles.type): pa.string(), BEGAN: began_type(schema.field(roles.time).type, roles.unit)}
-        if level is not None:
-            found |= {name: level.side.schema.field(name).type for name in (*level.side.columns, *level.asked)}
+        found |= {} if level is None else level.types
         return pa.schema([*(found | {field.name: field.type for field in schema}).items()])
 
     @property

@@ -201,6 +201,7 @@ def _save_levels(levels: Levels, arrays: Arrays) -> Header:
             assert isinstance(member, OneQuery | TemplateMember)
             ones.append([member.numbers, member.save_side(f"m{members}_", arrays)])
             members += 1
+        arrays[f"l{number}_types"] = raw(pa.schema([*level.types.items()]).empty_table())
         kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])
     return {"roles": vars(levels.roles), "published": levels.published, "levels": kept}
 
@@ -214,7 +215,8 @@ def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], 
             levels = Levels(running.graph, side.schema, side.roles)
             levels.published = saved["published"]
         key = (at, None if names is None else tuple(names))
-        levels.put(key, Level(side, reads, rows))
+        types = from_ipc(parts[f"l{number}"]["types"]).schema
+        levels.put(key, Level(side, reads, rows, {field.name: field.type for field in types}))
         for numbers, header in ones:
             entry = everyone[numbers[0]]
             member = _member(side, entry)
