@@ -128,12 +128,7 @@ class Levels:
                 member = self._member_of_many(entry, entry.shared, many, is_alone=alike[id(entry.shared.template)] == 1)
             made[entry.number] = member or self._one(entry, says_whose=says_whose)
             self._note_published(entry, made[entry.number])
-            if member is None:
-                self._note_asked(made[entry.number])
         return made
-
-    def _note_asked(self, member: Member) -> None:
-        self._of_side[member.stream].asked.update(dict.fromkeys(member.reads))
 
     def _forget(self) -> None:
         """Let go of levels without queries, and of queries that were built and went before they took part."""
@@ -167,7 +162,6 @@ class Levels:
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
                 table = QueryTable(dict(zip(template.parameters, shared.kinds, strict=True)))
                 known = many[key] = TemplateMember(side, template, table, entry.output)
-                self._note_asked(known)
         if known is None:
             self._stood_alone.add(key)
             entry.stand_alone()
