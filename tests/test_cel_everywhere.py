@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from acep_approx import AcepError, HistoryGraph, UsageError, compile_query
+from acep_approx import AcepError, HistoryGraph, QuerySet, UsageError, compile_query
 from tests.cases import cases
 from tests.cel_runs import found
 from tests.cel_worlds import cel_world
@@ -151,6 +151,21 @@ def test_bundles_are_of_points(events: pa.Table) -> None:
     assert sum(matches.bundles()["points"].to_pylist()) == len(matches.points())
 
 
+@pytest.mark.parametrize("within", ["50 events", "1.5"])
+def test_windows_of_other_queries_are_refused(within: str) -> None:
+    """A window that replaces that of the text is as good as one in the text."""
+    with pytest.raises(AcepError, match=r"ACEP-Q112|ACEP-Q045"):
+        compile_query(FALLING, within=within)
+
+
+def test_templates_are_no_queries_in_cel() -> None:
+    text = "SELECT price FROM FILTER{price > :low}(Stock)"
+    with pytest.raises(UsageError, match="ACEP-U064"):
+        QuerySet().add_many(text, [{"low": 3}])
+    with pytest.raises(AcepError, match="ACEP-Q"):
+        compile_query(text)
+
+
 # --- late events --------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +195,15 @@ def test_events_are_taken_back_before_the_watermark() -> None:
     matcher = query.matcher(watermark=5, op="op")
     pairs = pa.concat_tables([matcher.push(stream), matcher.finish()])
     assert pairs.to_pylist() == [{"high": 9, "low": 5, "start": 1, "end": 3, "times": 1}]
+
+
+@pytest.mark.parametrize("output", ["matches", "points"])
+def test_what_is_final_is_not_held(output: Any) -> None:
+    """Also where no window ends: results name no events but their last one."""
+    matcher, shuffled = compile_query(FALLING).matcher(watermark=8, output=output), late(stock(2000, 2, ties=2), 12, 3)
+    for first in range(0, 2000, 100):
+        matcher.push(shuffled.slice(first, 100))
+    assert matcher.held_events < 50
 
 
 def test_any_name_of_an_attribute_may_come_late() -> None:

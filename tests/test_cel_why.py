@@ -115,10 +115,11 @@ def test_it_says_what_the_engine_finds() -> None:
 
 def test_the_command_line_asks(tmp_path: Any) -> None:
     (tmp_path / "query.cel").write_text(FALLING, encoding="utf-8")
-    lines = ["ts,type,name,price", *(f"{r['ts']},Stock,{r['name']},{r['price']}" for r in PRICES)]
+    lines = ["ts,type,name,price,left", *(f"{r['ts']},Stock,{r['name']},{r['price']},0" for r in PRICES)]
     (tmp_path / "events.csv").write_text("\n".join(lines), encoding="utf-8")
     given = (str(tmp_path / "query.cel"), str(tmp_path / "events.csv"), "--around")
     assert "there is a result at 2, from 1 to 2" in acep("why", *given, "2").stdout
+    assert "no result at 2" in acep("why", *given, "2", "--start", "left").stdout  # none begins after another one
     answer = json.loads(acep("why", *given, "3", "--format", "json").stdout)
     assert answer["why"] == "ended"
     assert answer["events"][1]["variable"] == "rebind q1"

@@ -16,6 +16,7 @@ from acep_approx.query.cel.parser import is_cel, parse_cel
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.parser import parse, parse_window
+from acep_approx.query.printer import to_text
 
 
 def compile_query(
@@ -79,4 +80,7 @@ def _changed(query: CelQuery, errors: int | None, within: str | None) -> CelQuer
     """A query in CEL with other clauses."""
     if errors is not None:
         query = replace(query, errors=errors)
-    return query if within is None else replace(query, window=parse_window(within))
+    if within is None:
+        return query
+    window = to_text(parse_window(within))  # which may be none of CEL: of events, or negative
+    return replace(query, window=parse_cel(f"FROM any WITHIN {window}").window)

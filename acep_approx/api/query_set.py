@@ -172,7 +172,7 @@ class QuerySet:
         Raises
         ------
         QueryError, UsageError, DataError
-            As for ``add``; a column is missing (``ACEP-D002``). Then none was added.
+            As for ``add``; a column is missing (``ACEP-D002``); ``ACEP-U064``: it is in CEL. Then none was added.
 
         Examples
         --------
@@ -182,6 +182,12 @@ class QuerySet:
         >>> list(found), many
         (['q1'], [<Subscription 'q1'>, <Subscription 'q2'>])
         """
+        if is_cel(template):
+            raise UsageError(
+                "a template and a query in CEL do not go together yet",
+                code="ACEP-U064",
+                hint="add the queries one by one, each with its constants; or write the template as PATTERN SEQ(..)",
+            )
         syntax = self._trees.get(template) or self._trees.setdefault(template, parse(template))
         names = parameters_of(syntax)
         source = open_source(table)

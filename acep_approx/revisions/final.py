@@ -62,7 +62,9 @@ class FinalRun:
 
     def _forget(self, tick: int) -> None:
         pipeline, tail = self.pipeline, self.tail
-        if not pipeline.preparer.is_count:
+        if pipeline.plan.query.is_algebra:  # results are known with their last event, and name no other
+            tail.forget(tick)
+        elif not pipeline.preparer.is_count:
             tail.forget(tick - 2 * pipeline.window)  # points with a negation at the end wait for two windows
         elif tail.held > 2 * self._kept + MANY:
             tail.keep_only(pipeline.forget_all_but(np.zeros(0, np.int64)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import Inputs, KeyedInputOptions, QueryText
+from acep_approx.cli.options.input import Inputs, QueryText, QuestionInputOptions
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.terminal import read_query
@@ -55,7 +55,7 @@ def why(
     format: Annotated[  # noqa: A002  (the option's name)
         Answer, typer.Option(help="In words, or as data.", rich_help_panel=OutputOptions.panel)
     ] = Answer.TEXT,
-    source: KeyedInputOptions,
+    source: QuestionInputOptions,
 ) -> None:
     """Say why QUERY has a match in INPUT around a time, or has none.
 
@@ -74,6 +74,7 @@ def why(
         time=source.time,
         type=source.type,
         unit=source.unit,
+        start=source.start,
         sort=source.sort,
         **source.reading,
     )

@@ -103,6 +103,11 @@ class KeyedInputOptions(InputOptions):
 
 
 @dataclass(frozen=True)
+class QuestionInputOptions(KeyedInputOptions, IntervalOptions):
+    """The same for questions about results, which may be of events that begin before they end."""
+
+
+@dataclass(frozen=True)
 class RunInputOptions(InputOptions, IntervalOptions):
     """The same, and where to put what is left out."""
 
