@@ -192,6 +192,18 @@ def test_air_is_of_queries_in_cel() -> None:
     assert "ACEP-U075" in acep("explain", "ab WITHIN 5", "--format", "air", code=2).stderr
 
 
+def test_air_of_what_is_not_known_yet_says_so(tmp_path: Path) -> None:
+    """A query of a set that makes no sense for the attributes which its streams are taken to have."""
+    (tmp_path / "late.cel").write_text("FROM B NEXT P NEXT{x != $1.r} P", encoding="utf-8")
+    (tmp_path / "pair.cel").write_text("SELECT x, y AS r FROM A PUBLISH P", encoding="utf-8")
+    said = json.loads(acep("explain", "--queries", str(tmp_path), "--format", "air").stdout)
+    (late,), (pair,) = said["late"], said["pair"]
+    assert (late["states"], late["streams"], late["schema"]) == ([], None, None)
+    assert late["query"].startswith("SELECT *\nFROM B NEXT P NEXT{")
+    assert pair["schema"] == ["x", "r"]
+    assert "warning: there is no window in late" in acep("check", "--queries", str(tmp_path)).stdout
+
+
 def test_air_of_a_folder(tmp_path: Path) -> None:
     """By the ids of its queries; one that is several automata has several."""
     (tmp_path / "falling.cel").write_text(FALLING, encoding="utf-8")

@@ -36,7 +36,11 @@ def air_text(plan: Plan) -> str:
 
 
 def air(plan: Plan) -> dict[str, Any]:
-    """The automaton of a query in CEL as plain values; see ``air_text``."""
+    """The automaton of a query in CEL as plain values; see ``air_text``.
+
+    In a set a query may ask for attributes that are known with the first events only: then ``streams`` and ``schema``
+    are None, and there are no ``states``.
+    """
     registers = plan.registers
     if registers is None or not plan.query.is_algebra:
         raise UsageError(
@@ -45,15 +49,18 @@ def air(plan: Plan) -> dict[str, Any]:
             hint="choose json (--format json), which has the automaton of any query",
         )
     window = plan.query.window
-    states = places(registers)
+    is_known = (
+        registers.query.pattern == plan.query.pattern
+    )  # else it waits for attributes of streams that others publish
+    states = places(registers) if is_known else []
     return {
         "air": FORMAT,
         "query": str(plan.query.pattern.text),  # type: ignore[union-attr]
         "publish": plan.query.publish,
         "window": None if window.unit == UNBOUNDED else {"amount": window.amount, "unit": window.unit},
         "fingerprint": plan.fingerprint(),
-        "streams": {stream: list(names) for stream, names in streams_read(registers).items()},
-        "schema": list(states[-1].schema),
+        "streams": {one: list(names) for one, names in streams_read(registers).items()} if is_known else None,
+        "schema": list(states[-1].schema) if is_known else None,
         "states": [_state(registers, states, number) for number in range(len(states))],
     }
 

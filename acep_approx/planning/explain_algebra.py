@@ -20,9 +20,11 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.explain import few, section
 from acep_approx.planning.planner import Plan
-from acep_approx.planning.windows import NO_STATES, is_unbounded
+from acep_approx.planning.windows import is_unbounded
 from acep_approx.query.printer import to_text
 
+NO_STATES = 2
+"""States of an automaton that remembers nothing: its start and its end."""
 _NAMED = "(SELECT *, 1.05 * price AS bound FROM ..)"
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from acep_approx.errors import UsageError
 from acep_approx.planning.planner import UNBOUNDED, Plan
-
-NO_STATES = 2
-"""States of an automaton that remembers nothing: its start and its end."""
+from acep_approx.query.cel.shape import nodes
+from acep_approx.query.cel.syntax import Fold, Next
 
 
 def is_unbounded(plan: Plan) -> bool:
@@ -19,7 +18,8 @@ def is_unbounded(plan: Plan) -> bool:
     >>> [is_unbounded(compile_query(text).plan) for text in texts]
     [True, False, False, False]
     """
-    return plan.query.window.unit == UNBOUNDED and plan.automaton.size > NO_STATES
+    waits = plan.cel is not None and any(isinstance(node, Next | Fold) for node in nodes(plan.cel.select))
+    return waits and plan.query.window.unit == UNBOUNDED
 
 
 def refuse_unbounded(plan: Plan, what: str) -> None:
