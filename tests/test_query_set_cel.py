@@ -112,6 +112,15 @@ def test_what_was_derived_several_times_is_several_events() -> None:
     assert found["pattern"].num_rows == 2
 
 
+def test_ways_without_number_are_told_before_they_fill_the_memory() -> None:
+    """A FOLD of which each iteration has six next events: 6 ** 12 ways."""
+    desk = QuerySet()
+    desk.add("SELECT x FROM A FOLD{,,} (SELECT x FROM A) PUBLISH P")
+    desk.add("SELECT x FROM P", id="reader")
+    with pytest.raises(DataError, match=r"ACEP-D083: 'q1' publishes results that were derived .* times"):
+        desk.push([{"ts": ts, "type": "A", "x": 1} for ts in range(13) for _ in range(6)])
+
+
 def test_all_attributes_are_those_of_the_stream_whatever_others_publish() -> None:
     """Also of columns that came later, after a restart."""
     desk = QuerySet()
@@ -256,6 +265,13 @@ def test_what_compile_query_made_reads_streams_too() -> None:
     desk.add(compile_query(IBM), id="ibm")
     desk = QuerySet.from_state(desk.state_bytes())
     assert desk.match(quotes(5))["reader"].column("q").to_pylist() == [5]
+
+
+def test_messages_do_not_name_hidden_streams() -> None:
+    desk = QuerySet()
+    desk.add("SELECT Price FROM Stock NEXT{} (SELECT Name AS Price FROM Stock NEXT{} (SELECT Price AS p FROM Stock))")
+    with pytest.raises(DataError, match=r"ACEP-D082.*what 'q1' publishes as a stream of its own"):
+        desk.push(quotes(1, 2))
 
 
 @pytest.mark.parametrize("saves", [False, True])

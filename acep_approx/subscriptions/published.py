@@ -18,7 +18,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.intervals import starts_of
 from acep_approx.planning.planner import Plan
-from acep_approx.subscriptions.graph import Entry
+from acep_approx.subscriptions.graph import Entry, is_hidden
 from acep_approx.subscriptions.members import FIRST_ID, NUMBER
 
 BEGAN = "$start"
@@ -26,6 +26,8 @@ BEGAN = "$start"
 START, TYPE = "start", "type"
 """Columns that published events have, beside the time of the stream: when a result began; of which stream they are
 (where no column of the events says their type)."""
+MOST_EVENTS = 10_000_000
+"""Events that the results of a query may be in one batch; each takes tens of bytes."""
 OF_RESULTS = frozenset((NUMBER, "errors", "start", "end", "missing", "times"))
 
 
@@ -88,24 +90,42 @@ class Publishing:
         own = {roles.time: "the time", roles_above(roles).type: "the type"}
         for name in own.keys() & set(self.attributes):
             raise DataError(
-                f"{entry.id!r} publishes {name!r} as an attribute of {entry.publish!r}, and this column is {own[name]}",
+                f"{entry.id!r} publishes {name!r} as an attribute of {_named(entry)}, and this column is {own[name]}",
                 code="ACEP-D080",
-                hint=f"give it another name; the time of a published event is its end, its type {entry.publish!r}",
+                hint="give it another name; the time of a published event is its end, its type the name of its stream",
             )
         shown = [START, *(name for name in self.attributes if name != START)]  # when it began is an attribute, too
         self.schema = pa.schema([results.field(name) for name in shown if name in results.names])
 
     def events(self, table: pa.Table, first_id: int) -> Published:
-        """The events that some results are; their names count from ``first_id``."""
+        """The events that some results are; their names count from ``first_id``.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D083``: they are too many, as results were derived in so many ways.
+        """
         if "times" in table.column_names:
             times = to_numpy(table.column("times").combine_chunks())
             if (times != 1).any():
+                if times.sum(dtype=float) > MOST_EVENTS:
+                    raise DataError(
+                        f"{self.entry.id!r} publishes results that were derived {times.sum(dtype=float):.2g} times in "
+                        f"one batch, and each is an event of {_named(self.entry)}: more than {MOST_EVENTS:,}",
+                        code="ACEP-D083",
+                        hint="let it find less: WITHIN, a condition in NEXT or FOLD; or push fewer events at a time",
+                    )
                 table = table.take(to_arrow(np.repeat(np.arange(table.num_rows), times)))
         ends = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
         data = {name: encode_text(table.column(name).combine_chunks()) for name in self.schema.names}
         ids = FIRST_ID + first_id + np.arange(table.num_rows)
         began = table.column("start").combine_chunks()
         return Published(str(self.entry.publish), self.entry.level, self.entry.number, ends, ids, began, data)
+
+
+def _named(entry: Entry) -> str:
+    """The stream that a query publishes, as messages name it."""
+    return "a stream of its own" if is_hidden(str(entry.publish)) else repr(entry.publish)
 
 
 def unified(base: pa.Schema, streams: Sequence[Publishing]) -> pa.Schema:
@@ -135,11 +155,11 @@ def unified(base: pa.Schema, streams: Sequence[Publishing]) -> pa.Schema:
             if wider is None:
                 raise DataError(
                     f"the column {field.name!r} is {known} in {whose}, and {field.type} in what {one.entry.id!r} "
-                    f"publishes as {name!r}",
+                    f"publishes as {_named(one.entry)}",
                     code="ACEP-D082",
                     hint="give the attribute another name, with AS",
                 )
-            types[field.name] = (wider, whose or f"what {one.entry.id!r} publishes as {name!r}")
+            types[field.name] = (wider, whose or f"what {one.entry.id!r} publishes as {_named(one.entry)}")
     return pa.schema([(name, type_) for name, (type_, _) in types.items()])
 
 
