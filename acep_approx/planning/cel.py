@@ -111,12 +111,14 @@ def plans_of_parts(query: CelQuery, mark: str) -> list[Plan]:
     QueryError, UnsupportedError, LimitError
         As ``plan_unbound``.
     """
-    try:
-        completed(query, {})
-    except QueryError as error:
-        if error.code not in OF_ATTRIBUTES:
-            raise
-    return [plan_unbound(part) for part in left_associated(query, mark)]
+    parts = left_associated(query, mark)
+    if len(parts) > 1:  # no part knows the names of the others
+        try:
+            completed(query, {})
+        except QueryError as error:
+            if error.code not in OF_ATTRIBUTES:
+                raise
+    return [plan_unbound(part) for part in parts]
 
 
 def plan_for(
@@ -251,7 +253,7 @@ def _refuse_several(query: CelQuery) -> None:
         raise UnsupportedError(
             "a part of this query is a stream of its own: a subquery with PUBLISH, or a right operand with operators",
             code="ACEP-Q118",
-            hint="write it as a chain from the left to the right: or add it to a QuerySet, which runs several automata",
+            hint="write it as a chain from the left to the right, or add it to a QuerySet, which runs them all",
             text=query.text,
             start=span[0],
             end=span[1],
