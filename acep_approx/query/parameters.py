@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,18 @@ def parameters_of(query: QuerySyntax) -> tuple[str, ...]:
     ('low', 'f', 'w')
     """
     return tuple(dict.fromkeys(one.name for one in _found(query)))
+
+
+def uses_of(query: QuerySyntax) -> Counter[str]:
+    """How often each parameter stands in a query.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse
+    >>> uses_of(parse("PATTERN SEQ(A a, A b) WHERE a.x > :low AND b.x > :low WITHIN :w"))
+    Counter({'low': 2, 'w': 1})
+    """
+    return Counter(one.name for one in _found(query))
 
 
 def refuse_parameters(query: QuerySyntax) -> None:

@@ -19,6 +19,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.reading.ipc import from_ipc
+from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.outputs.of_cells import CellCounts
 from acep_approx.matching.outputs.of_runs import Points, RunOutput, RunPoints
 from acep_approx.matching.outputs.tables import joined
@@ -32,6 +33,7 @@ from acep_approx.planning.planner import window_ticks
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression, QuerySyntax, Window
 from acep_approx.subscriptions.members import rows_shown
+from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose, damaged
 from acep_approx.subscriptions.templates.ordering import by_end, in_order
 from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, PairKeys, PairPipeline, PairStream
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
@@ -67,11 +69,17 @@ class TemplateMember:
         self._plan = replace(template.plan, query=keyed)
         self._rows = row_columns(template.plan, output)
         self._coming: dict[int, Shared] = {}
+        self.classes: Classes | None = None
         self.set_up()
+
+    @property
+    def run_table(self) -> QueryTable:
+        """The table whose rows are run."""
+        return self.table if self.classes is None else self.classes.table
 
     def set_up(self) -> None:
         """Begin anew, with the schema that the stream has now."""
-        stream, table = self.stream, self.table
+        stream, table = self.stream, self.run_table
         self.pipeline = PairPipeline(self._inner, self._plan, self.output, joins=False)
         self.pipeline.recent.is_fed = True
         results = self.pipeline.results
@@ -100,19 +108,23 @@ class TemplateMember:
         return places
 
     def _know_windows(self) -> None:
-        """Take over the longest window, and the window of each query."""
-        self._windows: Ints | None = None
+        """Take over the longest window, and the window of each row that is run."""
+        self._windows = self._windows_of(self.run_table)
+        if self._windows is not None:
+            longest = int(self._windows[self.run_table.is_there].max(initial=0))
+            self.pipeline.window = max(self.pipeline.window, longest)
+            self.pipeline.engine.window = self.pipeline.window
+
+    def _windows_of(self, table: QueryTable) -> Ints | None:
+        """The windows of the rows of a table in ticks; None where all have that of the template."""
         if self.template.window is None:
-            return
+            return None
         unit = "us" if self.pipeline.is_time else None
         base = window_ticks(self._plan.query, unit)
         assert base == 0, "the template has no window of its own"
         factor = 1 if unit is None else window_ticks(_one(self._plan.query), unit)
-        amounts = self.table.values(self.template.window)
-        self._windows = np.round(amounts * factor).astype(np.int64)
-        longest = int(self._windows[self.table.is_there].max(initial=0))
-        self.pipeline.window = max(self.pipeline.window, longest)
-        self.pipeline.engine.window = self.pipeline.window
+        found: Ints = np.round(table.values(self.template.window) * factor).astype(np.int64)
+        return found
 
     # --- batches ----------------------------------------------------------------------------------------------
 
@@ -128,7 +140,7 @@ class TemplateMember:
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
-        self._take_changes()
+        self._take_changes(int(batch.ticks[0]))
         self._part = batch = self._relevant(batch)
         self._literal = self.letters.masks(batch.computed.truths)
         owns = self.pairing.asked.owns
@@ -187,16 +199,33 @@ class TemplateMember:
         points = Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
         if points is None or not len(points.row):
             return None
-        assert isinstance(pipeline.results, RunPoints), "it finds points"
-        number = self.table.numbers[self.pairing.row_of[points.slot]]
-        return _numbered(pipeline.results.table(points.take(in_order(number, points.row, points.tick))))
+        return self._table(points, batch)
+
+    def _table(self, points: Points, batch: StreamBatch) -> pa.Table | None:
+        """Points of what is run as those of the queries, in order."""
+        row, key = self.pairing.row_of[points.slot], self.pairing.key_of[points.slot]
+        if self.classes is not None:
+            at = points.row - batch.first_row if batch.rows is None else np.searchsorted(batch.rows, points.row)
+            windows = self._windows_of(self.table)
+            windows = np.full(self.table.room, self.pipeline.window) if windows is None else windows
+            asking = self.pairing.asking(self.classes.loose.tests, self._asked, self.table)
+            which, row = self.classes.spread(ClassPoints(row, points.tick, points.start, at), windows, asking)
+            points, key = points.take(which), key[which]
+        number = self.table.numbers[row]
+        order, results, keys = in_order(number, points.row, points.tick), self.pipeline.results, self._inner.pairs.keys
+        assert isinstance(results, RunPoints), "it finds points"
+        assert isinstance(keys, PairKeys), "these are the keys of pairs"
+        keys.named = number[order], key[order]
+        table = results.table(points.take(order)._replace(slot=np.arange(len(order))))
+        keys.named = None
+        return _numbered(table) if table.num_rows else None
 
     def _pairs(self, batch: StreamBatch) -> Iterator[tuple[Grouped, PairBatch]]:
         """The pairs of a batch, in parts, each to be run before the next."""
         keys = self.key_slots.columns
         places = self._event_places(batch, batch.slots(keys))
         for found in self.pairing.find(self._literal, self._asked, batch.by_key(keys), self.pipeline.at_once):
-            pairs = PairBatch(batch, self.table, self._words, found.at, self.pairing.row_of[found.slot])
+            pairs = PairBatch(batch, self.run_table, self._words, found.at, self.pairing.row_of[found.slot])
             events, pairs = self._grouped(batch, pairs, found, places)
             if len(events.row):
                 yield events, pairs
@@ -229,7 +258,7 @@ class TemplateMember:
         if mask is not found.mask:
             kept = np.flatnonzero(mask != 0)
             at, slot, cls = at[kept], slot[kept], cls[kept]
-            pairs = PairBatch(batch, self.table, self._words, at, self.pairing.row_of[slot])
+            pairs = PairBatch(batch, self.run_table, self._words, at, self.pairing.row_of[slot])
         if len(preparer.classes) > known or known == 1:
             engine.set_classes(preparer.classes)
         engine.reserve(self.pairing.slots)
@@ -290,21 +319,41 @@ class TemplateMember:
 
     # --- keys that go -----------------------------------------------------------------------------
 
-    def _take_changes(self) -> None:
-        """Let queries come that were added, and let go of the runs of those that were removed."""
+    def _take_changes(self, since: int) -> None:
+        """Let queries come that were added, and let go of the runs of those that were removed.
+
+        Those that come see the events from the tick ``since`` on.
+        """
         if self._coming:
             numbers = np.array([*self._coming], np.int64)
             coming = [*self._coming.values()]
-            table = pa.Table.from_pylist([one.constants for one in coming])
-            for one, row in zip(coming, self.table.add(numbers, table).tolist(), strict=True):
+            rows = self.table.add(numbers, pa.Table.from_pylist([one.constants for one in coming]))
+            for one, row in zip(coming, rows.tolist(), strict=True):
                 one.rest_in(self.table, row)
             self._coming = {}
-        if (rows := self.table.release()).size:
+            self._take_in_classes(rows, since)
+        left = self.table.release()
+        if left.size and self.classes is not None:
+            self.classes.leave(left)
+            left = self.classes.table.release()
+        if left.size:
             live = self.pairing.live()
-            self._clear(live[np.isin(self.pairing.row_of[live], rows)])
-        if self.pairing.version != self.table.version:
+            self._clear(live[np.isin(self.pairing.row_of[live], left)])
+        if self.pairing.version != self.run_table.version:
             self._know_windows()
             self.pairing.refresh()
+
+    def _loose(self) -> Loose | None:
+        return Loose.of(self.template, self.pairing.asked.tests, (self._words.kind, self.table.kinds))
+
+    def _take_in_classes(self, rows: Ints, since: int) -> None:
+        """Let queries share their runs where it pays, which is decided when the first of them come."""
+        if len(rows) == self.table.queries and not self.pairing.slots and self.pipeline.finds_points:
+            self.classes = Classes.that_pay(self._loose(), self.table)
+            if self.classes is not None:
+                self.set_up()
+        if self.classes is not None:
+            self.classes.take(rows, since)
 
     def _sweep(self, now: int) -> None:
         """Let go of slots whose runs have all left the window."""
@@ -373,7 +422,7 @@ class TemplateMember:
 
     def save_side(self, begin: str, arrays: Arrays) -> Header:
         """Its state, as JSON; names of what it puts into ``arrays`` begin with ``begin``."""
-        self._take_changes()
+        self._take_changes(NEVER if self.stream.last_tick is None else self.stream.last_tick + 1)
         self._inner.last_tick = self.stream.last_tick
         header = save_query(self.pipeline, begin, arrays)
         slots = self.pairing.slots
@@ -384,12 +433,19 @@ class TemplateMember:
             "partition_counters": self._counters,
         }
         mine |= self._places.arrays() if self._places is not None else {}
+        mine |= self.classes.arrays() if self.classes is not None else {}
         arrays.update({begin + name: array for name, array in mine.items()})
         return header
 
     def restore_side(self, header: Header, arrays: Arrays) -> None:
         """Go on from what ``save_side`` gave; the names of the arrays have lost their beginning."""
         self.table.restore(from_ipc(arrays["rows"]))
+        if "class_of" in arrays:
+            loose = self._loose()
+            self.classes = None if loose is None else Classes(loose, self.table)
+            if self.classes is None:
+                raise damaged()
+            self.classes.restore(arrays)
         self.set_up()
         self.pairing.take_slots(arrays["slot_rows"], arrays["slot_keys"])
         self._inner.pairs.slots = self.pairing.slots

@@ -34,12 +34,16 @@ class PairKeys(KeyCodes):
         super().__init__()
         self._table, self._pairing, self._outer = table, pairing, keys
 
+    named: tuple[Ints, Ints] | None = None
+    """Numbers of queries and slots of keys, where results are numbered: then they stand for slots."""
+
     def values(self, slots: Ints) -> list[pa.Array]:
         """The number of the query, then the values of the key."""
-        numbers = to_arrow(self._table.numbers[self._pairing.row_of[slots]])
-        if not self._outer.columns:
-            return [numbers]
-        return [numbers, *self._outer.keys.values(self._pairing.key_of[slots])]
+        if self.named is None:
+            numbers, keys = self._table.numbers[self._pairing.row_of[slots]], self._pairing.key_of[slots]
+        else:
+            numbers, keys = (column[slots] for column in self.named)
+        return [to_arrow(numbers), *(self._outer.keys.values(keys) if self._outer.columns else ())]
 
 
 class PairStream(StreamSide):

@@ -288,6 +288,20 @@ class Pairing:
                 return
             self._more_pairs(int(control[kernel.WANTED]))
 
+    def asking(self, tests: Sequence[Test], words: Ints, queries: QueryTable) -> tuple[kernel.Letters, kernel.Queries]:
+        """Some tests of a letter, as kernels read them, with the constants of the queries of a table.
+
+        ``words``: what tests ask of events, as for ``find``.
+        """
+        columns = {column: place for place, column in enumerate(dict.fromkeys(map(self._column, tests)))}
+        constants = [queries.words(name, self._texts, kind) for name, kind in columns]
+        flat, none = np.concatenate([*constants, np.zeros(0, np.int64)]), np.zeros(0, np.int64)
+        asked = np.array([self._test_words(test, columns) for test in tests], np.int64).ravel()
+        literal, events = np.zeros(words.shape[1], np.uint64), words.ravel()
+        letters = kernel.Letters(literal, none, asked, events, events.view(np.float64), np.uint64(0))
+        of_none = none, none, none.view(np.float64), none
+        return letters, kernel.Queries(flat, flat.view(np.float64), queries.room, queries.is_there, *of_none)
+
     def _more_pairs(self, wanted: int) -> None:
         size = max(wanted, self._pairs.at.size)
         at, slot, mask = self._pairs

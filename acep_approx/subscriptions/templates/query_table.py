@@ -85,6 +85,16 @@ class QueryTable:
         self.version += 1
         return rows
 
+    def widen(self, name: str, rows: Ints, values: Any, widest: np.ufunc) -> None:
+        """Let rows have the widest of their constant of a parameter and some values."""
+        column = self._columns[name]
+        before = column[rows].copy()
+        widest.at(column, rows, values)
+        changed = np.unique(rows[column[rows] != before])
+        if len(changed):
+            self._new += changed.tolist()
+            self.version += 1
+
     def remove(self, number: int) -> None:
         """Let go of a query; its row stays as it is until ``release``. Complexity: O(rows)."""
         row = int(np.flatnonzero((self.numbers == number) & self.is_there)[0])
