@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from types import NoneType
 from typing import Any, NoReturn, Self
@@ -10,32 +10,24 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from acep_approx.api.compile import compile_query
 from acep_approx.api.query import Query
+from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
-from acep_approx.events.source import BATCH_ROWS, Source, open_source
-from acep_approx.events.stamped import StampedEvents
-from acep_approx.events.stream import EventBatch, as_they_come, read_events
-from acep_approx.events.time import tick_unit
+from acep_approx.events.source import open_source
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.planner import Plan, plan
+from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import is_cel
-from acep_approx.query.parameters import parameters_of, with_values
-from acep_approx.query.parser import parse
-from acep_approx.query.printer import to_text
-from acep_approx.query.syntax import QuerySyntax
-from acep_approx.revisions.request import REVISING, Duration, check_duration, in_ticks
-from acep_approx.subscriptions.adding import cel_plans, check, entries_of
+from acep_approx.query.parameters import parameters_of
+from acep_approx.revisions.request import REVISING, Duration, check_duration
+from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription
 from acep_approx.subscriptions.graph import Entry, is_hidden
 from acep_approx.subscriptions.members import Member
+from acep_approx.subscriptions.reading import Reading
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import pack, restored, unpack
-from acep_approx.subscriptions.templates.literals import Literals
-from acep_approx.subscriptions.templates.shared import Shared
-from acep_approx.subscriptions.templates.template import Template
 
 OUTPUTS = ("matches", "points", "counts")
 
@@ -101,16 +93,13 @@ class QuerySet:
         if reorder is not None:
             check_duration("reorder", reorder)
         self.output: OutputKind = output
-        self._reorder = reorder
-        self._stamp = stamp
+        self._reading = Reading(reorder, stamp)
         self._running = Running({"time": time, "key": key, "type": type, "unit": unit, "start": start})
         # by the number of the part that is shown: those that a user holds, and those that have someone to tell
         self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()
         self._listening: dict[int, Subscription] = {}
         self._gone: list[int] = []
-        self._literals = Literals()
-        self._trees: dict[str, QuerySyntax] = {}  # of the texts with parameters: the same text is the same template
-        self._templates: dict[int, tuple[QuerySyntax, Template | None]] = {}  # by the identity of the tree
+        self._texts = QueryTexts()
 
     # --- queries ----------------------------------------------------------------------------------------------
 
@@ -140,16 +129,7 @@ class QuerySet:
         Complexity: that of compiling it; not of how many there are.
         """
         expect("the query", query, (str, Query), "its text, or what compile_query made of it")
-        if isinstance(query, Query):
-            if query.plan.cel is None:
-                return self._add([query.plan], str(query), id)
-            query = str(query)
-        if is_cel(query):
-            return self._add(cel_plans(query, self._running.graph.next_number), query, id)
-        read = self._literals.read(query)
-        if read.values and (template := self._template_of(read.syntax)) and template.can_have(read.values):
-            return self._add([template.plan], template.text, id, Shared(template, read.values))
-        return self._add([compile_query(query).plan], query, id)
+        return self._add(self._texts.planned(query, self._running.graph.next_number), id)
 
     def add_many(
         self, template: str, table: Any, *, id: str | None = None  # noqa: A002  (what users call it)
@@ -188,7 +168,7 @@ class QuerySet:
                 code="ACEP-U064",
                 hint="add the queries one by one, each with its constants; or write the template as PATTERN SEQ(..)",
             )
-        syntax = self._trees.get(template) or self._trees.setdefault(template, parse(template))
+        syntax = self._texts.tree(template)
         names = parameters_of(syntax)
         source = open_source(table)
         wanted = [*names, *(["id"] if "id" in source.schema.names and "id" not in names else [])]
@@ -197,33 +177,14 @@ class QuerySet:
         try:
             for number, row in enumerate(rows):
                 name = str(row["id"]) if "id" in wanted and "id" not in names else id and f"{id}[{number}]"
-                made.append(self._add_shared(syntax, {one: row[one] for one in names}, name))
+                made.append(self._add(self._texts.with_constants(syntax, {one: row[one] for one in names}), name))
         except Exception:
             for one in made:
                 self.remove(one.id, cascade=True)
             raise
         return made
 
-    def _add_shared(self, syntax: QuerySyntax, constants: dict[str, Any], id: str | None) -> Subscription:  # noqa: A002
-        """Add a query that may differ in constants alone from others."""
-        template = self._template_of(syntax)
-        if template is None or not template.can_have(constants):
-            filled = with_values(syntax, constants)
-            return self._add([plan(filled)], to_text(filled), id)
-        return self._add([template.plan], template.text, id, Shared(template, constants))
-
-    def _template_of(self, syntax: QuerySyntax) -> Template | None:
-        """The template of a tree with parameters, the same for the same tree; None where each runs by itself."""
-        if _identity(syntax) not in self._templates:
-            made = None if syntax.publish is not None or not parameters_of(syntax) else Template.of(syntax)
-            if made is not None:
-                check(made.plan)
-            self._templates[_identity(syntax)] = syntax, made
-        return self._templates[_identity(syntax)][1]
-
-    def _add(
-        self, plans: list[Plan], text: str, id: str | None, shared: Shared | None = None  # noqa: A002
-    ) -> Subscription:
+    def _add(self, query: Planned, id: str | None) -> Subscription:  # noqa: A002
         expect("id", id, (str, NoneType), "a text")
         graph = self._running.graph
         if id is not None and id in graph.ids:
@@ -231,9 +192,9 @@ class QuerySet:
                 f"there is a query {id!r} already", code="ACEP-U060", hint="choose another id, or remove that one first"
             )
         id = graph.free_id() if id is None else id  # noqa: A001
-        is_checked = shared is not None  # with the first query of its template
-        parts = entries_of(plans, text, self.output, id=id, first=graph.next_number, is_checked=is_checked)
-        parts[-1].shared = shared
+        is_checked = query.shared is not None  # with the first query of its template
+        parts = entries_of(query.plans, query.text, self.output, id=id, first=graph.next_number, is_checked=is_checked)
+        parts[-1].shared = query.shared
         for number, part in enumerate(parts):
             try:
                 self._running.add(part)
@@ -293,7 +254,7 @@ class QuerySet:
         """
         if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
             events = iter(events)  # they are read here and now: columns are made once
-        return self._told(self._running, self._pushed(self._running, self._opened(open_source(events))))
+        return self._told(self._running, self._reading.pushed(self._running, events))
 
     def match(self, events: Any, **reading: Any) -> Found:
         """Run the queries over a whole input of its own, from its beginning to its end.
@@ -316,7 +277,7 @@ class QuerySet:
         """
         running = self._fresh()
         results: list[tuple[Member, pa.Table]] = []
-        for some in self._batches(running, events, **reading):
+        for some in self._reading.batches(running, events, **reading):
             results += some
         return self._told(running, iter(results))
 
@@ -330,7 +291,7 @@ class QuerySet:
             columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
         """
         running = self._fresh()
-        for some in self._batches(running, events, **reading):
+        for some in self._reading.batches(running, events, **reading):
             yield self._told(running, iter(some))
 
     def pass_time(self, tick: int) -> Found:
@@ -350,78 +311,6 @@ class QuerySet:
     def late_count(self) -> int:
         """How many events came later than ``reorder`` allows."""
         return self._running.epochs.late
-
-    def _opened(self, source: Source) -> Source:
-        if not self._stamp:
-            return source
-        wanted = self._running.wanted
-        return Source(StampedEvents(source, wanted["time"] or "ts", wanted["unit"]), source.malformed, source.late)
-
-    def _begun(self, running: Running, schema: pa.Schema, on_misfit: Misfit | None = None) -> dict[int, Member]:
-        is_new = running.levels is None
-        coming = running.begin(schema, on_misfit=on_misfit)
-        if is_new and self._reorder is not None and running.levels is not None:
-            roles = running.levels.roles
-            is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
-            running.epochs.delay = in_ticks("reorder", self._reorder, is_time=is_time)
-        return coming
-
-    def _pushed(
-        self,
-        running: Running,
-        source: Source,
-        *,
-        sort: bool = False,
-        on_batch: Callable[[], None] | None = None,
-        on_misfit: Misfit | None = None,
-    ) -> Iterator[tuple[Member, pa.Table]]:
-        if not len(source.schema):  # no columns, no events: an empty list
-            return
-        coming = self._begun(running, source.schema, on_misfit)
-        columns = running.columns(coming)
-        source.expect(columns)
-        assert running.levels is not None, "it has begun"
-        for batch in self._read(running, source, columns, sort=sort):
-            yield from running.push(batch, coming)
-            if on_batch:
-                on_batch()
-
-    def _read(self, running: Running, source: Source, columns: tuple[str, ...], *, sort: bool) -> Iterator[EventBatch]:
-        assert running.levels is not None, "it has begun"
-        roles, first = running.levels.roles, running.epochs.arrived
-        if running.epochs.delay is None or sort:
-            return read_events(source, roles, columns=columns, sort=sort, first_row=first)
-        return as_they_come(source, roles, list(columns), BATCH_ROWS, first)
-
-    def _batches(
-        self,
-        running: Running,
-        events: Any,
-        *,
-        sort: bool = False,
-        on_progress: Callable[[int], None] | None = None,
-        on_misfit: Misfit | None = None,
-        **reading: Any,
-    ) -> Iterator[list[tuple[Member, pa.Table]]]:
-        """The results of a whole input, batch by batch."""
-        source = self._opened(events if isinstance(events, Source) else open_source(events, **reading))
-        source.late.check(sort=sort)
-        some: list[tuple[Member, pa.Table]] = []
-        is_over = False
-
-        def done() -> None:
-            nonlocal is_over
-            is_over = True
-            if on_progress is not None:
-                on_progress(running.epochs.arrived + source.late.count)
-
-        for result in self._pushed(running, source, sort=sort, on_batch=done, on_misfit=on_misfit):
-            if is_over and some:
-                yield some
-                some = []
-            is_over = False
-            some.append(result)
-        yield [*some, *running.finish()]
 
     def _fresh(self) -> Running:
         """The same queries, before any event."""
@@ -452,7 +341,7 @@ class QuerySet:
         on_misfit : callable
             Is told the id of each query that does not fit, and the error.
         """
-        self._begun(self._fresh(), schema, on_misfit)
+        self._reading.begin(self._fresh(), schema, on_misfit)
 
     def levels(self) -> dict[int, list[str]]:
         """The ids of the queries by their level: those of level 0 read no stream that others publish."""
@@ -487,7 +376,7 @@ class QuerySet:
         DataError
             ``ACEP-D045``: an error stopped it in the middle of a batch.
         """
-        return pack(self._running, {"output": self.output, "reorder": self._reorder, "stamp": self._stamp})
+        return pack(self._running, {"output": self.output, **vars(self._reading)})
 
     @classmethod
     def from_state(cls, state: bytes) -> Self:
@@ -502,7 +391,7 @@ class QuerySet:
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved, arrays = unpack(state)
         made = cls(**saved["options"])
-        made._running = restored(saved, arrays, _Compiled())
+        made._running = restored(saved, arrays, SavedTexts())
         return made
 
     def subscription(self, id: str) -> Subscription:  # noqa: A002  (what users call it)
@@ -534,29 +423,6 @@ class QuerySet:
         return f"<QuerySet of {len(self):,} queries>"
 
 
-class _Compiled:
-    """Makes plans of what a state has of queries; those of one template get the same."""
-
-    def __init__(self) -> None:
-        self._templates: dict[str, Template] = {}
-        self._parts: dict[tuple[str, int], list[Plan]] = {}
-
-    def __call__(self, saved: Mapping[str, Any]) -> tuple[Plan, Template | None]:
-        text = saved["text"]
-        if saved["part"] is not None:
-            place, mark = saved["part"]
-            if (text, mark) not in self._parts:
-                self._parts[text, mark] = cel_plans(text, mark)
-            return self._parts[text, mark][place], None
-        if saved["constants"] is None:
-            return compile_query(text, engine=saved["engine"]).plan, None
-        if text not in self._templates:
-            template = Template.of(parse(text))
-            assert template is not None, "it was one"
-            self._templates[text] = template
-        return self._templates[text].plan, self._templates[text]
-
-
 def _refuse(name: str) -> NoReturn:
     """Refuse what cannot be combined with a set yet."""
     if name == "spark":
@@ -569,8 +435,3 @@ def _refuse(name: str) -> NoReturn:
     else:
         raise UsageError(f"there is no argument {name!r} of a set", code="ACEP-U053", hint="see help(QuerySet)")
     raise UsageError(f"a set of queries and {what} do not go together yet", code="ACEP-U064", hint=hint)
-
-
-def _identity(tree: QuerySyntax) -> int:
-    """Tells trees apart as objects: comparing them would take longer than making one."""
-    return id(tree)

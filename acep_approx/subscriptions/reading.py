@@ -1,0 +1,111 @@
+"""A whole input, or what is pushed, as batches through the queries of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx.events.source import BATCH_ROWS, Source, open_source
+from acep_approx.events.stamped import StampedEvents
+from acep_approx.events.stream import EventBatch, as_they_come, read_events
+from acep_approx.events.time import tick_unit
+from acep_approx.revisions.request import Duration, in_ticks
+from acep_approx.subscriptions.levels import Results
+from acep_approx.subscriptions.members import Member
+from acep_approx.subscriptions.running import Misfit, Running
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How events of a set are read.
+
+    Parameters
+    ----------
+    reorder : str or int, optional
+        By how much they may be out of order.
+    stamp : bool
+        Whether those without a time get that of the clock.
+    """
+
+    reorder: Duration | None = None
+    stamp: bool = False
+
+    def begin(self, running: Running, schema: pa.Schema, on_misfit: Misfit | None = None) -> dict[int, Member]:
+        """Get ready for events of these columns; see ``Running.begin``."""
+        is_new = running.levels is None
+        coming = running.begin(schema, on_misfit=on_misfit)
+        if is_new and self.reorder is not None and running.levels is not None:
+            roles = running.levels.roles
+            is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
+            running.epochs.delay = in_ticks("reorder", self.reorder, is_time=is_time)
+        return coming
+
+    def pushed(self, running: Running, events: Any) -> Results:
+        """The results of more events."""
+        return self._results(running, self._opened(running, open_source(events)))
+
+    def batches(
+        self,
+        running: Running,
+        events: Any,
+        *,
+        sort: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+        on_misfit: Misfit | None = None,
+        **reading: Any,
+    ) -> Iterator[list[tuple[Member, pa.Table]]]:
+        """The results of a whole input, batch by batch."""
+        source = self._opened(running, events if isinstance(events, Source) else open_source(events, **reading))
+        source.late.check(sort=sort)
+        some: list[tuple[Member, pa.Table]] = []
+        is_over = False
+
+        def done() -> None:
+            nonlocal is_over
+            is_over = True
+            if on_progress is not None:
+                on_progress(running.epochs.arrived + source.late.count)
+
+        for result in self._results(running, source, sort=sort, on_batch=done, on_misfit=on_misfit):
+            if is_over and some:
+                yield some
+                some = []
+            is_over = False
+            some.append(result)
+        yield [*some, *running.finish()]
+
+    def _opened(self, running: Running, source: Source) -> Source:
+        if not self.stamp:
+            return source
+        wanted = running.wanted
+        return Source(StampedEvents(source, wanted["time"] or "ts", wanted["unit"]), source.malformed, source.late)
+
+    def _results(
+        self,
+        running: Running,
+        source: Source,
+        *,
+        sort: bool = False,
+        on_batch: Callable[[], None] | None = None,
+        on_misfit: Misfit | None = None,
+    ) -> Results:
+        if not len(source.schema):  # no columns, no events: an empty list
+            return
+        coming = self.begin(running, source.schema, on_misfit)
+        columns = running.columns(coming)
+        source.expect(columns)
+        for batch in _read(running, source, columns, sort=sort):
+            yield from running.push(batch, coming)
+            if on_batch:
+                on_batch()
+
+
+def _read(running: Running, source: Source, columns: tuple[str, ...], *, sort: bool) -> Iterator[EventBatch]:
+    assert running.levels is not None, "it has begun"
+    roles, first = running.levels.roles, running.epochs.arrived
+    if running.epochs.delay is None or sort:
+        return read_events(source, roles, columns=columns, sort=sort, first_row=first)
+    return as_they_come(source, roles, list(columns), BATCH_ROWS, first)
