@@ -77,7 +77,7 @@ class Line:
         good = self.wanted is None or (self.value >= self.wanted if self.more_is_better else self.value <= self.wanted)
         wanted = "" if self.wanted is None else f"{_short(self.wanted)} {self.unit}"
         number = f"{_short(self.value)} {self.unit}"
-        return f"{self.what:46}{number:>20}{wanted:>20}  {' ' if good else '!'} {self.note}"
+        return f"{self.what:50}{number:>20}{wanted:>20}  {' ' if good else '!'} {self.note}"
 
 
 def _short(value: float) -> str:
@@ -284,7 +284,7 @@ def main() -> None:
     asked = Asked(given.events, given.rounds, tuple(given.queries), 100_000)
     if given.quick:
         asked = Asked(6_000, 1, (100,), 1_000)
-    print(f"{'':46}{'measured':>20}{'wanted':>20}")
+    print(f"{'':50}{'measured':>20}{'wanted':>20}")
     for name in given.parts or PARTS:
         for line in PARTS[name](asked):
             print(line, flush=True)
