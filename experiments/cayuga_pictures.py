@@ -78,7 +78,12 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "microseconds per event",
             "partial matches that wait",
             "runs",
-            {"pattern": "a pattern", "pattern_scan": "without bounds", "next": "NEXT"},
+            {
+                "pattern": "a pattern",
+                "pattern_scan": "without bounds",
+                "next": "NEXT",
+                "next_bound": "NEXT, bound with a name",
+            },
             {},
         ),
         (
