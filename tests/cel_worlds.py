@@ -48,6 +48,11 @@ class CelWorld:
         return found
 
 
+def world_of(text: str, seed: int, *, intervals: bool) -> CelWorld:
+    """One query and a random stream."""
+    return _with_events(random.Random(seed), (text,), intervals=intervals)
+
+
 def cel_world(seed: int, *, depth: int | None = None, subqueries: bool = True, intervals: bool = True) -> CelWorld:
     """One query and a stream.
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from acep_approx import QueryError, QuerySet, compile_query
+from acep_approx.api.matcher import Matcher
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.waiting import NOTHING
 from tests.cases import cases
 from tests.cel_runs import disagreement
+from tests.cel_worlds import world_of
 
 PARTS = 6
 
@@ -49,3 +55,27 @@ def test_example_4_of_the_paper() -> None:
 def test_what_one_automaton_cannot_do_is_refused_outside_a_set() -> None:
     with pytest.raises(QueryError, match=r"a stream of its own(.|\n)*QuerySet"):
         compile_query("SELECT * FROM A NEXT{$1.x = $2.y} (SELECT x AS y FROM A NEXT{$1.x = $2.x} B)").match([])
+
+
+BOUNDS = (
+    "SELECT x_1 AS low, x AS high FROM A NEXT{{$2.x > {f} * $1.x}} A",
+    "SELECT x_1 AS low, y AS high FROM FILTER{{y < 3}}(A) NEXT{{$1.x * {f} - 1.5 >= $2.x AND $2.g = $1.g}} B",
+    "SELECT low, y FROM (SELECT x_1 + x AS low FROM A NEXT{{}} B) NEXT{{$2.y < $1.low / {f} AND $1.low * 0.5 < $2.x}} A",
+    "SELECT x_1 AS a, x AS b FROM (SELECT * FROM A) NEXT{{{f} * $1.x <= $2.x AND $2.x < $1.y * 1.5}} A WITHIN 4",
+)
+
+
+@pytest.mark.parametrize("text", BOUNDS)
+def test_bounds_that_are_computed_when_a_run_comes_are_as_brute_force_says(text: str) -> None:
+    for seed in range(cases(100)):
+        factor = Random(seed).choice(("1.5", "0.5", "1.05", "-1.0"))
+        world = world_of(text.format(f=factor), seed, intervals=seed % 2 == 0)
+        assert not disagreement(seed, world), seed
+
+
+def test_runs_wait_for_bounds_that_are_computed() -> None:
+    matcher = Matcher(compile_query(BOUNDS[0].format(f=1.5)).plan)
+    matcher.push([{"ts": 1, "type": "A", "x": 1}])
+    assert matcher.pipeline is not None
+    assert isinstance(matcher.pipeline.engine, Runs)
+    assert any(pool.waits_for != NOTHING for pool in matcher.pipeline.engine.tables.pools)

@@ -76,9 +76,11 @@ def test_thresholds_are_told() -> None:
     work = section(compile_query(RISING).explain(), "work")
     waits = "of the runs at q1 an event of Stock looks at only those that it can take by $2.price > $1.price"
     assert work[-1] == f"{waits}, if these are numbers"
-    computed = compile_query("FROM Stock NEXT{$2.price > 1.05 * $1.price} Stock WITHIN 5").explain()
+    bound = compile_query("FROM Stock NEXT{$2.price > 1.05 * $1.price} Stock WITHIN 5").explain()
+    assert "looks at only those that it can take by $2.price > 1.05 * $1.price" in section(bound, "work")[-1]
+    computed = compile_query("FROM Stock NEXT{$2.price > 2 * $1.price} Stock WITHIN 5").explain()
     assert section(computed, "work")[-1] == "of the runs at q1 an event of Stock looks at all"
-    assert "advice   $2.price > 1.05 * $1.price is computed for each run at q1" in computed
+    assert "advice   $2.price > 2 * $1.price is computed for each run at q1" in computed
     number = 0
     for seed in range(cases(1500)):
         world = cel_world(seed, subqueries=False, intervals=False)

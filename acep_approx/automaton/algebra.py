@@ -11,11 +11,11 @@ paper that we do not have. Oracle: ``tests/naive_cel.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from acep_approx.automaton.algebra_values import Values, like, of_one_event, substituted
+from acep_approx.automaton.algebra_values import Values, like, of_one_event, substituted, with_bounds
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
@@ -132,15 +132,21 @@ class _Compiler:
     def filters(self, condition: Expression, found: Output) -> tuple[Resolved, ...]:
         """What FILTER asks of an output, which may be how long it lasts."""
         lasts = Binary("-", Now(), found.began)  # type: ignore[arg-type]
-        return self.tests(condition, {FIRST: {**found.values, DURATION: lasts}})
+        return self.tests(conjuncts(condition), {FIRST: {**found.values, DURATION: lasts}})
 
     def next(self, node: Next) -> Output:
         left, right = self.output(node.left), self.output(node.right)
         state = self.add_state(right.type)
-        kept = self.enter(left, state)
+        asked, bounds = with_bounds(_parts(node.condition))
+        moved = {name: self.value(bound, {FIRST: left.values}) for name, bound in bounds.items()}
+        kept = self.registers(state, {name: like(value) for name, value in left.values.items()})
+        for name, value in moved.items():
+            kept[name] = Register("computed", f"q{state}.{name}", like=like(value), says=bounds[name])
+        self.enter(left, state, kept, {**left.values, **moved})
         here = {name: Held(kept[name]) for name in left.values}
+        held = {**here, **{name: Held(kept[name]) for name in moved}}
         checks = self.seen(kept, right)
-        checks += self.tests(node.condition, {FIRST: here, SECOND: right.values})
+        checks += self.tests(asked, {FIRST: held, SECOND: right.values})
         self.kill(state, right.type, checks)
         renamed = renaming(node, tuple(left.values), tuple(right.values))
         values = {renamed[name]: value for name, value in here.items()} | dict(right.values)
@@ -164,8 +170,8 @@ class _Compiler:
                 break
             kinds = wider
         self.enter(left, state, kept, {**first, **last})
-        looked_at = self.seen(kept, right) + self.tests(node.filter, scope)
-        checks = looked_at + self.tests(node.rebind, scope)
+        looked_at = self.seen(kept, right) + self.tests(_parts(node.filter), scope)
+        checks = looked_at + self.tests(_parts(node.rebind), scope)
         self.kill(state, right.type, looked_at)
         renamed = renaming(node, tuple(left.values), tuple(right.values))
         values = {renamed[name]: value for name, value in scope[FIRST].items()} | dict(right.values) | new
@@ -184,10 +190,9 @@ class _Compiler:
         self.asked[IsNull(of_one_event(expression, scope), negated=False)] = None
         return substituted(expression, scope, self.ticks)
 
-    def tests(self, condition: Expression | None, scope: Mapping[str, Values]) -> tuple[Resolved, ...]:
-        found = () if condition is None else conjuncts(condition)
-        self.asked |= {of_one_event(one, scope): None for one in found}
-        return tuple(substituted(one, scope, self.ticks) for one in found)
+    def tests(self, conditions: Sequence[Expression], scope: Mapping[str, Values]) -> tuple[Resolved, ...]:
+        self.asked |= {of_one_event(one, scope): None for one in conditions}
+        return tuple(substituted(one, scope, self.ticks) for one in conditions)
 
     def letter(self, type_: str, checks: tuple[Resolved, ...]) -> tuple[int, tuple[Resolved, ...]]:
         """The letter of events that may pass some checks, and those of them that it does not decide."""
@@ -323,6 +328,10 @@ def attribute_of(register: Register) -> str:
     'price'
     """
     return register.variable.partition(".")[2]
+
+
+def _parts(condition: Expression | None) -> Sequence[Expression]:
+    return () if condition is None else conjuncts(condition)
 
 
 def _last(name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from acep_approx.automaton.resolve import Held, Own, Resolved
 from acep_approx.automaton.transfers import Began, Now
-from acep_approx.query.shape import replaced
+from acep_approx.query.cel.syntax import FIRST, SECOND
+from acep_approx.query.shape import replaced, walk
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, Lasting, Parameter, Unary
 
 Values = Mapping[str, Resolved]
@@ -57,6 +58,47 @@ def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Call
         case Parameter(name=name):  # a column of the event at hand, which the owner of the query brings
             return Own(Attribute(None, None, f":{name}"))
     return gathered(_with_parts(expression, lambda part: substituted(part, scope, ticks)))
+
+
+def with_bounds(conditions: Sequence[Expression]) -> tuple[tuple[Expression, ...], dict[str, Expression]]:
+    """Conditions of NEXT in which what is computed of the first input and compared with the second has a name.
+
+    So it is computed once, when a run comes to wait, and runs wait for an event beyond it. Only numbers with fractions
+    are: whole ones may pass 64 bits, which is told when they are compared.
+
+    Parameters
+    ----------
+    conditions : sequence of Expression
+        Their attributes are decorated.
+
+    Returns
+    -------
+    conditions : tuple of Expression
+    bounds : dict of str to Expression
+        What the names stand for; no attribute can have them.
+    """
+    bounds: dict[str, Expression] = {}
+
+    def named(one: Expression, other: Expression) -> Expression:
+        has_fraction = any(isinstance(node, Constant) and isinstance(node.value, float) for node in walk(one))
+        if not isinstance(one, Binary) or not has_fraction or _sides(one) != {FIRST} or _sides(other) != {SECOND}:
+            return one
+        name = f"$bound{len(bounds)}"
+        bounds[name] = one
+        return Attribute(FIRST, None, name, span=one.span)
+
+    found: list[Expression] = []
+    for condition in conditions:
+        if isinstance(condition, Binary) and condition.op in ("<", "<=", ">", ">="):
+            left, right = condition.left, condition.right
+            found.append(replace(condition, left=named(left, right), right=named(right, left)))
+        else:
+            found.append(condition)
+    return tuple(found), bounds
+
+
+def _sides(expression: Expression) -> set[str | None]:
+    return {node.variable for node in walk(expression) if isinstance(node, Attribute)}
 
 
 def rewritten(node: Resolved, change: Callable[[Resolved], Any]) -> Any:

@@ -62,7 +62,8 @@ def places(registers: RegisterAutomaton) -> list[Place]:
     schemas: dict[int, dict[str, None]] = {}
     for step in registers.steps:
         if step.target is not None:
-            schemas.setdefault(step.target, {}).update(dict.fromkeys(map(attribute_of, step.moves)))
+            attributes = [register for register in step.moves if register.says is None]
+            schemas.setdefault(step.target, {}).update(dict.fromkeys(map(attribute_of, attributes)))
     last = len(registers.states) - 1
     found = []
     for number, live in enumerate(registers.live):
@@ -158,7 +159,7 @@ def register_words(register: Register) -> str:
     ('$.price', 'start')
     """
     name = attribute_of(register)
-    return TIMES.get(name, name)
+    return TIMES.get(name, name) if register.says is None else expression_text(register.says)
 
 
 def side_of(step: Step) -> str | None:
@@ -171,7 +172,7 @@ def sets_of(step: Step) -> Iterator[tuple[str, str]]:
     side = side_of(step)
     for register, value in step.moves.items():
         if attribute_of(register) not in TIMES:
-            yield attribute_of(register), words(value, side)
+            yield register_words(register), words(value, side)
 
 
 def _read(registers: RegisterAutomaton, step: Step) -> Iterator[str]:
@@ -198,12 +199,16 @@ def _said(node: Resolved, side: str | None) -> Expression | None:
         case Own(value=value):
             return replaced(value, lambda leaf: _of(side, leaf.name) if isinstance(leaf, Attribute) else None)
         case Held(register=register):
-            name = attribute_of(register)
-            is_last = name.startswith(f"{LAST}.")
-            return _of(LAST, name.removeprefix(f"{LAST}.")) if is_last else _of(FIRST, name)
+            return register.says or _held(attribute_of(register))
         case Now() | Began():
             return _of(side, "t1" if isinstance(node, Now) else "t0")
     return None
+
+
+def _held(name: str) -> Attribute:
+    """What a run holds: of its first input, or of the last iteration of FOLD."""
+    is_last = name.startswith(f"{LAST}.")
+    return _of(LAST, name.removeprefix(f"{LAST}.")) if is_last else _of(FIRST, name)
 
 
 def _of(side: str | None, name: str) -> Attribute:

@@ -23,7 +23,8 @@ class Register:
     ``place`` (of the event bound last). ``of`` is what is taken of each event, its variable left out. A register of
     kind ``computed`` has a name of its own in the place of the variable, and ``holds`` values that steps give it:
     ``int``, ``float``, ``truth``, ``time`` or ``text``. Where it does not say so, the columns do: it holds what can
-    hold the values of all expressions in ``like``, which are about one event.
+    hold the values of all expressions in ``like``, which are about one event. ``says`` is what it holds in the words of
+    the query, where it is no attribute.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Register:
     of: Expression | None = None
     holds: str = ""
     like: tuple[Expression, ...] = ()
+    says: Expression | None = None
 
 
 @dataclass(frozen=True)
