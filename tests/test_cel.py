@@ -60,7 +60,7 @@ def test_what_one_automaton_cannot_do_is_refused_outside_a_set() -> None:
 BOUNDS = (
     "SELECT x_1 AS low, x AS high FROM A NEXT{{$2.x > {f} * $1.x}} A",
     "SELECT x_1 AS low, y AS high FROM FILTER{{y < 3}}(A) NEXT{{$1.x * {f} - 1.5 >= $2.x AND $2.g = $1.g}} B",
-    "SELECT low, y FROM (SELECT x_1 + x AS low FROM A NEXT{{}} B) NEXT{{$2.y < $1.low / {f} AND $1.low * 0.5 < $2.x}} A",
+    "SELECT low, y FROM (SELECT x_1 + x AS low FROM A NEXT{{}} B) NEXT{{$2.y < $1.low / {f} AND $1.low * 0.5 < x}} A",
     "SELECT x_1 AS a, x AS b FROM (SELECT * FROM A) NEXT{{{f} * $1.x <= $2.x AND $2.x < $1.y * 1.5}} A WITHIN 4",
 )
 
