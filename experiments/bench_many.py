@@ -49,7 +49,7 @@ WANTED_RATES = {1_000: 4e6, 10_000: 1e6, 100_000: 1e5}
 CHECKED = 20_000
 """Events on which a set is held against single queries."""
 ONE_TEST = "PATTERN SEQ(Stock a, Stock b, Stock c) WHERE [symbol] AND a.price > 120 AND c.volume > 30000 WITHIN 20000"
-CEL_WAITING = "SELECT bound FROM (SELECT 1.05 * price AS bound FROM A) NEXT{$2.price > $1.bound} B"
+CEL_WAITING = "SELECT price_1 AS price FROM A NEXT{$2.price > 1.05 * $1.price} B"
 
 
 @dataclass(frozen=True)

@@ -77,14 +77,13 @@ PARTS: dict[str, Part] = {
     ),
     "waiting": (
         "5. Partial matches that wait",
-        "us per event; one event in a hundred ends some; scan: without bounds of pools; named: 1.05 * price AS bound",
+        "us per event; one event in a hundred ends some; scan: without bounds of pools and without chains",
         cayuga_runs.waiting,
         (
             Column("runs", "waiting", MANY),
             Column("pattern", "threshold: pattern", ".2f"),
             Column("pattern_scan", "scan", ".2f"),
             Column("next", "NEXT", ".2f"),
-            Column("next_bound", "NEXT, named", ".2f"),
             Column("same_pattern", "own value: pattern", ".2f"),
             Column("same_pattern_scan", "scan", ".2f"),
             Column("key_pattern", "pattern, g as key", ".2f"),

@@ -78,12 +78,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "microseconds per event",
             "partial matches that wait",
             "runs",
-            {
-                "pattern": "a pattern",
-                "pattern_scan": "without bounds",
-                "next": "NEXT",
-                "next_bound": "NEXT, bound with a name",
-            },
+            {"pattern": "a pattern", "next": "NEXT", "pattern_scan": "a pattern, without bounds"},
             {},
         ),
         (

@@ -32,14 +32,12 @@ PATTERN = f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) {{ {TURN} }} 
 PATTERN_SAME = PATTERN.replace(TURN, "b.g = a.g")
 PATTERN_KEY = PATTERN.replace(TURN, "[g]")
 NEXT = "SELECT g_1 AS g FROM A NEXT{$2.price > 1.05 * $1.price} B"
-NEXT_BOUND = "SELECT g_1 AS g FROM (SELECT g, 1.05 * price AS bound FROM A) NEXT{$2.price > $1.bound} B"
 NEXT_SAME = "SELECT g_1 AS g FROM A NEXT{$2.g = $1.g} B"
 FOLD_SAME = "SELECT g, price FROM A FOLD{$2.g = $.g, $2.price < $.price, } B"
 WAYS: dict[str, tuple[str, str]] = {
     "pattern": (PATTERN, "equal,chain"),
     "pattern_scan": (PATTERN, "equal"),
     "next": (NEXT, "auto"),
-    "next_bound": (NEXT_BOUND, "auto"),
     "same_pattern": (PATTERN_SAME, "equal,chain"),
     "same_pattern_scan": (PATTERN_SAME, "equal"),
     "key_pattern": (PATTERN_KEY, "equal,chain"),
@@ -90,7 +88,7 @@ def waiting(asked: Asked) -> list[Row]:
         for name, (text, merge) in WAYS.items():
             waited(text, merge, begin.slice(0, 10), events.slice(0, 100))  # kernels are compiled
             row[name], counts[name] = waited(text, merge, begin, events)
-        assert counts["pattern"] == counts["pattern_scan"] == counts["next"] == counts["next_bound"], counts
+        assert counts["pattern"] == counts["pattern_scan"] == counts["next"], counts
         assert counts["same_pattern"] == counts["key_pattern"] == counts["next_same"], counts
         rows.append(row)
     return rows
