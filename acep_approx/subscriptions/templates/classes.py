@@ -117,12 +117,15 @@ class Classes:
 
     @classmethod
     def that_pay(cls, loose: Loose | None, queries: QueryTable) -> Classes | None:
-        """Classes for the queries that have come first, where these are many and would share runs."""
+        """Classes for the queries that have come first, where these are many and have another to share with, on average.
+
+        So hot constants count as often as they are asked for: what they cost grows with the square of that.
+        """
         if loose is None or queries.queries < FEWEST:
             return None
         made = cls(loose, queries)
-        distinct = len(np.unique(made._keys(np.flatnonzero(queries.is_there))))
-        return made if 2 * distinct <= queries.queries else None
+        _, sizes = np.unique(made._keys(np.flatnonzero(queries.is_there)), return_counts=True)
+        return made if (sizes**2).sum() >= 2 * queries.queries else None
 
     def _keys(self, rows: Ints) -> np.ndarray:
         """What tells the classes of some queries apart, as bytes."""
