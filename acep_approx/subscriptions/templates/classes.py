@@ -117,7 +117,7 @@ class Classes:
 
     @classmethod
     def that_pay(cls, loose: Loose | None, queries: QueryTable) -> Classes | None:
-        """Classes for the queries that have come first, where these are many and have another to share with, on average.
+        """Classes for the queries that have come first, if they are many, and have another to share with on average.
 
         So hot constants count as often as they are asked for: what they cost grows with the square of that.
         """
