@@ -111,7 +111,7 @@ def pictures(found: dict[str, list[Row]]) -> Iterator[tuple[str, str]]:
             continue
         rows, drawn = found[name], []
         for head, note, below, places, series, others in panels:
-            names = tuple(f"{row[places]:,}" for row in rows)
+            names = tuple(short(row[places]) for row in rows)
             values: dict[str, list[float | None]]
             values = {title: [row.get(key) for row in rows] for key, title in series.items()}
             values |= {title: [value] * len(names) for title, value in others.items()}
