@@ -27,6 +27,7 @@ MAY_ASK = {
     "automaton/conditions.py": "the conditions of a tree, for the compiler",
     "automaton/registers.py": "places them",
     "planning/planner.py": "chooses the compiler, and refuses what no engine can do",
+    "planning/air.py": "writes the text of a query in CEL down, which is its pattern",
     "subscriptions/adding.py": "refuses in a set what a set cannot run",
     "subscriptions/templates/template.py": "chooses which queries may share an automaton",
     "why/answer.py": "asks what a query with another pattern, or strategy, would find",

@@ -17,7 +17,7 @@ from acep_approx.subscriptions.templates.classes import Classes, _ending_letter
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template
 from tests.cases import cases
-from tests.test_template_index import events, members, text_of
+from tests.template_worlds import events, members, text_of
 
 TEMPLATES = {
     "window and end": "PATTERN SEQ(A a, B b) WHERE [k] AND a.k = :k AND b.x > :p WITHIN :w",

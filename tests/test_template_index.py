@@ -7,19 +7,15 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from acep_approx import QuerySet, compile_query
 from acep_approx.kernels import pairs as kernel
-from acep_approx.query.parameters import with_values
-from acep_approx.query.parser import parse
-from acep_approx.query.printer import to_text
 from acep_approx.subscriptions.templates import index, pairing
-from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.ordering import in_order
 from acep_approx.subscriptions.templates.pairing import Pairing
 from tests.cases import cases
+from tests.template_worlds import EDGES, KEYS, events, members, text_of
 
 TEMPLATES = {
     "below": "PATTERN SEQ(A a, B b) WHERE [k] AND a.x < :p AND b.y > a.y WITHIN :w",
@@ -38,27 +34,6 @@ TEMPLATES = {
     "times of a key": "PATTERN SEQ(A a, B b) WHERE partition_contiguity { [k] AND a.k = :k } WITHIN :w SIMULTANEOUS",
     "together": "PATTERN SEQ(A a, B b) WHERE [k] AND a.k = :k AND b.x > :p WITHIN :w SIMULTANEOUS",
 }  # fmt: skip
-EDGES = [0.0, -0.0, 0.25, 0.5, 1.0, 3.0]
-KEYS = 40
-
-
-def events(dice: Random, rows: int) -> pa.Table:
-    """Values at the edges of constants, NULL and NaN among them, and many keys."""
-
-    def some(value: Any) -> Any:
-        return None if dice.random() < 0.05 else value
-
-    return pa.table(
-        {
-            "ts": sorted(dice.randrange(rows) for _ in range(rows)),
-            "type": [dice.choice("AABBC") for _ in range(rows)],
-            "k": [some(f"k{int(KEYS * dice.random() ** 2)}") for _ in range(rows)],
-            "x": pa.array([some(dice.randrange(-2, 6)) for _ in range(rows)], pa.int64()),
-            "y": pa.array([some(dice.choice([*EDGES, float("nan")])) for _ in range(rows)], pa.float64()),
-        }
-    )
-
-
 def constants(dice: Random, queries: int, few_keys: int) -> list[dict[str, Any]]:
     return [
         {
@@ -71,16 +46,6 @@ def constants(dice: Random, queries: int, few_keys: int) -> list[dict[str, Any]]
         }
         for _ in range(queries)
     ]
-
-
-def text_of(template: str, row: dict[str, Any]) -> str:
-    syntax = parse(template)
-    return to_text(with_values(syntax, {name: value for name, value in row.items() if f":{name}" in template}))
-
-
-def members(desk: QuerySet) -> list[TemplateMember]:
-    assert desk._running.levels is not None
-    return [one for one in desk._running.levels.base.queries if isinstance(one, TemplateMember)]
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

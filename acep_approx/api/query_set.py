@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts
+from acep_approx.api.set_input import Reading
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
@@ -24,7 +25,6 @@ from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription
 from acep_approx.subscriptions.graph import Entry, is_hidden
 from acep_approx.subscriptions.members import Member
-from acep_approx.subscriptions.reading import Reading
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import pack, restored, unpack

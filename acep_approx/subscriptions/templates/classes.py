@@ -5,7 +5,7 @@ against each of them. So a hundred thousand queries on hot constants cost what t
 
 Source: Demers et al., CIDR 2007, section 4.3.3 (equal states of automata are merged). Ours in that queries are merged
 though they end differently: there each state of an automaton is merged or not. Only where every event of a match point
-is as good as any other: match points without errors, ``skip_till_any_match``.
+is as good as any other: match points without errors, of runs that no event takes away.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Loose:
         kinds : Kinds
             Of what tests ask of events; and of the constants.
         """
-        plan = template.plan
-        if plan.automaton.errors or plan.query.non_overlap or plan.query.strategy != "skip_till_any_match":
+        plan, registers = template.plan, template.plan.registers
+        if registers is None or not all(map(registers.is_passive, range(START + 1, plan.automaton.size))):
             return None
-        if plan.query.is_simultaneous or plan.counted != "nothing":
+        if plan.automaton.errors or plan.query.non_overlap or plan.query.is_simultaneous or plan.counted != "nothing":
             return None
         uses = uses_of(template.syntax)
         ending = _ending_letter(template)
