@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 OWN = (NUMBER, "start", "end", "errors", "times")
 """Columns of ``to_arrow`` beside ``values``."""
-MOST_COUNTED = 1 << 18
-"""Numbers in so narrow a range are marked, not sorted."""
+SPARSE = 64
+"""Numbers in a range of so many times their number are sorted; in a narrower one they are marked."""
 Look = Callable[[str], "list[tuple[int, pa.Table]]"]
 """Gives for an id, or the name of a stream, the numbers of the queries meant, each with a table of no results."""
 
@@ -164,7 +164,7 @@ def distinct(numbers: Ints) -> Ints:
     if low == high and (numbers == low).all():
         return numbers[:1]
     low, high = int(numbers.min()), int(numbers.max())
-    if high - low > MOST_COUNTED + 4 * len(numbers):
+    if high - low > SPARSE * len(numbers):
         return np.unique(numbers)
     is_there = np.zeros(high - low + 1, np.bool_)
     is_there[numbers - low] = True

@@ -9,8 +9,8 @@ from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow
 from acep_approx.kernels import group as kernel
 
-MOST_COUNTED = 1 << 18
-"""Keys in so narrow a range are put in order by counting them."""
+SPARSE = 8
+"""Keys in a range of so many times their number are sorted; in a narrower one they are counted."""
 
 
 def by_end(table: pa.Table) -> pa.Table:
@@ -29,7 +29,7 @@ def in_order(*keys: Ints) -> Ints:
     for key in keys:
         low = int(key.min()) if size else 0
         span = int(key.max()) - low + 1 if size else 0
-        if span > MOST_COUNTED + 4 * size:
+        if span > SPARSE * size:
             order = order[np.argsort(key[order], kind="stable")]
             continue
         before, order = order, np.empty(size, np.int64)
