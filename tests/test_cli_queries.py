@@ -179,3 +179,10 @@ def test_texts_end_at_semicolons_outside_quotes_and_comments() -> None:
     assert [text.strip() for _, text in split_texts(whole)] == ["a 'x;''y'", "-- b; c\n`d;e` - 1", "f"]
     assert all(whole[at:].startswith(text) for at, text in split_texts(whole))
     assert [text for _, text in split_texts("'never closed; a")] == ["'never closed; a"]
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_query_beside_a_folder_is_refused(here: Path, command: str) -> None:
+    """It was passed over without a word: who meant events by it took the queries for checked against them."""
+    done = acep(command, "--queries", "queries", "events.csv", code=2)
+    assert "error ACEP-U064: 'events.csv' and --queries do not go together" in done.stderr

@@ -9,7 +9,7 @@ import typer
 from acep_approx.cli.commands.describe_queries import check_folder_of_queries
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import IntervalOptions
-from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed
+from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def check(
     """
     check_queries(context, many)
     if many.queries is not None:
+        refuse_one_query(query, "leave it out, or name it as the events to hold the queries against: --input INPUT")
         check_folder_of_queries(many, source.roles, input, source.input_format)
         return
     if query is None:

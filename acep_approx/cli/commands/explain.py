@@ -10,7 +10,7 @@ import typer
 from acep_approx.cli.commands.describe_queries import explain_folder_of_queries
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import OutputOptions
-from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed
+from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
 from acep_approx.cli.terminal import read_query
 
 
@@ -45,6 +45,7 @@ def explain(
     """
     check_queries(context, many)
     if many.queries is not None:
+        refuse_one_query(query, "leave it out: the queries are those of the folder")
         explain_folder_of_queries(many, format.value)
         return
     if query is None:

@@ -103,6 +103,18 @@ def check_queries(context: typer.Context, options: FolderOptions, output: Result
         raise _apart(f"--output {output.value}", f"choose {', '.join(OUTPUTS)}")
 
 
+def refuse_one_query(query: str | None, hint: str) -> None:
+    """Refuse a query beside a folder of them.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``.
+    """
+    if query is not None:
+        raise UsageError(f"{query!r} and --queries do not go together", code="ACEP-U064", hint=hint)
+
+
 def needed(name: str) -> UsageError:
     """The error that an argument is not there (``ACEP-U069``)."""
     hint = "name files of events, or - for stdin" if name == "INPUT" else "give a query, or a folder: --queries FOLDER"
