@@ -17,6 +17,7 @@ from acep_approx.kernels.runs import waiting as kernel_waiting
 from acep_approx.matching import pipeline
 from acep_approx.planning import cel
 from tests.cel_runs import disagreement
+from tests.noticing import first_noticed
 from tests.runs_mutants import rewritten
 from tests.waiting_worlds import set_sizes, strict
 
@@ -148,10 +149,4 @@ MUTANTS = (
 def noticed(mutant: str, worlds: int) -> int:
     """The first world that shows that a mutant is wrong; -1 if none does."""
     {change.__name__: change for change in MUTANTS}[mutant]()
-    for seed in range(worlds):
-        try:
-            if disagreement(seed):
-                return seed
-        except Exception:  # noqa: BLE001  a wrong variant may also crash
-            return seed
-    return -1
+    return first_noticed(disagreement, worlds)

@@ -15,6 +15,7 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
 from tests.machine_runs import disagreement
+from tests.noticing import first_noticed
 from tests.runs_mutants import rewritten
 
 
@@ -105,10 +106,4 @@ MUTANTS = (
 def noticed(mutant: str, worlds: int) -> int:
     """The first world that shows that a mutant is wrong; -1 if none does."""
     {change.__name__: change for change in MUTANTS}[mutant]()
-    for seed in range(worlds):
-        try:
-            if disagreement(seed):
-                return seed
-        except Exception:  # noqa: BLE001  a wrong variant may also crash
-            return seed
-    return -1
+    return first_noticed(disagreement, worlds)

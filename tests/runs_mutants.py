@@ -30,6 +30,7 @@ from acep_approx.kernels.runs import fronts as kernel_fronts
 from acep_approx.kernels.runs import pools as kernel_pools
 from acep_approx.matching import tick_places
 from acep_approx.matching.outputs import completed
+from tests.noticing import first_noticed
 from tests.numbered_worlds import numbered_world
 from tests.runs_engine import agrees
 from tests.tied_worlds import tied_world
@@ -255,9 +256,5 @@ def noticed(mutant: str, worlds: int) -> int:
     """The first world that shows that a mutant is wrong; -1 if none does."""
     change = {change.__name__: change for change in (*MUTANTS, *TIED_MUTANTS)}[mutant]
     change()
-    for seed in range(worlds):
-        try:
-            agrees(tied_world(Random(seed)) if change in TIED_MUTANTS else numbered_world(seed))
-        except Exception:  # noqa: BLE001  a wrong variant may also crash
-            return seed
-    return -1
+    world_of = (lambda seed: tied_world(Random(seed))) if change in TIED_MUTANTS else numbered_world
+    return first_noticed(lambda seed: agrees(world_of(seed)), worlds)
