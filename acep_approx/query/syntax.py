@@ -3,7 +3,7 @@
 Every node is an immutable value. Two queries are equal when they mean the same tree, wherever their pieces
 stood in the text: positions (``span``) do not take part in comparisons.
 """
-# ruff: noqa: RUF009  `_span()` makes a dataclass field, which must be called once for each class
+# ruff: noqa: RUF009  `span_field()` makes a dataclass field, which must be called once for each class
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Span = tuple[int, int]
 NO_SPAN: Span = (0, 0)
 
 
-def _span() -> Span:
+def span_field() -> Span:
+    """A field for the place of a node in its text, which plays no role where nodes are compared."""
     return field(default=NO_SPAN, compare=False, repr=False)
 
 
@@ -40,7 +41,7 @@ class Atom:
 
     type: str | None
     variable: str
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Sequence:
     """Parts that follow one another: ``SEQ(A a, B b)``; at least one part."""
 
     parts: tuple[Pattern, ...]
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Either:
     """Exactly one of the options: ``(A a | B b)``; at least two options."""
 
     options: tuple[Pattern, ...]
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Repeat:
     part: Pattern
     least: int
     most: int | None
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Absent:
     """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``."""
 
     options: tuple[Atom, ...]
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class OtherPattern:
 
     text: str
     is_query: bool = field(default=False, kw_only=True)
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class MachineRegister:
     name: str
     holds: str
     initial: Constant
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Assignment:
 
     register: str
     value: Expression
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class MachineArc:
     variable: str | None = None
     when: Expression | None = None
     sets: tuple[Assignment, ...] = ()
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class IgnoreRule:
     type: str | None = None
     variable: str | None = None
     when: Expression | None = None
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Machine:
     arcs: tuple[MachineArc, ...]
     ignores: tuple[IgnoreRule, ...]
     finals: tuple[str, ...]
-    span: Span = _span()
+    span: Span = span_field()
 
     @property
     def start(self) -> str:
@@ -171,7 +172,7 @@ class Constant:
     """A number, a string, TRUE, FALSE or NULL; ``1``, ``1.0`` and ``TRUE`` are three, as they are computed with."""
 
     value: int | float | str | bool | None
-    span: Span = _span()
+    span: Span = span_field()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constant) and (type(self.value), self.value) == (type(other.value), other.value)
@@ -187,7 +188,7 @@ class Attribute:
     variable: str | None
     index: Index | None
     name: str
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Aggregate:
     variable: str
     name: str | None
     prior: bool
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ class Unary:
 
     op: str
     operand: Expression
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class Binary:
     op: str
     left: Expression
     right: Expression
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ class In:
     operand: Expression
     values: tuple[Constant, ...]
     negated: bool
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,7 @@ class Between:
     low: Expression
     high: Expression
     negated: bool
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ class IsNull:
 
     operand: Expression
     negated: bool
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ class RegisterValue:
     """The value of a register of a machine, by its name alone: ``level``."""
 
     name: str
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ class FunctionCall:
     name: str
     arguments: tuple[Expression, ...]
     function: UserFunction | None = field(default=None, repr=False)
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,7 @@ class Parameter:
     """``:limit``: a constant of a template, to which each of many queries gives a value of its own."""
 
     name: str
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,7 @@ class Lasting:
 
     amount: int | float
     unit: str
-    span: Span = _span()
+    span: Span = span_field()
 
 
 Expression = (
@@ -324,7 +325,7 @@ class Window:
     amount: int | float
     unit: str
     parameter: Parameter | None = field(default=None, kw_only=True, repr=False)
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -332,7 +333,7 @@ class Equivalence:
     """``[attr]``: all events of a match have the same value of ``attr``."""
 
     name: str
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -341,7 +342,7 @@ class ReturnItem:
 
     name: str
     value: Expression
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -350,7 +351,7 @@ class Definition:
 
     letter: str
     condition: Expression
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ iteration), None where the text does not say it. ``names.resolved`` fills it in 
 Source: Demers et al., CIDR 2007, section 2.2. It is the system paper: the formal semantics stand in a paper (EDBT 2006)
 that we do not have.
 """
-# ruff: noqa: RUF009  `_span()` makes a dataclass field, which must be called once for each class
+# ruff: noqa: RUF009  `span_field()` makes a dataclass field, which must be called once for each class
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from acep_approx.query.syntax import NO_SPAN, Expression, ReturnItem, Span, Window
+from acep_approx.query.syntax import Expression, ReturnItem, Span, Window, span_field
 
 FIRST, SECOND, LAST = "$1", "$2", "$"
 """Decorators: in the place of the variable of an attribute."""
@@ -22,16 +22,12 @@ DURATION = "DUR"
 """The attribute of a filtered event that is its duration, ``t1 - t0``, in ticks."""
 
 
-def _span() -> Span:
-    return field(default=NO_SPAN, compare=False, repr=False)
-
-
 @dataclass(frozen=True)
 class Stream:
     """The events of a stream: those of a type in the data, or what another query publishes."""
 
     name: str
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Filter:
 
     condition: Expression
     source: Algebra
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class Next:
     left: Algebra
     condition: Expression | None
     right: Algebra
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -66,14 +62,14 @@ class Fold:
     rebind: Expression | None
     aggregates: tuple[ReturnItem, ...]
     right: Algebra
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
 class Star:
     """``*``: all attributes."""
 
-    span: Span = _span()
+    span: Span = span_field()
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class Select:
     items: tuple[ReturnItem | Star, ...]
     source: Algebra
     publish: str | None = None
-    span: Span = _span()
+    span: Span = span_field()
 
 
 Algebra = Stream | Filter | Next | Fold | Select
