@@ -34,7 +34,6 @@ from acep_approx.subscriptions.published import (
     unified,
 )
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.shared import Shared
 
 MANY = 16
@@ -160,8 +159,7 @@ class Levels:
         known = many.get(key) or self._many.get(key)
         if known is None and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
-                table = QueryTable(dict(zip(template.parameters, shared.kinds, strict=True)))
-                known = many[key] = TemplateMember(side, template, table, entry.output)
+                known = many[key] = TemplateMember(side, template, shared.new_table(), entry.output)
         if known is None:
             self._stood_alone.add(key)
             entry.stand_alone()

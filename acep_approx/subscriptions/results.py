@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.lines import json_lines
-from acep_approx.subscriptions.members import NUMBER, Member
+from acep_approx.subscriptions.members import NUMBER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +35,8 @@ class Found(Mapping[str, pa.Table]):
 
     Parameters
     ----------
-    parts : list of (Member, pyarrow.Table)
-        The results of each member; numbers name the queries.
+    tables : list of pyarrow.Table
+        Results, none of them empty; a query has all of its own in one. Numbers name the queries.
     id_of : callable
         Gives the id of a number; None where its results are not shown.
     look : callable
@@ -48,14 +48,13 @@ class Found(Mapping[str, pa.Table]):
         How many results there are.
     """
 
-    def __init__(self, parts: list[tuple[Member, pa.Table]], id_of: Callable[[int], str | None], look: Look) -> None:
+    def __init__(self, tables: list[pa.Table], id_of: Callable[[int], str | None], look: Look) -> None:
         self._look = look
         self._ids: dict[int, str] = {}
         self._parts: list[pa.Table] = []
         self._in_part: list[Ints] = []  # which queries have results in it, by number
-        for _, table in parts:
-            if table.num_rows:
-                self._take(table, id_of)
+        for table in tables:
+            self._take(table, id_of)
         self.rows = sum(part.num_rows for part in self._parts)
 
     def _take(self, table: pa.Table, id_of: Callable[[int], str | None]) -> None:

@@ -215,16 +215,11 @@ class Running:
     # --- results ----------------------------------------------------------------------------------------------
 
     def found(self, results: Results) -> Found:
-        """All results of a batch, by query."""
+        """All results of a batch that users see, by query: those of parts that only feed others are left out."""
         parts: dict[Member, list[pa.Table]] = {}
         for member, table in results:
             if table.num_rows:
                 parts.setdefault(member, []).append(table)
-        joined = [(member, member.joined(tables)) for member, tables in parts.items()]
-        return self.shown(joined)
-
-    def shown(self, parts: list[tuple[Member, pa.Table]]) -> Found:
-        """What users see of results: those of parts that only feed others are left out."""
         leaving = self.leaving
         if not any(change.goes for change in self.changes):
             self.leaving = {}
@@ -233,7 +228,7 @@ class Running:
             entry = leaving.get(number) or self.graph.entries[number]
             return entry.id if entry.is_shown else None
 
-        return Found(parts, id_of, self.look)
+        return Found([member.joined(tables) for member, tables in parts.items()], id_of, self.look)
 
     def look(self, name: str) -> list[tuple[int, pa.Table]]:
         """The queries of an id, or those that publish a stream, each with an empty table of its columns.

@@ -23,12 +23,12 @@ from acep_approx.matching.state import FORMAT as INNER_FORMAT
 from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
+from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.levels import Level, Levels
 from acep_approx.subscriptions.members import OneQuery
 from acep_approx.subscriptions.running import Change, Running
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
 
@@ -151,20 +151,14 @@ def _entry_of(saved: Header, compiled: Compile) -> Entry:
     if entry.columns_of is not None:
         entry.columns_of = {name: tuple(columns) for name, columns in entry.columns_of.items()}
         if entry.columns_of.keys() != entry.reads:
-            raise DataError(
-                f"the streams that {entry.id!r} reads are not as they were written",
-                code="ACEP-D040",
-                hint="take a copy that is whole, or start anew",
-            )
+            raise damaged(f"the streams that {entry.id!r} reads")
     return entry
 
 
 def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
     if entry.shared is None:
         return OneQuery(side, entry)
-    template, kinds = entry.shared.template, entry.shared.kinds
-    table = QueryTable(dict(zip(template.parameters, kinds, strict=True)))
-    return TemplateMember(side, template, table, entry.output)
+    return TemplateMember(side, entry.shared.template, entry.shared.new_table(), entry.output)
 
 
 def _save_epochs(running: Running, arrays: Arrays) -> Header:

@@ -20,13 +20,13 @@ import pyarrow as pa
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.automaton import START
 from acep_approx.engines.runs.event_columns import Kind
-from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.kernels import classes as kernel
 from acep_approx.kernels.pairs import Letters, Queries
 from acep_approx.matching.state import Arrays, raw
 from acep_approx.query.parameters import uses_of
 from acep_approx.query.syntax import Expression
+from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test
 
@@ -229,7 +229,7 @@ class Classes:
         rows = np.flatnonzero(self.queries.is_there)
         of, since = arrays["class_of"], arrays["class_since"]
         if not len(of) == len(since) == len(rows) or not self._fits(of):
-            raise damaged()
+            raise damaged("the classes of queries")
         self.since, self._class_of = np.full(self.queries.room, NEVER), np.full(self.queries.room, -1)
         self.since[rows], self._class_of[rows] = since, of
         self._made = int(self.table.numbers.max(initial=-1)) + 1
@@ -240,12 +240,3 @@ class Classes:
     def _fits(self, of: Ints) -> bool:
         is_there: Bools = (of >= 0) & (of < self.table.room)
         return bool(is_there.all() and self.table.is_there[of].all())
-
-
-def damaged() -> DataError:
-    """What is raised where a state has classes that cannot be."""
-    return DataError(
-        "the classes of queries are not as they were written",
-        code="ACEP-D040",
-        hint="take a copy that is whole, or start anew",
-    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels import pairs as kernel
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.templates.template import Test
@@ -93,10 +93,18 @@ class Index:
         return replace(self, equal=more)
 
 
+def is_among(values: Ints, known: Ints) -> Bools:
+    """Which values are among some that are in order. Complexity: O(values x log known)."""
+    if not len(known):
+        return np.zeros(len(values), np.bool_)
+    found: Bools = known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
+    return found
+
+
 def _merged(known: Ints, more: Ints) -> Ints:
-    """Some values among others, which are in order, each once."""
-    new = np.setdiff1d(more, known[np.searchsorted(known, more).clip(max=len(known) - 1)]) if len(known) else more
-    return np.insert(known, np.searchsorted(known, np.unique(new)), np.unique(new))
+    """Some values and others, which are in order, each once."""
+    new = np.unique(more[~is_among(more, known)])
+    return np.insert(known, np.searchsorted(known, new), new)
 
 
 def _indexed(tests: Sequence[Test], of: Constants) -> list[Test]:

@@ -32,8 +32,9 @@ from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.planning.planner import window_ticks
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression, QuerySyntax, Window
+from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.members import rows_shown
-from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose, damaged
+from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.ordering import by_end, in_order
 from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, PairKeys, PairPipeline, PairStream
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
@@ -444,7 +445,7 @@ class TemplateMember:
             loose = self._loose()
             self.classes = None if loose is None else Classes(loose, self.table)
             if self.classes is None:
-                raise damaged()
+                raise damaged("the classes of queries")
             self.classes.restore(arrays)
         self.set_up()
         self.pairing.take_slots(arrays["slot_rows"], arrays["slot_keys"])

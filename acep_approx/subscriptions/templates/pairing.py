@@ -15,10 +15,10 @@ from acep_approx.arrays import Bools, ByKey, Ints, extended
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
-from acep_approx.errors import DataError
 from acep_approx.kernels import pairs as kernel
 from acep_approx.query.syntax import Expression
-from acep_approx.subscriptions.templates.index import Constants, Index
+from acep_approx.subscriptions.damage import damaged
+from acep_approx.subscriptions.templates.index import Constants, Index, is_among
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test, asks_parameter, test_of
 
@@ -149,8 +149,7 @@ class Pairing:
         found: Bools = self._slots.head[events.key] >= 0
         assert self.index.equal is not None, "all letters are looked up by equalities"
         for (_, constants), words in zip(self.index.equal, own, strict=True):
-            mine = words[events.order[events.first[:-1]]]
-            found |= constants[np.searchsorted(constants, mine).clip(max=len(constants) - 1)] == mine
+            found |= is_among(words[events.order[events.first[:-1]]], constants)
         return found
 
     def live(self) -> Ints:
@@ -174,11 +173,7 @@ class Pairing:
         used = query >= 0
         is_there = (query[used] < self.table.room) & (key[used] >= 0)
         if query.size != key.size or not is_there.all() or not self.table.is_there[query[used]].all():
-            raise DataError(
-                "the slots of queries and keys are not as they were written",
-                code="ACEP-D040",
-                hint="take a copy that is whole, or start anew",
-            )
+            raise damaged("the slots of queries and keys")
         while self._slots.query.size < query.size:
             self._more_slots()
         self._slots.used[0] = query.size

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.runs.event_columns import Kind, Texts
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import UsageError
 from acep_approx.query.parameters import MARK
+from acep_approx.subscriptions.damage import damaged
 
 _ARROW: dict[Kind, pa.DataType] = {
     "int": pa.int64(),
@@ -196,11 +197,7 @@ class QueryTable:
         """
         rows = state.column("row").to_numpy()
         if len(np.unique(rows)) < len(rows) or rows.min(initial=0) < 0 or rows.max(initial=0) >= _MOST_ROWS:
-            raise DataError(
-                "rows of a table of constants are not as they were written",
-                code="ACEP-D040",
-                hint="take a copy that is whole, or start anew",
-            )
+            raise damaged("rows of a table of constants")
         self._used = int(rows.max(initial=-1)) + 1
         self._free = np.setdiff1d(np.arange(self._used), rows).tolist()
         self._grow(self._used)
@@ -210,11 +207,6 @@ class QueryTable:
             self._columns[name][rows] = self._column(name, constants)
         self.queries = len(rows)
         self.version += 1
-
-
-def kinds_of(constants: Mapping[str, Any]) -> dict[str, Kind]:
-    """The kind of each constant."""
-    return {name: kind_of(value) for name, value in constants.items()}
 
 
 def kind_of(constant: Any) -> Kind:

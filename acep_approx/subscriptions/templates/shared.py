@@ -48,6 +48,10 @@ class Shared:
             return tuple(self._table.kinds[name] for name in self.template.parameters)
         return tuple(map(kind_of, self._all()))
 
+    def new_table(self) -> QueryTable:
+        """A table without rows for queries like this one."""
+        return QueryTable(dict(zip(self.template.parameters, self.kinds, strict=True)))
+
     def _all(self) -> tuple[Any, ...]:
         if self._values is None:
             assert self._table is not None, "one of them has the constants"
