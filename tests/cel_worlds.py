@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
+from acep_approx import QueryError
 from acep_approx.query.cel.names import completed, resolved
 from acep_approx.query.cel.parser import parse_cel
-from acep_approx.query.cel.syntax import CelQuery
+from acep_approx.query.cel.printer import to_cel
+from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select
+from acep_approx.query.syntax import Attribute, Binary, Expression
 from tests.naive_cel import Event
 
 BASE: dict[str, str] = {"g": "text", "x": "number", "y": "number"}
@@ -63,6 +67,38 @@ def cel_world(seed: int, *, depth: int | None = None, subqueries: bool = True, i
     writer = _Writer(random_, {name: dict(BASE) for name in SCHEMAS}, subqueries=subqueries)
     text, _ = writer.query(depth or random_.choice((1, 2, 2, 3, 3, 4, 4)), "Out" if random_.random() < 0.3 else None)
     return _with_events(random_, (text,), intervals=intervals)
+
+
+def keyed(world: CelWorld, seed: int = 0, share: float = 1.0) -> CelWorld | None:
+    """The same query, every operator of which asks for one ``g`` too; None where there is none any more.
+
+    ``share``: so many operators, random ones, ask for it; then it may be another attribute.
+    """
+    random_, query = random.Random(seed), parse_cel(world.text)
+    name = "g" if share == 1 else random_.choice(tuple(BASE))
+    equal = Binary("=", Attribute("$2", None, name), Attribute("$1", None, name))
+
+    def asks(condition: Expression | None) -> Expression:
+        if condition is not None and random_.random() >= share:
+            return condition
+        return equal if condition is None else Binary("AND", condition, equal)
+
+    def changed(node: Algebra) -> Any:
+        match node:
+            case Filter() | Select():
+                return replace(node, source=changed(node.source))
+            case Next():
+                return replace(node, left=changed(node.left), condition=asks(node.condition))
+            case Fold():
+                return replace(node, left=changed(node.left), filter=asks(node.filter))
+        return node
+
+    text = to_cel(replace(query, select=changed(query.select)))
+    try:
+        resolved(parse_cel(text), SCHEMAS)
+    except QueryError:
+        return None
+    return replace(world, texts=(*world.texts[:-1], text))
 
 
 def cel_set(seed: int, *, queries: int = 5, intervals: bool = True) -> CelWorld:

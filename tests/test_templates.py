@@ -45,6 +45,9 @@ TEMPLATES = {
     "return": ("SEQ(A a, B b) WHERE [k] AND a.x > :p WITHIN 9 RETURN a.y AS u, b.x AS v", "p"),
     "a product of the event": ("SEQ(A a, B b) WHERE a.x * 2 > :p AND b.y <= :f AND b.k = a.k WITHIN :w", "pfw"),
     "fractions against whole numbers": ("SEQ(A a, B b) WHERE [k] AND a.x > :f AND b.y > :p WITHIN 9", "fp"),
+    "one constant": ("SEQ(A a, B b, C c) WHERE a.k = :s AND b.k = :s AND c.k = :s AND b.x > a.x WITHIN :w", "sw"),
+    "cells, one constant": ("SEQ(A a, B+ b[]) WHERE :s = a.k AND b[i].k = :s AND b[i].x > :p WITHIN 9 ERRORS 1", "sp"),
+    "strict, one constant": ("SEQ(A a, B b) WHERE strict_contiguity { a.k = :s AND b.k = :s } WITHIN 9", "s"),
     "either begins": ("SEQ((A a | B b), C c) WHERE [k] AND a.k = :s AND b.x > :p WITHIN 7", "sp"),
 }  # fmt: skip
 
@@ -170,6 +173,14 @@ def test_a_restart_is_no_interruption(name: str, output: str) -> None:
                 assert list(member.remove(5)) == []
         found, after = ([row for _, part in one.stream.run(batch) for row in rows_of(part)] for one in (whole, again))
         assert sorted(found) == sorted(after), (name, output, number)
+
+
+def test_the_constant_that_all_events_have_is_a_key() -> None:
+    """Unless other events matter, too: for a letter that asks for none, or for neighbours."""
+    keys = {name: member_on(text, events(1, 20), "points", names) for name, (text, names) in TEMPLATES.items()}
+    implied = {name: member.template.plan.implied_key for name, member in keys.items()}
+    assert {name for name, key in implied.items() if key == "k"} == {"one constant", "cells, one constant"}
+    assert {key for key in implied.values()} == {None, "k"}
 
 
 @pytest.mark.parametrize(

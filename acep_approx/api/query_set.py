@@ -18,8 +18,6 @@ from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan
-from acep_approx.query.cel.parser import is_cel
-from acep_approx.query.parameters import parameters_of
 from acep_approx.revisions.request import REVISING, Duration, check_duration
 from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription
@@ -28,6 +26,7 @@ from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import pack, restored, unpack
+from acep_approx.subscriptions.templates.texts import uses
 
 OUTPUTS = ("matches", "points", "counts")
 
@@ -152,7 +151,7 @@ class QuerySet:
         Raises
         ------
         QueryError, UsageError, DataError
-            As for ``add``; a column is missing (``ACEP-D002``); ``ACEP-U064``: it is in CEL. Then none was added.
+            As for ``add``; a column is missing (``ACEP-D002``). Then none was added.
 
         Examples
         --------
@@ -162,14 +161,8 @@ class QuerySet:
         >>> list(found), many
         (['q1'], [<Subscription 'q1'>, <Subscription 'q2'>])
         """
-        if is_cel(template):
-            raise UsageError(
-                "a template and a query in CEL do not go together yet",
-                code="ACEP-U064",
-                hint="add the queries one by one, each with its constants; or write the template as PATTERN SEQ(..)",
-            )
         syntax = self._texts.tree(template)
-        names = parameters_of(syntax)
+        names = [*uses(syntax)]
         source = open_source(table)
         wanted = [*names, *(["id"] if "id" in source.schema.names and "id" not in names else [])]
         rows = [row for batch in source.batches(wanted) for row in batch.to_pylist()]
@@ -177,7 +170,10 @@ class QuerySet:
         try:
             for number, row in enumerate(rows):
                 name = str(row["id"]) if "id" in wanted and "id" not in names else id and f"{id}[{number}]"
-                made.append(self._add(self._texts.with_constants(syntax, {one: row[one] for one in names}), name))
+                planned = self._texts.with_constants(
+                    syntax, {one: row[one] for one in names}, self._running.graph.next_number
+                )
+                made.append(self._add(planned, name))
         except Exception:
             for one in made:
                 self.remove(one.id, cascade=True)

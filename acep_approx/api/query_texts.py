@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 from acep_approx.api.compile import compile_query
 from acep_approx.api.query import Query
-from acep_approx.planning.planner import Plan, plan
-from acep_approx.query.cel.parser import is_cel
-from acep_approx.query.parameters import parameters_of, with_values
-from acep_approx.query.parser import parse
-from acep_approx.query.printer import to_text
+from acep_approx.planning.planner import Plan
+from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.subscriptions.adding import cel_plans, check
+from acep_approx.subscriptions.adding import check
 from acep_approx.subscriptions.templates.literals import Literals
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
+from acep_approx.subscriptions.templates.texts import Syntax, filled, plans_of, text_of, tree_of, uses
 
 
 class Planned(NamedTuple):
@@ -32,8 +30,8 @@ class QueryTexts:
 
     def __init__(self) -> None:
         self._literals = Literals()
-        self._trees: dict[str, QuerySyntax] = {}  # of the texts with parameters: the same text is the same template
-        self._templates: dict[int, tuple[QuerySyntax, Template | None]] = {}  # by the identity of the tree
+        self._trees: dict[str, Syntax] = {}  # of the texts with parameters: the same text is the same template
+        self._templates: dict[int, tuple[Syntax, Template | None]] = {}  # by the identity of the tree
 
     def planned(self, query: str | Query, mark: int) -> Planned:
         """The plans of a query.
@@ -53,31 +51,30 @@ class QueryTexts:
         if isinstance(query, Query):
             if query.plan.cel is None:
                 return Planned([query.plan], str(query))
-            query = str(query)
-        if is_cel(query):
-            return Planned(cel_plans(query, mark), query)
+            return Planned(plans_of(query.plan.cel, mark), str(query))
         read = self._literals.read(query)
         if read.values and (template := self._template_of(read.syntax)) and template.can_have(read.values):
             return Planned([template.plan], template.text, Shared(template, read.values))
-        return Planned([compile_query(query).plan], query)
+        return Planned(plans_of(tree_of(query), mark), query)
 
-    def tree(self, template: str) -> QuerySyntax:
+    def tree(self, template: str) -> Syntax:
         """The tree of a text with parameters, the same for the same text."""
-        return self._trees.get(template) or self._trees.setdefault(template, parse(template))
+        return self._trees.get(template) or self._trees.setdefault(template, tree_of(template))
 
-    def with_constants(self, syntax: QuerySyntax, constants: Mapping[str, Any]) -> Planned:
-        """The plans of a tree with constants in the places of its parameters."""
+    def with_constants(self, syntax: Syntax, constants: Mapping[str, Any], mark: int) -> Planned:
+        """The plans of a tree with constants in the places of its parameters; ``mark`` as for ``planned``."""
         template = self._template_of(syntax)
         if template is None or not template.can_have(constants):
-            filled = with_values(syntax, constants)
-            return Planned([plan(filled)], to_text(filled))
+            query = filled(syntax, constants)
+            return Planned(plans_of(query, mark), text_of(query))
         return Planned([template.plan], template.text, Shared(template, constants))
 
-    def _template_of(self, syntax: QuerySyntax) -> Template | None:
+    def _template_of(self, syntax: Syntax) -> Template | None:
         """The template of a tree with parameters, the same for the same tree; None where each runs by itself."""
         key = id(syntax)  # comparing trees would take longer than making one
         if key not in self._templates:
-            made = None if syntax.publish is not None or not parameters_of(syntax) else Template.of(syntax)
+            publish = syntax.publish if isinstance(syntax, QuerySyntax) else syntax.select.publish
+            made = None if publish is not None or not uses(syntax) else Template.of(syntax)
             if made is not None:
                 check(made.plan)
             self._templates[key] = syntax, made
@@ -94,15 +91,15 @@ class SavedTexts:
     def __call__(self, saved: Mapping[str, Any]) -> tuple[Plan, Template | None]:
         """The plan of a query, and its template where it has one."""
         text = saved["text"]
+        if saved["constants"] is not None:
+            if text not in self._templates:
+                template = Template.of(tree_of(text))
+                assert template is not None, "it was one"
+                self._templates[text] = template
+            return self._templates[text].plan, self._templates[text]
         if saved["part"] is not None:
             place, mark = saved["part"]
             if (text, mark) not in self._parts:
-                self._parts[text, mark] = cel_plans(text, mark)
+                self._parts[text, mark] = plans_of(parse_cel(text), mark)
             return self._parts[text, mark][place], None
-        if saved["constants"] is None:
-            return compile_query(text, engine=saved["engine"]).plan, None
-        if text not in self._templates:
-            template = Template.of(parse(text))
-            assert template is not None, "it was one"
-            self._templates[text] = template
-        return self._templates[text].plan, self._templates[text]
+        return compile_query(text, engine=saved["engine"]).plan, None

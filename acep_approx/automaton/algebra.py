@@ -71,7 +71,7 @@ class _Compiler:
     schemas: Schemas
     ticks: Ticks
     has_intervals: bool
-    longest: int | None
+    longest: Expression | None
     letters: dict[Letter, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=lambda: ["start"])
     steps: list[Step] = field(default_factory=list)
@@ -246,7 +246,8 @@ class _Compiler:
         """That the first event is not longer than the window by itself: the window is looked at with later events."""
         if found.source != START or not self.has_intervals or self.longest is None:
             return ()
-        return (Binary("<=", Binary("-", Now(), found.began), Constant(self.longest)),)  # type: ignore[arg-type]
+        longest = substituted(self.longest, {}, self.ticks)
+        return (Binary("<=", Binary("-", Now(), found.began), longest),)  # type: ignore[arg-type]
 
     def kill(self, state: int, type_: str, checks: tuple[Resolved, ...]) -> None:
         """Let runs leave a state on an event that passes some checks, whether they go on or not."""
@@ -281,7 +282,7 @@ def compile_algebra(
     ticks: Ticks,
     *,
     has_intervals: bool = False,
-    longest: int | None = None,
+    longest: Expression | None = None,
     shows: Shows = "all",
 ) -> RegisterAutomaton:
     """Compile a query in CEL that is left-associated.
@@ -298,8 +299,8 @@ def compile_algebra(
         Gives the ticks of a length of time.
     has_intervals : bool, default False
         Whether events begin before they end: then one that began before a run came to its state is not for that run.
-    longest : int, optional
-        The window in ticks; None: there is none.
+    longest : Expression, optional
+        The window in ticks, a constant or of a parameter; None: there is none.
     shows : {"all", "start", "nothing"}, default "all"
         What of results runs keep to the end. Runs that differ in nothing else are merged.
 

@@ -198,7 +198,7 @@ class KeyCodes:
     def _check_types(self, types: list[pa.DataType]) -> None:
         if self._types is None:
             for type_ in types:
-                if not _can_be_key(type_):
+                if not can_be_key(type_):
                     raise DataError(
                         f"a column of type {type_} cannot be a key",
                         code="ACEP-D030",
@@ -250,7 +250,8 @@ class KeyCodes:
         return key if width > 1 else (key,)
 
 
-def _can_be_key(type_: pa.DataType) -> bool:
+def can_be_key(type_: pa.DataType) -> bool:
+    """Whether the values of a column can be keys."""
     kinds = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     return any(is_kind(type_) for is_kind in kinds) or pa.types.is_date(type_) or pa.types.is_timestamp(type_)
 

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.algebra import Shows
 from acep_approx.automaton.conditions import leaves
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.automaton.registers import RegisterAutomaton
@@ -27,9 +26,8 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
-from acep_approx.events.time import tick_unit
+from acep_approx.matching.binding import bound, has_times
 from acep_approx.matching.fitting import check_columns, columns_as_text, with_text
-from acep_approx.matching.intervals import check_starts
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
@@ -48,9 +46,7 @@ from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, compressed_plan
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
 from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, traced_plan
-from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import MERGING, Plan
-from acep_approx.query.cel.shape import streams
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute
 
@@ -63,8 +59,6 @@ LARGE_PIECE = 1 << 17
 once a piece of ``PIECE`` events was run: fewer say too little of what is to come, and do not end it either."""
 MOST_PER_EVENT = 1.5
 """Links per event that are few. Where there are more, there are more matches, too, and listing many at once is slow."""
-SHOWS: dict[str, Shows] = {"counts": "start", "points": "nothing"}
-"""What outputs ask of the results of queries in CEL; the start, as it tells when they leave the window."""
 LINKS_AT_ONCE = 1 << 20
 """Links that so many events should make: the lineage of a piece must fit into memory."""
 
@@ -136,7 +130,6 @@ class Pipeline:
         self.output = output
         self.roles = stream.roles
         self.as_text = columns_as_text(plan.query, stream.roles)
-        self.key_slots = stream.slots_of(tuple(stream.roles.column(e.name) for e in plan.query.equivalences))
         self.progress = RunProgress()
         self._state_cap = state_cap
         self._merging = merging
@@ -159,15 +152,13 @@ class Pipeline:
         output = self.output
         self._known = self.stream.schema
         self._nothing: pa.Table | None = None
-        is_time = self._has_times(with_text(self._known, {self.roles.time}))
         if self.plan.cel is not None:
-            check_starts(self._known, self.roles)
             if self.columns_of is None:
-                self.columns_of = dict.fromkeys(streams(self.plan.cel.select), tuple(self._known.names))
-            shows = SHOWS.get(output, "all")
-            self.plan = plan_for(self.plan, self.columns_of, self.roles, is_time=is_time, shows=shows)
+                self.columns_of = dict.fromkeys(self.plan.reads, tuple(self._known.names))
+            self.plan = bound(self.plan, self._known, self.roles, self.columns_of, output)
             self.as_text = columns_as_text(self.plan.query, self.roles)
-        plan = self.plan
+        plan, is_time = self.plan, has_times(self.plan, self._known, self.roles)
+        self.key_slots = self.stream.slots_of(tuple(map(self.roles.column, plan.keys)))
         schema = with_text(self._known, self.as_text)
         check_columns(plan.query, schema, self.roles)
         self.schema = schema
@@ -200,13 +191,6 @@ class Pipeline:
         self._piece = LEAST_PIECE
         # a load budget is planned anew for each piece, and traces are kept for each
         self._may_grow = self._shedding is None and output in ("matches", "points", "counts")
-
-    def _has_times(self, schema: pa.Schema) -> bool:
-        """Whether ticks are real time; while no event has come to say so, what the window asks for."""
-        type_, unit = schema.field(self.roles.time).type, self.roles.unit
-        if pa.types.is_null(type_) and unit is None:
-            return self.plan.query.window.unit != "ticks"
-        return tick_unit(type_, unit) is not None
 
     def widen(self, schema: pa.Schema) -> None:
         """Go on with wider types of columns: programs are made anew, and what is held is converted.
@@ -419,7 +403,8 @@ class Pipeline:
 
     def done(self) -> None:
         """All queries on the stream are done with the batch."""
-        self.progress.without_key = self.key_slots.without_key
+        if self.plan.implied_key is None:  # what has no value there is in no result, as nothing equals NULL
+            self.progress.without_key = self.key_slots.without_key
         self.progress.keys = max(len(self.key_slots.keys), 1)
 
     def _floors(self, batch: EventBatch) -> Ints:

@@ -33,7 +33,7 @@ class Preparer:
     ----------
     plan : Plan
     key_slots : KeySlots
-        Those of its equivalence attributes.
+        Those of the attributes that split the stream.
 
     Attributes
     ----------
@@ -43,6 +43,7 @@ class Preparer:
 
     def __init__(self, plan: Plan, key_slots: KeySlots) -> None:
         self.key_slots = key_slots
+        self._keys_shown = len(plan.query.equivalences)
         self.letters = LetterReader(plan.letters)
         self.is_count = plan.is_count_window
         self._counts = _counting(plan)
@@ -59,12 +60,17 @@ class Preparer:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """Columns of the equivalence attributes."""
+        """Columns of the attributes that split the stream."""
         return self.key_slots.columns
 
     @property
+    def shown_columns(self) -> tuple[str, ...]:
+        """Those of them that results show, the first: no query names an implied key."""
+        return self.key_columns[: self._keys_shown]
+
+    @property
     def keys(self) -> KeyCodes:
-        """Values of the equivalence attributes per slot."""
+        """Values of these columns per slot."""
         return self.key_slots.keys
 
     def read(self, batch: StreamBatch) -> None:

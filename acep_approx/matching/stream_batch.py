@@ -12,6 +12,7 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.intervals import starts_of
 from acep_approx.query.syntax import Attribute, Expression
 
 
@@ -119,6 +120,10 @@ class StreamBatch(EventBatch):
         """The key slot of each event; see ``Computed.slots``."""
         return self.here(self.computed.slots(key_columns))
 
+    def starts(self, roles: Roles) -> Ints:
+        """The tick at which each event began; see ``intervals.starts_of``."""
+        return starts_of(self, roles)
+
     def words(self, expression: Expression) -> Ints:
         """The value of an expression on each event; see ``Computed.words``."""
         return self.here(self.computed.words(expression))
@@ -156,6 +161,10 @@ class SomeEvents(StreamBatch):
         if isinstance(expression, Attribute):
             return self.outer.words(expression)[self.places]
         return super().words(expression)
+
+    def starts(self, roles: Roles) -> Ints:
+        """The tick at which each event began."""
+        return self.outer.starts(roles)[self.places]
 
     def know_types(self) -> None:
         """Take over the types of the events, which are encoded once for the batch."""

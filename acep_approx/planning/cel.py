@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acep_approx.automaton.algebra import Shows, compile_algebra
+from acep_approx.automaton.implied_key import implied_key
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
 from acep_approx.query.cel.names import completed, resolved
@@ -21,6 +22,7 @@ from acep_approx.query.syntax import (
     Attribute,
     Binary,
     Constant,
+    Expression,
     Lasting,
     OtherPattern,
     Parameter,
@@ -73,11 +75,11 @@ def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool =
     _refuse_several(query)
     syntax = _syntax(query, _window(query))
     registers = compile_algebra(resolved(query, known), known, syntax, ticks_of)
-    return Plan(syntax, registers.automaton, "runs", registers, ("CEL",), cel=query)
+    return Plan(syntax, registers.automaton, "runs", registers, ("CEL",), query, implied_key(registers))
 
 
-def plan_unbound(query: CelQuery) -> Plan:
-    """The plan of a query in CEL that may read streams of which nothing is known yet.
+def plan_unbound(query: CelQuery, *, allows_parameters: bool = False) -> Plan:
+    """The plan of a query in CEL that may read streams of which nothing is known yet; or of a template.
 
     Where names make no sense for the attributes that these are taken to have, the query is checked once they are known:
     see ``plan_for``.
@@ -88,7 +90,7 @@ def plan_unbound(query: CelQuery) -> Plan:
         It is wrong whatever attributes there are; see ``plan_cel``.
     """
     try:
-        return plan_cel(query)
+        return plan_cel(query, allows_parameters=allows_parameters)
     except QueryError as error:
         if error.code not in OF_ATTRIBUTES:
             raise
@@ -129,7 +131,7 @@ def plan_for(
     Parameters
     ----------
     plan : Plan
-        As ``plan_cel`` gives it.
+        As ``plan_cel`` gives it. A key that it has stays, unless the query implies one.
     columns : mapping of str to tuple of str
         Of the events of each stream that it reads. Those that play a role are no attributes, but for the key.
     roles : Roles
@@ -155,17 +157,27 @@ def plan_for(
     windows = [window_ticks(_syntax(query, window), unit) for window in (query.window,) if window is not None]
     windows += [_ticks(one, unit, query) for one in _longest(query.select)]
     window = Window(min(windows), unit or "ticks") if windows else Window(0, UNBOUNDED)
-    syntax = _syntax(query, window)
+    syntax = replace(_syntax(query, window), equivalences=plan.query.equivalences)
     registers = compile_algebra(
         resolved(query, schemas),
         schemas,
         syntax,
         lambda one: _ticks(one, unit, query),
         has_intervals=roles.start is not None,
-        longest=min(windows, default=None),
+        longest=_longest_alone(query, windows, is_time=is_time),
         shows=shows,
     )
-    return replace(plan, query=registers.query, automaton=registers.automaton, registers=registers)
+    bound = replace(plan, query=registers.query, automaton=registers.automaton, registers=registers)
+    return replace(bound, implied_key=implied_key(registers) or plan.implied_key)
+
+
+def _longest_alone(query: CelQuery, windows: list[int], *, is_time: bool) -> Expression | None:
+    """The window in ticks, as what steps can ask for; None: there is none."""
+    window = query.window
+    if window is None or window.parameter is None:
+        return Constant(min(windows)) if windows else None
+    factor = MICROSECONDS[window.unit] if is_time else 1
+    return Binary("*", window.parameter, Constant(factor))
 
 
 def _likely_schemas(query: CelQuery) -> dict[str, tuple[str, ...]]:

@@ -64,7 +64,7 @@ class Plan:
 
     ``registers`` is the automaton with its conditions, for the runs engine; ``why_runs`` what the cells cannot do.
     ``cel`` is the query where it is in CEL: the attributes of its streams depend on the data, so that it is compiled
-    again for them (``planning.cel.plan_for``).
+    again for them (``planning.cel.plan_for``). ``implied_key`` is the attribute by which its stream can be split.
     """
 
     query: QuerySyntax
@@ -73,11 +73,18 @@ class Plan:
     registers: RegisterAutomaton | None = field(default=None, compare=False)
     why_runs: tuple[str, ...] = ()
     cel: CelQuery | None = field(default=None, compare=False)
+    implied_key: str | None = field(default=None, compare=False)
 
     @property
     def letters(self) -> tuple[Letter, ...]:
         """What is asked of one event alone."""
         return self.automaton.letters if self.registers is None else tuple(self.registers.letters)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes that split the stream: those of equivalences, which results show, then the implied one."""
+        implied = () if self.implied_key is None else (self.implied_key,)
+        return (*(one.name for one in self.query.equivalences), *implied)
 
     @cached_property
     def reads(self) -> frozenset[str]:

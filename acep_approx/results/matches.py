@@ -305,7 +305,7 @@ class Matches:
             last = points.num_columns - 1
             points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
         pipeline = Execution(self.plan, output="points", **self._options).bind(self.source.schema)
-        return bundles(points, pipeline.preparer.key_columns, pipeline.window)
+        return bundles(points, pipeline.preparer.shown_columns, pipeline.window)
 
     def __repr__(self) -> str:
         size = "" if self.source.rows is None else f" in {self.source.rows:,} events"

@@ -131,7 +131,8 @@ class Changelog:
         """The columns of the output, in its order."""
         if self._is_algebra:  # attributes may have any name, and stand for no events
             times = {name: self._stamps.time(to_numpy(raw.column(name).combine_chunks())) for name in ("start", "end")}
-            return {name: times.get(name, raw.column(name).combine_chunks()) for name in raw.column_names}
+            shown = [name for name in raw.column_names if name != SLOT]
+            return {name: times.get(name, raw.column(name).combine_chunks()) for name in shown}
         columns = dict(self._stamps.keys(slots_in(raw)))
         for name in raw.column_names:
             column = raw.column(name).combine_chunks()

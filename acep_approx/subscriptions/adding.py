@@ -7,30 +7,11 @@ from typing import Any
 
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.cel import plans_of_parts
 from acep_approx.planning.planner import Plan
-from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.shape import atoms
 from acep_approx.query.syntax import Machine
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.members import NUMBER
-
-
-def cel_plans(text: str, mark: int) -> list[Plan]:
-    """The plans of the automata that a query in CEL needs, its own last.
-
-    Parameters
-    ----------
-    text : str
-    mark : int
-        Tells its hidden streams apart from those of other queries.
-
-    Raises
-    ------
-    QueryError
-        The query is wrong.
-    """
-    return plans_of_parts(parse_cel(text), f".{mark}")
 
 
 def entries_of(

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from acep_approx.errors import UsageError
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.planner import Plan, plan
+from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.assemble import INTERNAL
-from acep_approx.query.parameters import with_values
-from acep_approx.query.printer import to_text
 from acep_approx.subscriptions.templates.shared import Shared
+from acep_approx.subscriptions.templates.texts import filled, plans_of, text_of
 
 SHOWN = 5
 """Queries that a message names."""
@@ -81,8 +80,8 @@ class Entry:
     def stand_alone(self) -> None:
         """Let go of its template: the constants stand in the plan and in the text."""
         if self.shared is not None:
-            syntax = with_values(self.shared.template.syntax, self.shared.constants)
-            self.plan, self.text, self.shared = plan(syntax), to_text(syntax), None
+            syntax = filled(self.shared.template.syntax, self.shared.constants)
+            self.plan, self.text, self.shared = plans_of(syntax, self.number)[-1], text_of(syntax), None
 
     @property
     def reads(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ There a queue holds events in order; here the streams form no circle, so that le
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -154,12 +154,13 @@ class Levels:
 
         ``many`` are those that were made just now.
         """
-        side, template = self._side_for(entry), shared.template
-        key = (id(side), id(template), *shared.kinds)
+        side, columns_of = self._side_for(entry), self._columns_of(entry)
+        key = _key_of_many(side, shared, columns_of)
         known = many.get(key) or self._many.get(key)
         if known is None and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
-                known = many[key] = TemplateMember(side, template, shared.new_table(), entry.output)
+                made = TemplateMember(side, shared.template, shared.new_table(), entry.output, columns_of)
+                known = many[key] = made
         if known is None:
             self._stood_alone.add(key)
             entry.stand_alone()
@@ -184,7 +185,7 @@ class Levels:
         """Know of a query that takes part in the batches already: it was restored."""
         self.members[entry.number] = member
         if isinstance(member, TemplateMember) and entry.shared is not None:
-            self._many[_key_of_many(member, entry.shared)] = member
+            self._many[_key_of_many(member.stream, entry.shared, member.columns_of)] = member
         self._note_published(entry, member)
         self._waiting.pop(entry.number, None)
 
@@ -192,7 +193,8 @@ class Levels:
         """Let a query take part in the batches from now on."""
         if isinstance(member, TemplateMember):
             assert entry.shared is not None, "it is one of many"
-            self._many[_key_of_many(member, entry.shared)] = member
+            self._many[_key_of_many(member.stream, entry.shared, member.columns_of)] = member
+            entry.columns_of = member.columns_of
             member.add(entry.number, entry.shared)
         else:
             member.join()
@@ -209,7 +211,7 @@ class Levels:
         for table in member.remove(entry.number):
             yield member, table
         if isinstance(member, TemplateMember) and member.is_empty and entry.shared is not None:
-            self._many.pop(_key_of_many(member, entry.shared), None)
+            self._many.pop(_key_of_many(member.stream, entry.shared, member.columns_of), None)
         self._note_gone(entry.number)
         level = self._of_side[member.stream]
         for name in entry.reads:
@@ -348,6 +350,8 @@ class Levels:
                     yield member, table  # type: ignore[misc]
 
 
-def _key_of_many(member: TemplateMember, shared: Shared) -> tuple[object, ...]:
+def _key_of_many(
+    side: StreamSide, shared: Shared, columns_of: Mapping[str, tuple[str, ...]] | None
+) -> tuple[object, ...]:
     """What queries have in common that one member runs."""
-    return id(member.stream), id(shared.template), *shared.kinds
+    return id(side), id(shared.template), shared.kinds, *(columns_of or {}).items()

@@ -158,7 +158,7 @@ def _entry_of(saved: Header, compiled: Compile) -> Entry:
 def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
     if entry.shared is None:
         return OneQuery(side, entry)
-    return TemplateMember(side, entry.shared.template, entry.shared.new_table(), entry.output)
+    return TemplateMember(side, entry.shared.template, entry.shared.new_table(), entry.output, entry.columns_of)
 
 
 def _save_epochs(running: Running, arrays: Arrays) -> Header:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,15 @@ ROW = " row"
 """The column by which results are put in order; no attribute has its name, as none has a blank there."""
 
 
+class Ends(NamedTuple):
+    """Results as columns: ``row``, ``slot`` and ``tick`` of the event that completes each, and how many ``times``."""
+
+    row: Ints
+    slot: Ints
+    tick: Ints
+    times: Ints
+
+
 class AlgebraResults(RunOutput):
     """Results: their attributes, ``start``, ``end``, ``times``; one row for equal ones that an event completes."""
 
@@ -39,26 +49,27 @@ class AlgebraResults(RunOutput):
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         none = np.zeros(0, np.int64)
-        return self._rows(none, none, none, np.zeros((0, len(self.finder.automaton.shown)), np.int64))
+        return self._table_of(Ends(none, none, none, none), np.zeros((0, len(self.finder.automaton.shown)), np.int64))
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         if len(hits):
-            row, words = events.row[hits.event], hits.shown
-            order = np.lexsort((*words.T, row))
-            sorted_ = np.column_stack((row, words))[order]
+            row, slot, words = events.row[hits.event], events.slot[hits.event], hits.shown
+            order = np.lexsort((*words.T, slot, row))
+            sorted_ = np.column_stack((row, slot, words))[order]
             first = np.flatnonzero(np.append(True, (sorted_[1:] != sorted_[:-1]).any(axis=1)))
             at = order[first]
             times = np.add.reduceat(hits.times[order], first)
-            yield self._rows(row[at], events.tick[hits.event[at]], times, words[at])
+            yield self._table_of(Ends(row[at], slot[at], events.tick[hits.event[at]], times), words[at])
 
-    def _rows(self, row: Ints, tick: Ints, times: Ints, words: Ints) -> pa.Table:
+    def _table_of(self, ends: Ends, words: Ints) -> pa.Table:
         """Results, in order of the events that complete them, then of their columns."""
         shown = zip(self.names, self.finder.automaton.shown[1:], words[:, 1:].T, strict=True)
+        keys = self.stamps.keys(ends.slot)
         attributes = {name: self._column(register, held) for name, register, held in shown}
-        ends = {"start": self.stamps.time(words[:, 0]), "end": self.stamps.time(tick), "times": pa.array(times)}
-        found = pa.table({**attributes, **ends})
-        keys = [(ROW, "ascending"), ("start", "ascending"), *((name, "ascending") for name in attributes)]
-        return found.take(pc.sort_indices(found.append_column(ROW, pa.array(row)), sort_keys=keys))
+        interval = {"start": self.stamps.time(words[:, 0]), "end": self.stamps.time(ends.tick)}
+        found = pa.table({**keys, **attributes, **interval, "times": pa.array(ends.times)})
+        order = [(name, "ascending") for name in (ROW, *keys, "start", *attributes)]
+        return found.take(pc.sort_indices(found.append_column(ROW, pa.array(ends.row)), sort_keys=order))
 
     def _column(self, register: Register, words: Ints) -> pa.Array:
         """What a register held in some runs, in the type of the columns that it was taken of."""
@@ -93,14 +104,18 @@ class AlgebraCounts(RunCounts):
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         if len(hits):
-            row, first = np.unique(events.row[hits.event], return_index=True)
-            matches = np.add.reduceat(hits.times, first)
+            row, slot = events.row[hits.event], events.slot[hits.event]
+            order = np.lexsort((slot, row))
+            is_new = (np.diff(row[order]) != 0) | (np.diff(slot[order]) != 0)
+            first = np.flatnonzero(np.append(True, is_new))
+            matches, at = np.add.reduceat(hits.times[order], first), order[first]
+            ids = self.recent.ids_of(row[at])
             columns = {
-                **self.stamps.keys(np.zeros(len(row), np.int64)),
-                "errors": pa.array(np.zeros(len(row), np.int64)),
-                "end": self.stamps.time(events.tick[hits.event[first]]),
+                **self.stamps.keys(slot[at]),
+                "errors": pa.array(np.zeros(len(at), np.int64)),
+                "end": self.stamps.time(events.tick[hits.event[at]]),
             }
-            event = self.stamps.events.column(row, self.recent.take, [*columns, "matches"])
+            event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
             yield pa.table({**columns, **event, "matches": pa.array(matches)})
 
 

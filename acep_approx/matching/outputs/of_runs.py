@@ -15,7 +15,6 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.intervals import starts_of
 from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder
 from acep_approx.matching.outputs.output import Stamps
@@ -128,7 +127,7 @@ class RunOutput:
         words = np.empty((len(expressions), len(at)), np.int64)
         for number, expression in enumerate(expressions):
             np.take(batch.words(expression), at, out=words[number])
-        start = events.tick if self.roles is None else starts_of(batch, self.roles)[at]
+        start = events.tick if self.roles is None else batch.starts(self.roles)[at]
         run_events = RunEvents(events.slot, events.tick, start, events.cls, events.row, events.id, place, words)
         while not self.engine.advance(run_events, floors):
             if self.gives_up:

@@ -47,7 +47,7 @@ class Stamps:
     def know(self, schema: pa.Schema) -> None:
         """Take over the schema of the events."""
         empty = schema.empty_table()
-        self._empty = {name: empty.column(name).combine_chunks() for name in self.preparer.key_columns}
+        self._empty = {name: empty.column(name).combine_chunks() for name in self.preparer.shown_columns}
 
     def time(self, ticks: Ints) -> pa.Array:
         """Ticks as timestamps (UTC, microseconds) where they are times."""
@@ -57,7 +57,7 @@ class Stamps:
         """One column per equivalence attribute."""
         if not self._empty or not len(slots):
             return self._empty
-        return dict(zip(self._empty, self.preparer.keys.values(slots), strict=True))
+        return dict(zip(self._empty, self.preparer.keys.values(slots), strict=False))
 
 
 SLOT = " slot"

@@ -199,7 +199,7 @@ class Compressed:
         placement = spelling.bindings.placement
         events = Listed.of(placement, spelled.hit, spelled.hit, spelled.offset, spelled.id, spelled.arc)
         errors = self._errors[spelled.hit]
-        own = self.hits.select(list(spelling.stamps.preparer.key_columns))
+        own = self.hits.select(list(spelling.stamps.preparer.shown_columns))
         columns = dict(zip(own.column_names, own.take(spelled.hit).columns, strict=True))
         columns["errors"] = pa.array(errors)
         columns["start"] = spelling.stamps.time(known.ticks[known.find(events.first)])

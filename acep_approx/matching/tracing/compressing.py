@@ -132,7 +132,7 @@ class RunShared(RunOutput):
         self._bindings = bindings
         self._links: list[Links] = []
         self._events: list[tuple[Ints, Ints, pa.Table]] = []
-        taken = sorted(set(stamps.preparer.key_columns) & set(HIT_COLUMNS))
+        taken = sorted(set(stamps.preparer.shown_columns) & set(HIT_COLUMNS))
         if taken:
             raise DataError(
                 f"the key column {taken[0]!r} has the name of a column of the result",

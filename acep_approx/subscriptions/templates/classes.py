@@ -24,11 +24,11 @@ from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.kernels import classes as kernel
 from acep_approx.kernels.pairs import Letters, Queries
 from acep_approx.matching.state import Arrays, raw
-from acep_approx.query.parameters import uses_of
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test
+from acep_approx.subscriptions.templates.texts import uses
 
 FEWEST = 64
 """Queries of a template from which on it is looked whether they would share runs."""
@@ -61,13 +61,13 @@ class Loose:
             return None
         if plan.automaton.errors or plan.query.non_overlap or plan.query.is_simultaneous or plan.counted != "nothing":
             return None
-        uses = uses_of(template.syntax)
+        used = uses(template.syntax)
         ending = _ending_letter(template)
         ends = () if ending is None else tests[ending]
         of_event, of_constant = kinds
         ends = tuple(t for t in ends if t.op != "=" and of_event(t.own) == of_constant[t.parameter])
-        once = tuple(t for t in ends if uses[t.parameter] == 1)
-        window = template.window if template.window is not None and uses[template.window] == 1 else None
+        once = tuple(t for t in ends if used[t.parameter] == 1)
+        window = template.window if template.window is not None and used[template.window] == 1 else None
         return cls(once, window) if once or window else None
 
     @property

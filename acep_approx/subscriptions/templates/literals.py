@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import NamedTuple
 
-from acep_approx.query.parser import parse
+from acep_approx.query.cel.parameters import changed, conditions
+from acep_approx.query.cel.syntax import DURATION, CelQuery
+from acep_approx.query.predicates import conjuncts
 from acep_approx.query.shape import replaced, walk
-from acep_approx.query.syntax import Constant, Expression, In, Parameter, QuerySyntax, Span
+from acep_approx.query.syntax import Attribute, Constant, Expression, In, Parameter, Span, Window
+from acep_approx.subscriptions.templates.texts import Syntax, tree_of
 
 _TOKEN = re.compile(
     r"--[^\n]*|`(?:``|[^`])*`|'(?:''|[^'])*'|(?<![\w.])(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])"
@@ -26,7 +29,7 @@ _LARGEST = 2**63 - 1
 class Read(NamedTuple):
     """A text as a template with values; ``syntax`` is the same tree for all texts that differ in these alone."""
 
-    syntax: QuerySyntax
+    syntax: Syntax
     values: dict[str, Value]
 
 
@@ -36,7 +39,7 @@ class _Outline:
 
     places: dict[int, int]
     window: int | None
-    trees: dict[tuple[object, ...], QuerySyntax] = field(default_factory=dict)
+    trees: dict[tuple[object, ...], Syntax] = field(default_factory=dict)
 
 
 class Literals:
@@ -68,16 +71,16 @@ class Literals:
         known = self._outlines.get(outline)
         tree = None
         if known is None:
-            tree = parse(text)
+            tree = tree_of(text)
             known = self._outlines[outline] = _outline_of(tree, spans)
         found = {place: _value(text, spans[place], sign) for place, sign in known.places.items()}
         if not all(_is_plain(value, is_window=place == known.window) for place, value in found.items()):
-            return Read(tree or parse(text), {})
+            return Read(tree or tree_of(text), {})
         values = {f"c{place}": value for place, value in found.items()}
         kept = tuple(text[start:end] for place, (start, end) in enumerate(spans) if place not in known.places)
         kinds = tuple(type(value) for value in values.values())
         if (kept, kinds) not in known.trees:
-            known.trees[kept, kinds] = _with_parameters(tree or parse(text), spans, known)
+            known.trees[kept, kinds] = _with_parameters(tree or tree_of(text), spans, known)
         return Read(known.trees[kept, kinds], values)
 
 
@@ -89,7 +92,7 @@ def _without(text: str, spans: list[Span]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _outline_of(tree: QuerySyntax, spans: list[Span]) -> _Outline:
+def _outline_of(tree: Syntax, spans: list[Span]) -> _Outline:
     number = {end: place for place, (_, end) in enumerate(spans)}
     places: dict[int, int] = {}
     for constant in _constants(tree):
@@ -97,7 +100,7 @@ def _outline_of(tree: QuerySyntax, spans: list[Span]) -> _Outline:
         if end in number:
             places[number[end]] = -1 if start < spans[number[end]][0] else 1
     window = None
-    if tree.window.unit != "events":  # what counts events is no parameter
+    if tree.window is not None and tree.window.unit != "events":  # what counts events is no parameter
         start, _ = tree.window.span
         window = next((place for place, (first, _) in enumerate(spans) if first == start), None)
     if window is not None:
@@ -105,12 +108,23 @@ def _outline_of(tree: QuerySyntax, spans: list[Span]) -> _Outline:
     return _Outline(dict(sorted(places.items())), window)
 
 
-def _constants(tree: QuerySyntax) -> list[Constant]:
+def _constants(tree: Syntax) -> list[Constant]:
     """Numbers and strings in conditions; those of a list after IN stay where they are."""
-    nodes = [node for predicate in tree.predicates for node in walk(predicate)]
+    nodes = [node for condition in _conditions(tree) for node in walk(condition)]
     listed = {id(value) for node in nodes if isinstance(node, In) for value in node.values}
     found = [node for node in nodes if isinstance(node, Constant) and id(node) not in listed]
     return [one for one in found if isinstance(one.value, int | float | str) and not isinstance(one.value, bool)]
+
+
+def _conditions(tree: Syntax) -> list[Expression]:
+    """The conditions of a query; not those of how long results last, which are its window."""
+    if not isinstance(tree, CelQuery):
+        return [*tree.predicates]
+    return [part for condition in conditions(tree) for part in conjuncts(condition) if not _asks_duration(part)]
+
+
+def _asks_duration(condition: Expression) -> bool:
+    return any(isinstance(node, Attribute) and node.name == DURATION for node in walk(condition))
 
 
 def _value(text: str, span: Span, sign: int) -> Value:
@@ -127,7 +141,7 @@ def _is_plain(value: Value, *, is_window: bool) -> bool:
     return abs(value) <= _LARGEST if isinstance(value, int) else not is_window and isfinite(value)
 
 
-def _with_parameters(tree: QuerySyntax, spans: list[Span], outline: _Outline) -> QuerySyntax:
+def _with_parameters(tree: Syntax, spans: list[Span], outline: _Outline) -> Syntax:
     at = {spans[place][1]: place for place in outline.places if place != outline.window}
 
     def change(node: Expression) -> Expression | None:
@@ -137,7 +151,10 @@ def _with_parameters(tree: QuerySyntax, spans: list[Span], outline: _Outline) ->
             return Parameter(f"c{at[node.span[1]]}", node.span)
         return None
 
-    window = tree.window
-    if outline.window is not None:
+    window: Window | None = tree.window
+    if window is not None and outline.window is not None:
         window = replace(window, amount=0, parameter=Parameter(f"c{outline.window}", window.span))
+    if isinstance(tree, CelQuery):
+        return replace(tree, select=changed(tree.select, change), window=window)
+    assert window is not None, "patterns have one"
     return replace(tree, predicates=tuple(replaced(one, change) for one in tree.predicates), window=window)

@@ -20,6 +20,7 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.kernels.classes import ClassPoints
+from acep_approx.matching.binding import bound, with_usable_key
 from acep_approx.matching.outputs.of_cells import CellCounts
 from acep_approx.matching.outputs.of_runs import Points, RunOutput, RunPoints
 from acep_approx.matching.outputs.tables import joined
@@ -29,9 +30,8 @@ from acep_approx.matching.state import Arrays, Header, raw, restore_query, save_
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tick_places import TickPlaces
-from acep_approx.planning.planner import window_ticks
 from acep_approx.query.parameters import MARK
-from acep_approx.query.syntax import Attribute, Equivalence, Expression, QuerySyntax, Window
+from acep_approx.query.syntax import Attribute, Equivalence, Expression
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
@@ -40,7 +40,7 @@ from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, P
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.shared import Shared
-from acep_approx.subscriptions.templates.template import Template, asks_parameter
+from acep_approx.subscriptions.templates.template import Template, asks_parameter, with_key
 
 
 class TemplateMember:
@@ -53,6 +53,8 @@ class TemplateMember:
     table : QueryTable
         Without rows, or with.
     output : {"matches", "points", "counts"}
+    columns_of : dict of str to tuple of str, optional
+        If its queries are in CEL: the columns of the streams that they read.
 
     Raises
     ------
@@ -60,14 +62,16 @@ class TemplateMember:
         A column is missing, or has the wrong type for a constant.
     """
 
-    def __init__(self, stream: StreamSide, template: Template, table: QueryTable, output: OutputKind) -> None:
+    def __init__(
+        self,
+        stream: StreamSide,
+        template: Template,
+        table: QueryTable,
+        output: OutputKind,
+        columns_of: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.stream, self.template, self.table, self.output = stream, template, table, output
-        query = template.plan.query
-        columns = tuple(stream.roles.column(one.name) for one in query.equivalences)
-        self.key_slots = stream.slots_of(columns)
-        self._inner = PairStream(stream, table, columns)
-        keyed = replace(query, equivalences=(Equivalence(NUMBER), *query.equivalences))
-        self._plan = replace(template.plan, query=keyed)
+        self.columns_of = columns_of
         self._rows = row_columns(template.plan, output)
         self._coming: dict[int, Shared] = {}
         self.classes: Classes | None = None
@@ -81,7 +85,15 @@ class TemplateMember:
     def set_up(self) -> None:
         """Begin anew, with the schema that the stream has now."""
         stream, table = self.stream, self.run_table
-        self.pipeline = PairPipeline(self._inner, self._plan, self.output, joins=False)
+        self._known = stream.schema
+        plan = bound(self.template.plan, stream.schema, stream.roles, self.columns_of or {}, self.output)
+        plan = with_usable_key(with_key(plan), stream.schema, stream.roles)
+        self.template = replace(self.template, plan=plan)
+        columns = tuple(map(stream.roles.column, plan.keys))
+        self.key_slots = stream.slots_of(columns)
+        self._inner = PairStream(stream, table, columns)
+        keyed = replace(plan.query, equivalences=(Equivalence(NUMBER), *plan.query.equivalences))
+        self.pipeline = PairPipeline(self._inner, replace(plan, query=keyed), self.output, self.columns_of)
         self.pipeline.recent.is_fed = True
         results = self.pipeline.results
         results.forgets = False  # type: ignore[attr-defined]
@@ -120,10 +132,7 @@ class TemplateMember:
         """The windows of the rows of a table in ticks; None where all have that of the template."""
         if self.template.window is None:
             return None
-        unit = "us" if self.pipeline.is_time else None
-        base = window_ticks(self._plan.query, unit)
-        assert base == 0, "the template has no window of its own"
-        factor = 1 if unit is None else window_ticks(_one(self._plan.query), unit)
+        factor = self.template.window_factor(is_time=self.pipeline.is_time)
         found: Ints = np.round(table.values(self.template.window) * factor).astype(np.int64)
         return found
 
@@ -169,7 +178,7 @@ class TemplateMember:
 
     def _is_asked_by_key(self, owns: list[Expression]) -> bool:
         """Whether all events of a key have the same values of some expressions, and other keys have no part in it."""
-        if self._places is not None or self.template.plan.counted != "nothing":
+        if self.template.plan.counted != "nothing":
             return False
         column, columns = self.stream.roles.column, self.key_slots.columns
         return all(isinstance(own, Attribute) and column(own.name) in columns for own in owns)
@@ -382,18 +391,22 @@ class TemplateMember:
 
     def join(self) -> None:
         """Take part in the batches from now on."""
+        if not self.stream.schema.equals(self._known):
+            self.set_up()  # types have become wider since
         self.stream.add(self)
 
     def widen(self, schema: pa.Schema) -> None:
         """Go on with wider types of columns."""
         names = [field for field in self._inner.schema if field.name.startswith(MARK)]
         wider = pa.schema([*schema, *names])
+        self._known = schema
         self._inner._know(wider)
         self.pipeline.widen(wider)
 
     def done(self) -> None:
         """All queries on the stream are done with the batch."""
-        self.pipeline.progress.without_key = self.key_slots.without_key
+        if self.template.plan.implied_key is None:
+            self.pipeline.progress.without_key = self.key_slots.without_key
 
     def pass_time(self, tick: int) -> Iterator[pa.Table]:  # noqa: ARG002  (nothing waits)
         """Nothing: no result waits for the end of a window."""
@@ -458,9 +471,5 @@ class TemplateMember:
 
 def _numbered(table: pa.Table) -> pa.Table:
     return table.rename_columns(["query" if name == NUMBER else name for name in table.column_names])
-
-
-def _one(query: QuerySyntax) -> QuerySyntax:
-    return replace(query, window=Window(1, query.window.unit))
 
 

@@ -14,9 +14,10 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.matching.outputs.of_runs import Points, RunPoints
-from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, Pipeline
+from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
+from acep_approx.planning.planner import Plan
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.templates.pairing import AT_ONCE, Pairing
@@ -96,7 +97,21 @@ class PairBatch(SomeEvents):
 
 
 class PairPipeline(Pipeline):
-    """Runs pairs of events and queries that were found."""
+    """Runs pairs of events and queries that were found.
+
+    Parameters
+    ----------
+    stream, plan, output
+        As for ``Pipeline``; it takes part in no batch.
+    columns_of : dict of str to tuple of str or None
+        As ``Pipeline.columns_of``.
+    """
+
+    def __init__(
+        self, stream: PairStream, plan: Plan, output: OutputKind, columns_of: dict[str, tuple[str, ...]] | None
+    ) -> None:
+        self.columns_of = columns_of
+        super().__init__(stream, plan, output, joins=False)
 
     def run_pairs(self, pairs: PairBatch, events: Grouped, first_tick: int) -> Iterator[pa.Table]:
         """Run pairs, grouped by slot; ``first_tick`` is that of the batch they come from."""

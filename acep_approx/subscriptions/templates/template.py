@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from acep_approx.automaton.automaton import START
-from acep_approx.planning.planner import Plan, plan
+from acep_approx.planning.cel import plan_unbound
+from acep_approx.planning.planner import MICROSECONDS, Plan, plan
+from acep_approx.query.cel.splitting import left_associated
+from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.parameters import MARK, as_attributes, parameters_of
-from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Machine, QuerySyntax, Window
+from acep_approx.subscriptions.templates.texts import Syntax, text_of, uses
 
 _LONGEST = 2**40
 """Windows above may be too long in microseconds: they are checked as those of single queries are."""
@@ -37,7 +40,7 @@ class Template:
 
     Parameters
     ----------
-    syntax : QuerySyntax
+    syntax : QuerySyntax or CelQuery
         With parameters.
     parameters : tuple of str
         Their names, in the order of the text.
@@ -47,18 +50,31 @@ class Template:
         The parameter that gives the window.
     """
 
-    syntax: QuerySyntax
+    syntax: Syntax
     parameters: tuple[str, ...]
     plan: Plan
     window: str | None
 
     @classmethod
-    def of(cls, syntax: QuerySyntax) -> Template | None:
+    def of(cls, syntax: Syntax) -> Template | None:
         """The template of a query with parameters; None where its queries must be run each by itself.
 
         That is so for automata written by hand and bare regular expressions, for windows that count events, where
-        complete matches wait or are tested once more, and where results show a parameter.
+        complete matches wait or are tested once more, where RETURN shows a parameter, and in CEL where a part is a
+        stream of its own.
         """
+        return cls._of_cel(syntax) if isinstance(syntax, CelQuery) else cls._of_pattern(syntax)
+
+    @classmethod
+    def _of_cel(cls, syntax: CelQuery) -> Template | None:
+        if len(left_associated(syntax)) > 1:
+            return None
+        by = None if syntax.window is None else syntax.window.parameter
+        plan = plan_unbound(syntax, allows_parameters=True)
+        return cls(syntax, tuple(uses(syntax)), plan, None if by is None else by.name)
+
+    @classmethod
+    def _of_pattern(cls, syntax: QuerySyntax) -> Template | None:
         with_attributes = as_attributes(syntax)
         if with_attributes is None or isinstance(syntax.pattern, Machine) or syntax.is_regex:
             return None
@@ -77,7 +93,12 @@ class Template:
     @cached_property
     def text(self) -> str:
         """What it can be made of again."""
-        return to_text(self.syntax)
+        return text_of(self.syntax)
+
+    def window_factor(self, *, is_time: bool) -> int:
+        """How many ticks one is of what the parameter of the window counts."""
+        window = self.syntax.window
+        return MICROSECONDS[window.unit] if is_time and window is not None else 1
 
     def can_have(self, constants: Mapping[str, object]) -> bool:
         """Whether these are constants that a table can hold; the check of the query tells about all others."""
@@ -91,6 +112,19 @@ class Template:
         """The letters that can begin a run, as a mask."""
         arcs = self.plan.automaton.arcs
         return sum(1 << letter for letter in {arc.letter for arc in arcs if arc.source == START})
+
+
+def with_key(plan: Plan) -> Plan:
+    """A plan of a template that has no key, with the attribute as one that all letters ask to equal one constant.
+
+    Events of another value are nothing to a query, so that those of each value need only be tried for its queries.
+    """
+    if plan.keys or plan.counted != "nothing":
+        return plan
+    tests = [{test_of(condition) for condition in letter.conditions} for letter in plan.letters]
+    common = {test for test in set.intersection(*tests) if test is not None and test.op == "="}
+    names = [test.own.name for test in common if isinstance(test.own, Attribute)]
+    return replace(plan, implied_key=min(names, default=None))
 
 
 @lru_cache(maxsize=4096)

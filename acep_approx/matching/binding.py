@@ -1,0 +1,66 @@
+"""A plan for the columns that a stream has: where a query in CEL finds its attributes, and whether ticks are times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from acep_approx.automaton.algebra import Shows
+from acep_approx.events.columns import plain_type
+from acep_approx.events.keys import can_be_key
+from acep_approx.events.roles import Roles
+from acep_approx.events.time import tick_unit
+from acep_approx.matching.fitting import with_text
+from acep_approx.matching.intervals import check_starts
+from acep_approx.planning.cel import plan_for
+from acep_approx.planning.planner import Plan
+
+Columns = Mapping[str, tuple[str, ...]]
+"""The columns of the events of each stream that a query in CEL reads."""
+SHOWS: dict[str, Shows] = {"counts": "start", "points": "nothing"}
+"""What outputs ask of the results of queries in CEL; the start, as it tells when they leave the window."""
+
+
+def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, output: str) -> Plan:
+    """The plan of a query in CEL for the events of a stream; of any other query its plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    schema : pyarrow.Schema
+        Of all events.
+    roles : Roles
+    columns : mapping of str to tuple of str
+    output : str
+        What is asked for, as for ``Pipeline``.
+
+    Raises
+    ------
+    DataError
+        See ``check_starts``.
+    QueryError
+        See ``plan_for``.
+    """
+    if plan.cel is None:
+        return plan
+    check_starts(schema, roles)
+    made = plan_for(plan, columns, roles, is_time=has_times(plan, schema, roles), shows=SHOWS.get(output, "all"))
+    return with_usable_key(made, schema, roles)
+
+
+def with_usable_key(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
+    """A plan without its implied key where the column cannot split the stream: it need not, to give the same results."""
+    key = plan.implied_key
+    if key is None or can_be_key(plain_type(schema.field(roles.column(key)).type)):
+        return plan
+    return replace(plan, implied_key=None)
+
+
+def has_times(plan: Plan, schema: pa.Schema, roles: Roles) -> bool:
+    """Whether ticks are real time; while no event has come to say so, what the window asks for."""
+    type_, unit = with_text(schema, {roles.time}).field(roles.time).type, roles.unit
+    if pa.types.is_null(type_) and unit is None:
+        return plan.query.window.unit != "ticks"
+    return tick_unit(type_, unit) is not None

@@ -1,0 +1,179 @@
+"""Queries in CEL that differ in constants, run as one template, held against brute force and against each by itself."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from acep_approx import QueryError, QuerySet
+from acep_approx.query.cel.parser import parse_cel
+from acep_approx.query.cel.syntax import CelQuery
+from acep_approx.subscriptions.templates.literals import Literals
+from acep_approx.subscriptions.templates.texts import filled, text_of, tree_of
+from tests.cases import cases
+from tests.cel_runs import split
+from tests.cel_sets import REFUSED, disagreement
+from tests.cel_worlds import CelWorld, cel_world
+from tests.template_worlds import members
+
+LITERAL = re.compile(r"(?<![\w.$'])\d+(?![\w.'])")
+TEMPLATES = {
+    "all over": "SELECT x_1 + :plus AS a, :name AS b FROM FILTER{x > :low}(A) NEXT{$2.x > :f * $1.x} B",
+    "split by g": "SELECT * FROM FILTER{g = :g}(A) NEXT{$2.g = $1.g AND $2.x >= :low} B NEXT{$2.g = $1.g} A",
+    "one constant": "SELECT x_1, x FROM FILTER{g = :g}(A) NEXT{$2.g = :g AND $2.x > :f * $1.x} B",
+    "a window": "SELECT * FROM FILTER{x > :low}(A) FOLD{$2.x != :x, $2.y > $.y, $.x + :plus AS c} B WITHIN :w",
+    "one event": "SELECT x, y FROM FILTER{x > :low AND DUR <= 3}(A)",
+    "no event is asked": "SELECT * FROM FILTER{:low = 2}(A) NEXT B",
+    "a stream of its own": "SELECT y, z FROM A NEXT{$2.z > :low} (SELECT x AS z FROM B NEXT{$2.x > :x} A)",
+}
+NAMES = ("p", "q", "r")
+
+
+def rows_for(dice: random.Random, text: str, many: int) -> list[dict[str, Any]]:
+    """Constants for the parameters of a template."""
+    of = {"f": (0.5, 1.0, 1.5), "g": NAMES, "name": NAMES}
+    names = re.findall(r":(\w+)", text)
+    return [{name: dice.choice(of.get(name, range(6))) for name in names} for _ in range(many)]
+
+
+def spelled(text: str, row: dict[str, Any]) -> str:
+    """The query of a row of constants as text."""
+    return text_of(filled(tree_of(text), row))
+
+
+def varied(dice: random.Random, world: CelWorld, queries: int) -> CelWorld | None:
+    """The query of a world with other constants, several times; None where it has none."""
+    tree = tree_of(world.text)
+    assert isinstance(tree, CelQuery)
+    read = Literals().read(text_of(replace(tree, select=replace(tree.select, publish=None))))
+    if not read.values:
+        return None
+    rows = [{name: other(dice, value) for name, value in read.values.items()} for _ in range(queries)]
+    texts = [text_of(filled(read.syntax, row)) for row in rows]
+    return replace(world, texts=tuple(texts))
+
+
+def other(dice: random.Random, value: Any) -> Any:
+    if isinstance(value, str):
+        return dice.choice([value, *NAMES])
+    return value if dice.random() < 0.3 else dice.randrange(0, 6)
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "counts"])
+def test_random_texts_that_differ_in_constants_are_each_query_alone(output: str) -> None:
+    """With ties, intervals, NULL, any order inside an epoch, any split, restarts."""
+    ran = 0
+    for seed in range(cases(600)):
+        dice, intervals = random.Random(seed), seed % 2 == 0
+        world = varied(dice, cel_world(seed, subqueries=False, intervals=intervals), dice.choice((2, 3, 6)))
+        if world is not None:
+            told = disagreement(seed, world, intervals=intervals, output=output)
+            assert not told or told == REFUSED
+            ran += 1
+    assert ran > cases(600) / 3
+
+
+def rows_of(found: Any, id_: str) -> Counter[str]:
+    """The results of a query, in any order; events that were published have numbers that depend on other queries."""
+    rows = found[id_].drop_columns("query").to_pylist() if id_ in found else []
+    return Counter(repr(sorted((row | {"row": max(row.get("row", 0), -1)}).items())) for row in rows)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("output", ["matches", "points", "counts"])
+def test_the_queries_of_a_table_come_and_go_as_each_by_itself(name: str, output: Any) -> None:
+    """Added and removed between batches; over restarts, with intervals or without."""
+    text, results = TEMPLATES[name], 0
+    for seed in range(cases(100)):
+        dice = random.Random(seed)
+        start = "start" if seed % 2 == 0 else None
+        table = cel_world(seed, intervals=start is not None).table
+        desk, alone = QuerySet(output=output, start=start), dict[str, QuerySet]()
+        seen: list[pa.Table] = []
+        for part in split(dice, table if start else table.drop_columns("start")):
+            if part.num_rows:
+                for row in rows_for(dice, text, dice.choice((0, 1, 3)) if seen else 4):
+                    (added,) = desk.add_many(text, [row])
+                    alone[added.id] = one = QuerySet(output=output, start=start)
+                    for before in seen:
+                        one.push(before)
+                    one.add(spelled(text, row), id=added.id)
+                if alone and dice.random() < 0.3 and (gone := dice.choice([*alone])) in desk:
+                    desk.remove(gone)
+                    alone[gone].remove(gone)
+                here = desk.push(part)
+                results += here.rows
+                assert all(rows_of(here, id_) == rows_of(one.push(part), id_) for id_, one in alone.items())
+                seen.append(part)
+                desk = QuerySet.from_state(desk.state_bytes()) if dice.random() < 0.4 else desk
+        here = desk.finish()
+        assert all(rows_of(here, id_) == rows_of(one.finish(), id_) for id_, one in alone.items())
+    assert results > 10
+
+
+def test_texts_are_read_as_if_each_was_parsed() -> None:
+    """Against the parser, on random queries, each with its numbers changed."""
+    known, dice, alike = Literals(), random.Random(3), 0
+    for seed in range(cases(400)):
+        text = cel_world(seed).text + dice.choice(("", " WITHIN 12", " WITHIN 3 min"))
+        for number in range(3):
+            changed = LITERAL.sub(lambda _: str(dice.randrange(1, 9)), text) if number else text
+            try:
+                expected = parse_cel(changed)
+            except QueryError as error:
+                with pytest.raises(QueryError, match=re.escape(error.message)):
+                    known.read(changed)
+                continue
+            read = known.read(changed)
+            assert text_of(filled(read.syntax, read.values)) == text_of(expected)
+            alike += number > 0 and len(read.values) > 0
+    assert alike > cases(400)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("SELECT x + 1 AS y FROM FILTER{x > 2 AND g = 'a'}(A) NEXT{$2.x > 1.05 * $1.x} B", [2, "a", 1.05]),
+        ("FROM FILTER{DUR < 5 AND x > -3}(A NEXT B)", [-3]),
+        ("FROM FILTER{DUR < 5 min}(A NEXT{$1.x = 3} B) WITHIN 2 h", [3, 2]),
+        ("FROM A FOLD{$2.x > 1, $2.y < 2, $.c + 3 AS c} B", [1, 2]),
+        ("FROM FILTER{x IN (1, 2) OR x BETWEEN 3 AND 4}(A)", [3, 4]),
+        ("FROM 'A 1' NEXT B2", []),
+    ],
+)
+def test_which_literals_are_parameters(text: str, values: list[Any]) -> None:
+    """What lasts is a window, what is computed is no condition."""
+    read = Literals().read(text)
+    assert list(read.values.values()) == values
+
+
+def test_queries_that_come_when_there_are_more_columns_show_them_as_each_by_itself() -> None:
+    """Those that came before them do not: the attributes of their streams are those of then."""
+    text = "SELECT * FROM FILTER{x > :low}(A)"
+    desk = QuerySet()
+    before = [one.id for one in desk.add_many(text, [{"low": 1}, {"low": 2}])]
+    desk.push([{"ts": ts, "type": "A", "x": 3} for ts in (0, 1)])
+    after = [one.id for one in desk.add_many(text, [{"low": 1}, {"low": 2}])]
+    found = desk.push([{"ts": 2, "type": "A", "x": 3, "y": 4}, {"ts": 3, "type": "A", "x": 2, "y": 5}])
+    assert [found[id_].column_names for id_ in before] == [["query", "x", "start", "end", "times"]] * 2
+    assert [found[id_].column_names for id_ in after] == [["query", "x", "y", "start", "end", "times"]] * 2
+    again = QuerySet.from_state(desk.state_bytes()).finish()
+    assert [again[id_].num_rows for id_ in [*before, *after]] == [1, 0, 1, 0]
+
+
+def test_one_template_runs_texts_and_rows() -> None:
+    """Texts that differ in constants; what publishes, or has parts that do, runs by itself."""
+    desk = QuerySet()
+    for low in range(5):
+        desk.add(f"SELECT x FROM FILTER{{x > {low}}}(A) NEXT{{$2.x > {low}.5 * $1.x}} B")
+        desk.add(f"SELECT x FROM FILTER{{x > {low}}}(A) NEXT{{$2.x > {low}.5 * $1.x}} B PUBLISH Out")
+    desk.add_many(TEMPLATES["a stream of its own"], [{"low": 1, "x": 2}, {"low": 2, "x": 2}])
+    desk.push([{"ts": ts, "type": "A", "x": 3, "y": 4} for ts in (0, 1)])
+    (member,) = members(desk)
+    assert len(member.numbers) == 5
