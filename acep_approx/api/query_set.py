@@ -188,9 +188,7 @@ class QuerySet:
                 f"there is a query {id!r} already", code="ACEP-U060", hint="choose another id, or remove that one first"
             )
         id = graph.free_id() if id is None else id  # noqa: A001
-        is_checked = query.shared is not None  # with the first query of its template
-        parts = entries_of(query.plans, query.text, self.output, id=id, first=graph.next_number, is_checked=is_checked)
-        parts[-1].shared = query.shared
+        parts = entries_of(query.plans, query.text, self.output, query.shared, id=id, first=graph.next_number)
         for number, part in enumerate(parts):
             try:
                 self._running.add(part)

@@ -9,7 +9,6 @@ from acep_approx.api.compile import compile_query
 from acep_approx.api.query import Query
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
-from acep_approx.query.syntax import QuerySyntax
 from acep_approx.subscriptions.adding import check
 from acep_approx.subscriptions.templates.literals import Literals
 from acep_approx.subscriptions.templates.shared import Shared
@@ -73,8 +72,7 @@ class QueryTexts:
         """The template of a tree with parameters, the same for the same tree; None where each runs by itself."""
         key = id(syntax)  # comparing trees would take longer than making one
         if key not in self._templates:
-            publish = syntax.publish if isinstance(syntax, QuerySyntax) else syntax.select.publish
-            made = None if publish is not None or not uses(syntax) else Template.of(syntax)
+            made = Template.of(syntax) if uses(syntax) else None
             if made is not None:
                 check(made.plan)
             self._templates[key] = syntax, made

@@ -51,7 +51,7 @@ def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, output:
 
 
 def with_usable_key(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
-    """A plan without its implied key where the column cannot split the stream: it need not, to give the same results."""
+    """A plan without its implied key where the column cannot split the stream; the results are the same."""
     key = plan.implied_key
     if key is None or can_be_key(plain_type(schema.field(roles.column(key)).type)):
         return plan

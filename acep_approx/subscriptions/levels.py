@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, QueryError
 from acep_approx.events.roles import Roles
@@ -119,14 +118,16 @@ class Levels:
         self._forget()
         made: dict[int, Member] = {}
         entries = sorted(entries, key=lambda entry: (entry.level, entry.number))
-        alike = Counter(id(entry.shared.template) for entry in entries if entry.shared is not None)
+        alike = Counter((id(entry.shared.template), entry.is_shown) for entry in entries if entry.shared is not None)
         many: dict[tuple[object, ...], TemplateMember] = {}
+        publishing: dict[Member, Publishing] = {}
         for entry in entries:
             member = None
             if entry.shared is not None:
-                member = self._member_of_many(entry, entry.shared, many, is_alone=alike[id(entry.shared.template)] == 1)
+                is_alone = alike[id(entry.shared.template), entry.is_shown] == 1
+                member = self._member_of_many(entry, entry.shared, many, is_alone=is_alone)
             made[entry.number] = member or self._one(entry, says_whose=says_whose)
-            self._note_published(entry, made[entry.number])
+            self._note_published(entry, made[entry.number], publishing)
         return made
 
     def _forget(self) -> None:
@@ -155,7 +156,7 @@ class Levels:
         ``many`` are those that were made just now.
         """
         side, columns_of = self._side_for(entry), self._columns_of(entry)
-        key = _key_of_many(side, shared, columns_of)
+        key = _key_of_many(side, entry, columns_of)
         known = many.get(key) or self._many.get(key)
         if known is None and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
@@ -166,11 +167,15 @@ class Levels:
             entry.stand_alone()
         return known
 
-    def _note_published(self, entry: Entry, member: Member) -> None:
-        if entry.publish is not None:
-            one = self._publishing[entry.number] = Publishing(entry, member.nothing().schema, self.roles)
-            self._publishers.setdefault(entry.publish, {})[entry.number] = one
-            self._waiting[entry.number] = None
+    def _note_published(self, entry: Entry, member: Member, known: dict[Member, Publishing]) -> None:
+        """Note what a query publishes; ``known`` is what others of members do, those of one member alike."""
+        if entry.publish is None:
+            return
+        like = known.get(member)
+        one = like.by(entry) if like else Publishing(entry, member.nothing().schema, self.roles)
+        known[member] = self._publishing[entry.number] = one
+        self._publishers.setdefault(entry.publish, {})[entry.number] = one
+        self._waiting[entry.number] = None
 
     def _note_gone(self, number: int) -> None:
         self._waiting.pop(number, None)
@@ -185,15 +190,15 @@ class Levels:
         """Know of a query that takes part in the batches already: it was restored."""
         self.members[entry.number] = member
         if isinstance(member, TemplateMember) and entry.shared is not None:
-            self._many[_key_of_many(member.stream, entry.shared, member.columns_of)] = member
-        self._note_published(entry, member)
+            self._many[_key_of_many(member.stream, entry, member.columns_of)] = member
+        self._note_published(entry, member, {})
         self._waiting.pop(entry.number, None)
 
     def join(self, entry: Entry, member: Member) -> None:
         """Let a query take part in the batches from now on."""
         if isinstance(member, TemplateMember):
             assert entry.shared is not None, "it is one of many"
-            self._many[_key_of_many(member.stream, entry.shared, member.columns_of)] = member
+            self._many[_key_of_many(member.stream, entry, member.columns_of)] = member
             entry.columns_of = member.columns_of
             member.add(entry.number, entry.shared)
         else:
@@ -211,7 +216,7 @@ class Levels:
         for table in member.remove(entry.number):
             yield member, table
         if isinstance(member, TemplateMember) and member.is_empty and entry.shared is not None:
-            self._many.pop(_key_of_many(member.stream, entry.shared, member.columns_of), None)
+            self._many.pop(_key_of_many(member.stream, entry, member.columns_of), None)
         self._note_gone(entry.number)
         level = self._of_side[member.stream]
         for name in entry.reads:
@@ -307,7 +312,7 @@ class Levels:
             members = [*level.side.queries]
             for place, table in level.side.run(events):
                 member: Member = members[place]  # type: ignore[assignment]
-                published += self._events_of(member, table)
+                published += self._events_of(table)
                 yield member, table
 
     def _in_order(self) -> list[tuple[Key, Level]]:
@@ -318,19 +323,13 @@ class Levels:
         parts = [part for part in published if part.name in level.reads and len(part)]
         return merged(batch, parts, level.side.columns, self.roles, level.rows)
 
-    def _events_of(self, member: Member, table: pa.Table) -> Iterator[Published]:
-        """The events that results are which somebody reads."""
-        if isinstance(member, TemplateMember):  # queries that publish run by themselves
-            return
-        for number in member.numbers:
-            one = self._publishing.get(number)
-            if one is None or not table.num_rows or not self._is_read(str(one.entry.publish)):
-                continue
-            mine = table if len(member.numbers) == 1 else table.filter(pc.equal(table.column(NUMBER), number))
-            if mine.num_rows:
-                events = one.events(mine, self.published)
-                self.published += len(events)
-                yield events
+    def _events_of(self, table: pa.Table) -> Iterator[Published]:
+        """The events that results of a member are, if somebody reads them: all of its queries publish one stream."""
+        one = self._publishing.get(table.column(NUMBER)[0].as_py()) if table.num_rows else None
+        if one is not None and self._is_read(str(one.entry.publish)):
+            events = one.events(table, self.published)
+            self.published += len(events)
+            yield events
 
     def _is_read(self, stream: str) -> bool:
         return any(stream in level.reads for (number, _), level in self.levels.items() if number)
@@ -351,7 +350,9 @@ class Levels:
 
 
 def _key_of_many(
-    side: StreamSide, shared: Shared, columns_of: Mapping[str, tuple[str, ...]] | None
+    side: StreamSide, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None
 ) -> tuple[object, ...]:
     """What queries have in common that one member runs."""
-    return id(side), id(shared.template), shared.kinds, *(columns_of or {}).items()
+    assert entry.shared is not None, "it has a template"
+    columns = (columns_of or {}).items()
+    return id(side), id(entry.shared.template), entry.shared.kinds, entry.is_shown, *columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,12 +48,12 @@ def roles_above(roles: Roles) -> Roles:
 class Published:
     """Results that are events of the stream ``name``.
 
-    ``number`` is the query that they are of, ``level`` the level it runs on.
+    ``number`` are the queries that they are of, ``level`` the level these run on.
     """
 
     name: str
     level: int
-    number: int
+    number: Ints
     ticks: Ints
     ids: Ints
     began: pa.Array
@@ -63,7 +64,7 @@ class Published:
 
 
 class Publishing:
-    """Makes events of the results of one query.
+    """Makes events of the results of a query, or of all that have its template.
 
     Parameters
     ----------
@@ -119,8 +120,14 @@ class Publishing:
         ends = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
         data = {name: encode_text(table.column(name).combine_chunks()) for name in self.schema.names}
         ids = FIRST_ID + first_id + np.arange(table.num_rows)
-        began = table.column("start").combine_chunks()
-        return Published(str(self.entry.publish), self.entry.level, self.entry.number, ends, ids, began, data)
+        number, began = to_numpy(table.column(NUMBER).combine_chunks()), table.column("start").combine_chunks()
+        return Published(str(self.entry.publish), self.entry.level, number, ends, ids, began, data)
+
+    def by(self, entry: Entry) -> Publishing:
+        """The same for another query of the template."""
+        other = copy(self)
+        other.entry = entry
+        return other
 
 
 def _named(entry: Entry) -> str:
@@ -187,9 +194,8 @@ def merged(
     if len(shown) == 1:
         return EventBatch(first_row, base.ticks, shown[0][2], ids)
     all_ids, times = (np.concatenate([one[place] for one in shown]) for place in (0, 1))
-    ranks = [(-1, -1), *((part.level, part.number) for part in parts)]
-    sizes = [len(one[0]) for one in shown]
-    level, number = (np.repeat(column, sizes) for column in np.array(ranks).T)
+    level = np.repeat([-1, *(part.level for part in parts)], [len(one[0]) for one in shown])
+    number = np.concatenate([np.full(len(base), -1), *(part.number for part in parts)])
     order = np.lexsort((number, level, times))
     table = one_table([one[2] for one in shown]).combine_chunks().take(to_arrow(order))
     arrays = [encode_text(column.combine_chunks()) for column in table.columns]
