@@ -52,7 +52,8 @@ def test_states_and_edges_are_told_in_the_words_of_the_query() -> None:
         "  kill: ends at $2.name = $.name, unless $2.price < $.price",
         "end: results have high, low",
     ]
-    assert section(text, "streams") == ["Stock: name, price"]
+    split = "split by name, which every operator asks to be the same: a run meets only events of its own"
+    assert section(text, "streams") == ["Stock: name, price", split]
     assert section(text, "window") == ["results last at most 10 min"]
     assert section(text, "memory")[0].startswith("bounded by the window")
     assert "advice" not in text

@@ -26,7 +26,7 @@ from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 
-FORMAT = 7
+FORMAT = 8
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 

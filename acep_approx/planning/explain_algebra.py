@@ -49,10 +49,7 @@ def explain_algebra(plan: Plan) -> str:
     sections = [
         ("engine", [f"{plan.engine} (exact)", "because the cells cannot answer CEL"]),
         ("window", [_window(plan)]),
-        (
-            "streams",
-            few(_streams(registers)),
-        ),
+        ("streams", [*few(_streams(registers)), *_split(plan)]),
         ("states", [line for number, state in enumerate(states) for line in _state(registers, states, number, state)]),
         *([("merging", ["equal runs that one event brings are one, which counts for all (times)"])] if waiting else []),
         ("work", [plan.cost.work, *_looked_at(registers, states)]),
@@ -103,6 +100,12 @@ def _streams(registers: RegisterAutomaton) -> Iterator[str]:
     """Which attributes are asked of the streams."""
     for stream, names in streams_read(registers).items():
         yield f"{stream}: {', '.join(names) or 'no attribute'}"
+
+
+def _split(plan: Plan) -> Iterator[str]:
+    """What splits the stream."""
+    if plan.implied_key is not None:
+        yield f"split by {plan.implied_key}, which every operator asks to be the same: a run meets only events of its own"
 
 
 def _state(registers: RegisterAutomaton, states: list[Place], number: int, state: Place) -> Iterator[str]:
