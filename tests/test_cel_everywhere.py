@@ -293,11 +293,12 @@ def test_the_command_line_refuses(code: str, folder: Path) -> None:
 
 @pytest.mark.xdist_group("spark")
 def test_spark_finds_the_same(spark: Any, events: pa.Table) -> None:
-    """In one task: no key splits the stream."""
+    """By the key that is implied, else in one task."""
     some = events.slice(0, 600)
     frame = spark.createDataFrame(late(some, 50, 7)).repartition(3)
-    for text in (FALLING, BOUNDED):
+    for text in (FALLING, BOUNDED, "SELECT price_1 AS low, price FROM Stock NEXT{$2.price > $1.price} Stock"):
         query = compile_query(text)
+        assert query.spark(time="ts").job(some.schema)[1] == (("name",) if query.plan.implied_key else ())
         there = query.spark(time="ts")(frame).toArrow()
         assert rows(there) == rows(query.match(some).to_arrow())
     points = compile_query(BOUNDED).spark(time="ts", output="points", id="price")(frame).toArrow()

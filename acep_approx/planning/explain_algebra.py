@@ -105,7 +105,8 @@ def _streams(registers: RegisterAutomaton) -> Iterator[str]:
 def _split(plan: Plan) -> Iterator[str]:
     """What splits the stream."""
     if plan.implied_key is not None:
-        yield f"split by {plan.implied_key}, which every operator asks to be the same: a run meets only events of its own"
+        own = "which every operator asks to be the same: a run meets only events of its own"
+        yield f"split by {plan.implied_key}, {own}"
 
 
 def _state(registers: RegisterAutomaton, states: list[Place], number: int, state: Place) -> Iterator[str]:

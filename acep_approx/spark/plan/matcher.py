@@ -114,9 +114,9 @@ class SparkMatcher:
         roles = infer_roles(schema, **self.roles)
         _check_time(schema, roles.time, is_stream=is_stream)
         bind = self._bind(schema, roles)
-        reads = Execution(plan, output=self.output, bind=bind).bind(schema, roles).columns
-        carried = tuple(dict.fromkeys([*reads, roles.time, *((self.id,) if self.id else ())]))
-        keys = tuple(roles.column(e.name) for e in plan.query.equivalences)
+        pipeline = Execution(plan, output=self.output, bind=bind).bind(schema, roles)
+        carried = tuple(dict.fromkeys([*pipeline.columns, roles.time, *((self.id,) if self.id else ())]))
+        keys = tuple(map(roles.column, pipeline.plan.keys))
         if keys and plan.counted == "stream":
             keys = ()  # what is next to an event may be of another key
         job = Job(
@@ -192,4 +192,6 @@ def _order(schema: pa.Schema, carried: tuple[str, ...], time: str, id_: str | No
 def _why_together(query: CompiledQuery) -> str:
     if query.plan.query.equivalences:
         return "with strict_contiguity the neighbours of an event may be of any key"
+    if query.plan.cel is not None:
+        return "not every NEXT and FOLD asks for one key, as in $2.user = $1.user, to match keys apart by"
     return "the query has no equivalence, such as [user], to match keys apart by"
