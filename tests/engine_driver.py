@@ -25,7 +25,7 @@ from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import MERGING
 
 Found = tuple[Any, ...]
-"""A match: slot, owner, errors, then the ids of its events with the numbers of their variables."""
+"""A match: slot, errors, then the ids of its events with the numbers of their variables."""
 
 
 class Driver:
@@ -119,14 +119,14 @@ class Driver:
         assert engine.advance(events, floors)
         hits = engine.hits(events)
         if not self.lists:
-            columns = events.slot[hits.event], hits.owner, hits.errors, events.id[hits.event], hits.start, hits.times
+            columns = events.slot[hits.event], hits.errors, events.id[hits.event], hits.start, hits.times
             yield from zip(*(column.tolist() for column in columns), strict=True)
             return
         labels = np.array([arc.label for arc in engine.automaton.automaton.arcs], np.int64)
-        lows = engine.lows(events.tick[hits.event], events.slot[hits.event], hits)
+        lows = engine.lows(events.tick[hits.event], events.slot[hits.event])
         for bound in listed(engine.links, hits, lows, labels, 1 << 16):
             for m, hit in enumerate(bound.hit.tolist()):
                 part = slice(bound.offset[m], bound.offset[m + 1])
                 ids, names = bound.id[part].tolist(), labels[bound.arc[part]].tolist()
-                head = int(events.slot[hits.event[hit]]), int(hits.owner[hit]), int(hits.errors[hit])
+                head = int(events.slot[hits.event[hit]]), int(hits.errors[hit])
                 yield (*head, *zip(ids, names, strict=True))

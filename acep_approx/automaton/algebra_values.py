@@ -55,7 +55,7 @@ def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Call
             return scope[str(side)][name]
         case Lasting():
             return Ticks(ticks(expression), written=expression)
-        case Parameter(name=name):  # a column of the event at hand, which the owner of the query brings
+        case Parameter(name=name):  # a column of the event at hand, which its query brings
             return Own(Attribute(None, None, f":{name}"))
     return gathered(_with_parts(expression, lambda part: substituted(part, scope, ticks)))
 

@@ -51,13 +51,6 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A value that the owner of the run brings, where one automaton runs for many queries."""
-
-    name: str
-
-
-@dataclass(frozen=True)
 class Call:
     """What a function gives for registers of the run, values of the event and constants."""
 
@@ -66,7 +59,7 @@ class Call:
 
 
 Resolved = Any
-"""An expression with ``Own`` and ``Held`` in the places of attributes and aggregates; or ``Parameter``, ``Call``."""
+"""An expression with ``Own`` and ``Held`` in the places of attributes and aggregates; or ``Call``."""
 
 
 @dataclass(frozen=True)

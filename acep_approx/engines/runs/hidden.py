@@ -40,8 +40,6 @@ class HiddenColumn:
     is_inherited: bool = True
 
 
-OWNER = HiddenColumn("owner", None)
-"""Whose run it is, where one automaton runs for many queries; its window and its parameters are those of its owner."""
 MARK = HiddenColumn("mark", None, MARK_NOW)
 """Whether a budget may shed it; see ``kernels.runs.scores``."""
 LAST = HiddenColumn("last", KEEP_NEW, NOW, is_inherited=False)
@@ -90,12 +88,11 @@ def hidden_columns(
     *,
     sheds: bool = False,
     dominated: bool = False,
-    owned: bool = False,
     earliest: bool = False,
     times: bool = False,
     gone: bool = False,
 ) -> HiddenColumns:
     """The hidden columns that are asked for."""
     of_shedding = ((MARK, sheds), (LAST, sheds), (GROUP, sheds), (DOMINATED, dominated))
-    asked = ((OWNER, owned), *of_shedding, (EARLIEST, earliest), (TIMES, times), (GONE, gone))
+    asked = (*of_shedding, (EARLIEST, earliest), (TIMES, times), (GONE, gone))
     return HiddenColumns(tuple(column for column, is_asked in asked if is_asked))

@@ -18,8 +18,8 @@ class Hits:
     """Completed matches, or groups of merged ones: parallel columns, in order of row, then of errors.
 
     ``event`` indexes the batch, ``final`` the finals of the automaton; ``start`` is the latest; ``mark`` says
-    whether the run was protected from being shed (see ``kernels.runs.scores``); ``owner`` whose run it was, ``times``
-    how many were merged into it; ``shown`` has the words of the registers that results show, one row per hit.
+    whether the run was protected from being shed (see ``kernels.runs.scores``); ``times`` how
+    many were merged into it; ``shown`` has the words of the registers that results show, one row per hit.
     """
 
     event: Ints
@@ -28,7 +28,6 @@ class Hits:
     link: Ints
     start: Ints
     mark: Ints
-    owner: Ints
     times: Ints
     shown: Ints
 

@@ -39,17 +39,15 @@ class PoolArena:
 
     def _first_table(self) -> Ints:
         rows = np.zeros((len(self.tables.pools), kp.POOL), np.int64)
-        owners = self.tables.options.owners
-        begun = len(owners) if owners is not None else 1  # runs that have bound nothing: one per owner
         for number, pool in enumerate(self.tables.pools):
-            rows[number, kp.ROOM] = FIRST_ROOM if number else begun
+            rows[number, kp.ROOM] = FIRST_ROOM if number else 1  # what has bound nothing
             rows[number, [kp.MERGE, kp.FIELDS, kp.ALIKE]] = pool.merge, pool.fields, pool.alike
             rows[number, [kp.OLDEST, kp.IS_PROBED]] = -kp.NEVER, pool.is_probed
             rows[number, kp.WAITS_FOR] = pool.waits_for
             rows[number, kp.KEYS] = len(pool.keys)
             rows[number, kp.KEY : kp.KEY + len(pool.keys)] = pool.keys
         self._set_bases(rows)
-        rows[0, [kp.RUNS, kp.CHILDREN]] = begun
+        rows[0, [kp.RUNS, kp.CHILDREN]] = 1
         return rows.ravel()
 
     @staticmethod
@@ -62,13 +60,10 @@ class PoolArena:
         rows[:, kp.BASE] = self.tables.pools_at + np.concatenate(([0], np.cumsum(self._widths(rows))[:-1]))
 
     def _write_constants(self) -> None:
-        constants, owners = self.tables.scalars.constants, self.tables.options.owners
+        constants = self.tables.scalars.constants
         self.words[self.tables.constants_at :][: len(constants)] = constants
         start, room = self.table[[kp.BASE, kp.ROOM]]
         self.words[start + room : start + 2 * room] = -1  # no lineage
-        if owners is not None:
-            self.words[self.tables.scalars.owners_at :][: owners.words.size] = owners.words
-            self.words[start + kp.COLUMNS * room :][:room] = np.arange(room)
 
     @property
     def rows(self) -> Ints:

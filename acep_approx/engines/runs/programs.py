@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple, get_args
 
-from acep_approx.automaton.resolve import Call, Held, Own, Parameter, Register, Resolved
+from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
 from acep_approx.automaton.transfers import PLACE, Began, Here, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.hidden import NOW, START_NOW
@@ -25,8 +25,6 @@ COMPARISONS = {
     ">=": vm.GREATER | vm.EQUAL,
 }
 MAX_TEMPORARIES = 64
-OWNERS = 1 << 40
-"""From here on numbers of scalars are words of the tables of owners."""
 OF_EVENT = 1 << 41
 """From here on they are of the event at hand, whatever its columns are: ``hidden.NOW``, ``hidden.START_NOW``."""
 ARITHMETIC = {
@@ -69,8 +67,8 @@ class Scalars:
     """Values that are the same for all runs: of the event at hand, and constants.
 
     Until all programs are made their numbers say what they are: 0 the place of the event, odd numbers its columns, even
-    numbers constants, and below 0 the last places of letters that negations ask for; from ``OWNERS`` on the tables of
-    owners, from ``OF_EVENT`` on the times of the event. ``address`` gives the final ones. ``calls`` are the functions
+    numbers constants, and below 0 the last places of letters that negations ask for; from ``OF_EVENT`` on the times of
+    the event. ``address`` gives the final ones. ``calls`` are the functions
     that are called, in order of their columns; ``asks_time`` says whether something reads the times of events.
     """
 
@@ -84,22 +82,14 @@ class Scalars:
     @property
     def size(self) -> int:
         """How many there are."""
-        owners = self.options.owners
-        return self.owners_at + (owners.words.size if owners is not None else 0)
-
-    @property
-    def owners_at(self) -> int:
-        """Where the tables of owners begin."""
         return 1 + self.guards + len(self.columns.expressions) + len(self.constants)
 
     def address(self, number: int) -> int:
-        """Where a scalar stands once no more are added: place, guards, columns, constants, tables of owners."""
+        """Where a scalar stands once no more are added: place, guards, columns, constants."""
         if number <= 0:
             return -number
         if number >= OF_EVENT:
             return self.size + number - OF_EVENT
-        if number >= OWNERS:
-            return self.owners_at + number - OWNERS
         if number % 2:
             return 1 + self.guards + number // 2
         return 1 + self.guards + len(self.columns.expressions) + number // 2 - 1
@@ -207,8 +197,6 @@ class Lowering:
         match node:
             case Running():
                 return self._running(node)
-            case Parameter(name=name):
-                return self._parameter(name)
             case Unary(op="NOT", operand=operand):
                 return self._new("truth", vm.NOT, self.value(operand))
             case Unary(operand=operand):
@@ -268,15 +256,7 @@ class Lowering:
             known = self._known["float", a] = self._new("float", vm.TO_FLOAT, a)
         return known
 
-    # --- owners and functions -------------------------------------------------------------------------------
-
-    def _parameter(self, name: str) -> Operand:
-        """What the owner of each run has in a column of its table."""
-        owners = self.scalars.options.owners
-        assert owners is not None, "only runs that have owners have parameters"
-        kind, at = owners.column(name)
-        owner = Operand(vm.REGISTER, len(self.live), "int")  # the first hidden column
-        return self._new(kind, vm.LOOK_UP, owner, Operand(vm.SCALAR, OWNERS + at, kind))
+    # --- functions ------------------------------------------------------------------------------------------
 
     def _called(self, call: Call) -> Operand:
         """The column that a function fills before the steps are tried."""

@@ -74,7 +74,7 @@ class Runs:
     shedding : LoadShedder, optional
         How to stay inside a load budget; default: nothing is shed.
     options : RunOptions, optional
-        What else is asked for: owners, functions, what merged runs keep.
+        What else is asked for: functions, what merged runs keep.
 
     Attributes
     ----------
@@ -366,10 +366,9 @@ class Runs:
         """The window of each key slot, or that of all."""
         return self.window if self.windows is None else self.windows[slot]
 
-    def lows(self, tick: Ints, slot: Ints, hits: Hits) -> Ints:
-        """Per hit, completed at ``tick``, the earliest start inside the window: that of its owner, where there are."""
-        owners = self.options.owners
-        return tick - (self.window_of(slot) if owners is None else owners.windows[hits.owner])
+    def lows(self, tick: Ints, slot: Ints) -> Ints:
+        """Per hit, completed at ``tick`` in a key slot, the earliest start inside the window."""
+        return tick - self.window_of(slot)
 
     def texts_held(self) -> Ints:
         """The codes of the texts that runs hold, some more than once."""

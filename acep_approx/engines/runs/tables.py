@@ -81,7 +81,6 @@ class RunTables:
         self.hidden = hidden_columns(
             sheds=sheds,
             dominated=self.ranks_dominated,
-            owned=options.owners is not None,
             earliest=options.keeps_earliest,
             times=options.counts_merged,
             gone=self.is_simultaneous and not all(map(automaton.is_passive, range(len(automaton.states)))),
@@ -345,7 +344,6 @@ class RunTables:
         self.shape[layout.GONE] = self.hidden.behind(GONE)
         self.shape[layout.TIMES] = self.hidden.behind(TIMES)
         self.shape[layout.DOMINATED] = self.hidden.behind(DOMINATED)
-        self.shape[layout.OWNER_WINDOWS] = self.scalars.owners_at if self.options.owners else layout.NOT_HIDDEN
         self.shape[layout.SHOWN_WORDS] = len(self.automaton.shown)
         self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
 

@@ -74,8 +74,7 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
         words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * batch.slot.size + event.number)]
     words[ix(shape[at.NOW_AT])] = event.now
     words[ix(shape[at.NOW_AT] + 2)] = event.start
-    for run in range(pools.table[ix(RUNS)]):  # of the pool of the start: one, or one per owner; it has bound nothing
-        words[ix(pools.table[ix(BASE)] + run)] = event.start
+    words[ix(pools.table[ix(BASE)])] = event.start  # of the run of the start, which has bound nothing
 
 
 @inline

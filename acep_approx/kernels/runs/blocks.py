@@ -6,7 +6,7 @@ from acep_approx.arrays import Ints
 from acep_approx.kernels.jit import inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.children import make_children, runs_in_place
-from acep_approx.kernels.runs.pools import ALIKE, BASE, COLUMNS, FIELDS, KEPT, POOL, ROOM
+from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, KEPT, POOL, ROOM
 from acep_approx.kernels.runs.records import Arena, Event, Lanes, Lineage, Pools, Program, RunBlock, Taken
 from acep_approx.kernels.runs.sample import is_sampled, note_tests
 from acep_approx.kernels.runs.vm import run_program
@@ -35,17 +35,6 @@ def choose(program: Program, lanes: Lanes, block: RunBlock, step: int) -> int:
 
 
 @inline
-def leave_out_closed(program: Program, pools: Pools, lanes: Lanes, event: Event, block: RunBlock) -> None:
-    """Take the runs from the mask whose owner's window has closed."""
-    words, windows = pools.words, program.shape[at.OWNER_WINDOWS]
-    owner = pools.table[ix(block.pool * POOL + ALIKE)] - 1 - program.shape[at.SHEDS]
-    owners = block.registers + owner * block.room
-    for j in range(block.n):
-        window = words[ix(windows + words[ix(owners + j)])]
-        lanes.mask[ix(j)] &= words[ix(block.starts + j)] >= event.now - window
-
-
-@inline
 def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block: RunBlock, step: int) -> int:
     """Find the runs that take a step; returns how many there are, -1 where an integer passed 64 bits."""
     mask, stay = lanes.mask, lanes.stay
@@ -57,8 +46,6 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
     else:
         for j in range(block.n):
             mask[ix(j)] = 1
-    if program.more is not None and program.shape[at.OWNER_WINDOWS] != at.NOT_HIDDEN:
-        leave_out_closed(program, pools, lanes, event, block)
     if run_part(program, pools, lanes, block, step + at.STEP_CHECKS):
         return -1
     if block.removes and program.tables[ix(step + at.STEP_INHIBITS)]:

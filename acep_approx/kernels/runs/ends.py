@@ -72,9 +72,7 @@ def write_hits(
     hidden, mark = base + (COLUMNS + table[ix(p + ALIKE)]) * room + run, 0
     if shedding is not None:
         mark = words[ix(hidden - room)] & 3
-    owner, times = 0, 1
-    if program.more is not None and program.shape[at.OWNER_WINDOWS] != at.NOT_HIDDEN:
-        owner = words[ix(hidden - (1 + program.shape[at.SHEDS]) * room)]
+    times = 1
     if program.more is not None and program.shape[at.TIMES] != at.NOT_HIDDEN:
         times = words[ix(hidden + program.shape[at.TIMES] * room)]
     for i in range(tables[ix(state + 2)]):
@@ -86,7 +84,6 @@ def write_hits(
         hits[ix(hit + at.HIT_LINK)] = words[ix(base + room + run)]
         hits[ix(hit + at.HIT_START)] = words[ix(base + run)]
         hits[ix(hit + at.HIT_MARK)] = mark
-        hits[ix(hit + at.HIT_OWNER)] = owner
         hits[ix(hit + at.HIT_TIMES)] = times
         if program.more is not None and program.shape[at.SHOWN_WORDS] > 0:
             write_shown(control, program, pools, lineage.shown, pool, run)

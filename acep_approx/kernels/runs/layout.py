@@ -35,11 +35,10 @@ from __future__ import annotations
     SIMULTANEOUS,
     GONE,
     TIMES,
-    OWNER_WINDOWS,
     DOMINATED,
     SHOWN_WORDS,
-) = range(14, 31)
-SHAPE = 31
+) = range(14, 30)
+SHAPE = 30
 
 (
     SOURCE_POOL,
@@ -142,11 +141,11 @@ HEADER = 22
     CALL,
 ) = range(11)
 
-HIT_EVENT, HIT_FINAL, HIT_ERRORS, HIT_LINK, HIT_START, HIT_MARK, HIT_OWNER, HIT_TIMES = range(8)
-HIT = 8
-"""Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed), its owner (0 where
-there is one), and how many runs it stands for (1 where they are not counted). Beside it, in an array of their
-own, stand the SHOWN_WORDS registers of the run that results show: the part SHOWN has their columns, pool by pool."""
+HIT_EVENT, HIT_FINAL, HIT_ERRORS, HIT_LINK, HIT_START, HIT_MARK, HIT_TIMES = range(7)
+HIT = 7
+"""Words of a hit: event, final, errors, link, start, mark of the run (0 where nothing is shed), and how many runs it
+stands for (1 where they are not counted). Beside it, in an array of their own, stand the SHOWN_WORDS registers of the
+run that results show: the part SHOWN has their columns, pool by pool."""
 NOT_HIDDEN = -1
 """In the place of a hidden column that runs do not have."""
 LINK_HERE, LINK_BEFORE, LINK_OTHER, LINK_START, LINK_LATEST = range(5)

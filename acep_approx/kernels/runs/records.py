@@ -28,7 +28,7 @@ class Batch(NamedTuple):
 class Program(NamedTuple):
     """What a query asks for: its ``tables``, where their parts begin (``shape``), and the ranks of texts by code.
 
-    ``more`` is None where it asks for nothing beyond conditions and strategies: what owners, functions, ticks and the
+    ``more`` is None where it asks for nothing beyond conditions and strategies: what functions, ticks and the
     like need is then no part of the compiled code.
     """
 

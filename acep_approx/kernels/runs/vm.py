@@ -36,7 +36,6 @@ TO_FLOAT, COPY, AND, OR, NOT, NULL_INT, NULL_FLOAT = 17, 18, 19, 20, 21, 22, 23
 COUNT_ALL, COUNT_INT, COUNT_FLOAT, SUM_INT, SUM_FLOAT = 24, 25, 26, 27, 28
 MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, MIN_TEXT, MAX_TEXT = 29, 30, 31, 32, 33, 34
 LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, LEAST_TEXT, GREATEST_TEXT = 35, 36, 37, 38, 39, 40
-LOOK_UP = 41
 
 LESS, EQUAL, GREATER = 1, 2, 4
 """Flags of comparisons: which outcomes hold."""
@@ -195,10 +194,6 @@ def aggregate_int(program: Program, words: Ints, do: Operands) -> int:
     tables, ranks = program.tables, program.ranks
     code, to, a, _, b, sb, n = do
     passed = 0
-    if program.more is not None and tables[ix(code)] == LOOK_UP:  # table at b, place in a
-        for j in range(n):
-            words[ix(to + j)] = words[ix(b + words[ix(a + j)])]
-        return passed
     if tables[ix(code)] == MAX_INT:  # NULL is the lowest integer
         for j in range(n):
             words[ix(to + j)] = max(words[ix(a + j)], words[ix(b + sb * j)])

@@ -184,7 +184,7 @@ class Finder:
     def _lists(self, events: Grouped, hits: Hits, chunk: int) -> Iterator[CompletedMatches]:
         if not len(hits):
             return  # as after most events that are pushed alone
-        lows = self.engine.lows(events.tick[hits.event], events.slot[hits.event], hits)
+        lows = self.engine.lows(events.tick[hits.event], events.slot[hits.event])
         for bound in listed(self.links(), hits, lows, self.labels, chunk):
             yield self._found(events, hits, bound)
 
