@@ -24,6 +24,16 @@ from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
 
+TURNED = {
+    vm.LESS: vm.GREATER,
+    vm.LESS | vm.EQUAL: vm.GREATER | vm.EQUAL,
+    vm.EQUAL: vm.EQUAL,
+    vm.LESS | vm.GREATER: vm.LESS | vm.GREATER,
+    vm.GREATER: vm.LESS,
+    vm.GREATER | vm.EQUAL: vm.LESS | vm.EQUAL,
+}
+"""What a comparison asks with its sides changed."""
+
 
 @dataclass
 class _Code:
@@ -403,6 +413,30 @@ class RunTables:
         found = zip(words[:: vm.WIDTH], words[2 :: vm.WIDTH], words[4 :: vm.WIDTH], strict=True)
         plain = {(op, vm.REGISTER, vm.SCALAR) for op in (vm.TEST_INT, vm.TEST_FLOAT)}
         return updates.length == 0 and set(found) <= plain
+
+    def compared(self, number: int) -> list[tuple[int, int, bool]] | None:
+        """What a step compares registers with: scalar, flags, whether as a float; None where it does more than that."""
+        checks, guards, updates, _ = self._steps[number]
+        found: list[tuple[int, int, bool]] = []
+        floats: dict[int, int] = {}
+        for at in range(checks.begin, checks.begin + checks.length * vm.WIDTH, vm.WIDTH):
+            op, target, place, column, other, scalar, flags = self._words[at : at + vm.WIDTH]
+            if (op, place) == (vm.TO_FLOAT, vm.SCALAR):
+                floats[target] = column
+            elif op in (vm.TEST_INT, vm.TEST_FLOAT) and place == vm.REGISTER and other == vm.SCALAR:
+                found.append((scalar, flags, False))
+            elif (op, place, other) == (vm.TEST_FLOAT, vm.REGISTER, vm.TEMPORARY) and scalar in floats:
+                found.append((floats[scalar], flags, True))
+            elif (op, place, other) == (vm.TEST_FLOAT, vm.TEMPORARY, vm.REGISTER) and column in floats:
+                found.append((floats[column], TURNED[flags], True))
+            else:
+                return None
+        return None if guards.length or updates.length else found
+
+    def given(self, number: int) -> list[int] | None:
+        """The scalars that the registers become at a step; None where some come from registers, or are computed."""
+        moves = self._steps[number][3]
+        return None if any(m.place != vm.SCALAR for m in moves) else [self.scalars.address(m.number) for m in moves]
 
     def _hidden_moves(self, step: Step) -> list[int]:
         """Where the hidden columns of a child come from."""

@@ -35,6 +35,7 @@ from acep_approx.query.syntax import Attribute, Equivalence, Expression
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
+from acep_approx.subscriptions.templates.ladders import Ladders
 from acep_approx.subscriptions.templates.ordering import by_end, in_order
 from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, PairKeys, PairPipeline, PairStream
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
@@ -111,6 +112,7 @@ class TemplateMember:
         self._places = self._take_places()
         self._counters = np.zeros(1, np.int64)
         self._know_windows()
+        self._know_ladders()
 
     def _take_places(self) -> TickPlaces | None:
         """The places that count times: they are those of events, not of pairs."""
@@ -127,6 +129,11 @@ class TemplateMember:
             longest = int(self._windows[self.run_table.is_there].max(initial=0))
             self.pipeline.window = max(self.pipeline.window, longest)
             self.pipeline.engine.window = self.pipeline.window
+
+    def _know_ladders(self) -> None:
+        """Find out whether the latest starts are all that matters."""
+        can_be = self.pipeline.finds_points and self.template.plan.cel is None
+        self.ladders = Ladders.of(self.pipeline.engine, self.pairing) if can_be else None
 
     def _windows_of(self, table: QueryTable) -> Ints | None:
         """The windows of the rows of a table in ticks; None where all have that of the template."""
@@ -205,6 +212,12 @@ class TemplateMember:
             for events, pairs in self._pairs(batch):
                 made += map(_numbered, pipeline.run_pairs(pairs, events, first_tick))
             return by_end(self.joined(made)) if made else None
+        if self.ladders is not None:
+            by_key = batch.by_key(self.key_slots.columns)
+            latest = self.ladders.points(batch, by_key, (self._literal, self._asked), self._windows)
+            self._inner.pairs.slots = self.pairing.slots
+            pipeline.note_work()
+            return self._table(latest, batch) if len(latest.row) else None
         parts = [pipeline.points_of(pairs, events, first_tick) for events, pairs in self._pairs(batch)]
         points = Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
         if points is None or not len(points.row):
@@ -352,6 +365,7 @@ class TemplateMember:
         if self.pairing.version != self.run_table.version:
             self._know_windows()
             self.pairing.refresh()
+            self._know_ladders()
 
     def _loose(self) -> Loose | None:
         return Loose.of(self.template, self.pairing.asked.tests, (self._words.kind, self.table.kinds))
@@ -402,6 +416,7 @@ class TemplateMember:
         self._known = schema
         self._inner._know(wider)
         self.pipeline.widen(wider)
+        self._know_ladders()
 
     def done(self) -> None:
         """All queries on the stream are done with the batch."""

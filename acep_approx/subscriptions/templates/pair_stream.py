@@ -126,8 +126,13 @@ class PairPipeline(Pipeline):
         """Run pairs, grouped by slot, and give the points that they make, slot by slot, where ``finds_points``."""
         assert isinstance(self.results, RunPoints), "it finds points"
         points = self.results.points(events, pairs, np.array([first_tick - self.window]))
-        self.progress.take(self.results.engine.work())
+        self.note_work()
         return points
+
+    def note_work(self) -> None:
+        """Take over what the engine has counted."""
+        assert isinstance(self.engine, Runs), "it finds points"
+        self.progress.take(self.engine.work())
 
     @property
     def finds_points(self) -> bool:

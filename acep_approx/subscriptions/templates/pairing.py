@@ -175,14 +175,15 @@ class Pairing:
         if query.size != key.size or not is_there.all() or not self.table.is_there[query[used]].all():
             raise damaged("the slots of queries and keys")
         while self._slots.query.size < query.size:
-            self._more_slots()
+            self.more_slots()
         self._slots.used[0] = query.size
         self._slots.query[: query.size], self._slots.key[: query.size] = query, key
         self._slots.since[:] = 0
         self._more_keys(int(key.max(initial=0)) + 1)
         kernel.rebuild(self._slots, used)
 
-    def _more_slots(self) -> None:
+    def more_slots(self) -> None:
+        """Make room for twice as many slots."""
         old, size = self._slots, 2 * self._slots.query.size
         query, key, after, since = (extended(array, size, -1) for array in (old.query, old.key, old.next, old.since))
         table, free = np.full(4 * size, -1, np.int64), extended(old.free, size, 0)
@@ -260,17 +261,12 @@ class Pairing:
         at_once : int
             Pairs of a part; more where one slot has more.
         """
-        groups = events.only(literal != 0)
-        self._more_keys(int(groups.key.max(initial=0)) + 1)
-        flat = words[:, groups.order].ravel()  # the events of a key stand together
-        letters = kernel.Letters(
-            literal[groups.order], *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
-        )
+        groups, letters = self.letters_of(literal, words, events)
         control = np.zeros(kernel.CONTROL, np.int64)
         while True:
             status = kernel.pair(control, groups, letters, self._queries, self._slots, self._pairs)
             if status == kernel.SLOTS_FULL:
-                self._more_slots()
+                self.more_slots()
                 continue
             used, size = int(control[kernel.USED]), self._pairs.at.size
             if status == kernel.OUT_FULL and size < at_once:
@@ -282,6 +278,20 @@ class Pairing:
             if status == kernel.DONE:
                 return
             self._more_pairs(int(control[kernel.WANTED]))
+
+    @property
+    def records(self) -> tuple[kernel.Queries, kernel.Slots]:
+        """The queries and the slots, as kernels read them."""
+        return self._queries, self._slots
+
+    def letters_of(self, literal: Masks, words: Ints, events: ByKey) -> tuple[ByKey, kernel.Letters]:
+        """The events that some letter may hold on by key, and what is asked of them in this order; see ``find``."""
+        groups = events.only(literal != 0)
+        self._more_keys(int(groups.key.max(initial=0)) + 1)
+        flat = words[:, groups.order].ravel()  # the events of a key stand together
+        return groups, kernel.Letters(
+            literal[groups.order], *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
+        )
 
     def asking(self, tests: Sequence[Test], words: Ints, queries: QueryTable) -> tuple[kernel.Letters, kernel.Queries]:
         """Some tests of a letter, as kernels read them, with the constants of the queries of a table.

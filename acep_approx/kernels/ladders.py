@@ -1,0 +1,396 @@
+"""Match points of many queries, event by event, where of all matches of a point only the latest start is asked for.
+
+Then two runs in one state are told apart by their starts and by the one register that later tests read: a run that
+started later and whose register is no worse can do all that the other can. What is left at a state is a *ladder*: the
+later the start, the worse the register. An event takes the newest run that it passes, found by bisection, and puts one
+run on the next ladder; pairs of events and queries are run as they are found, and never written down.
+
+Source: dominance is ours (see ``automaton.dominance`` and ``kernels.runs.fronts``); pairs are found as in
+``kernels.pairs``. Oracle: the runs engine, with which saved runs are shared, and each query alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from acep_approx.arrays import ByKey, Floats, Ints
+from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.kernels.pairs import (
+    BEGUN,
+    CONTROL,
+    DONE,
+    GROUP_NEXT,
+    LIVE_NEXT,
+    OUT_FULL,
+    SLOTS_FULL,
+    USED,
+    WANTED,
+    Letters,
+    Queries,
+    Slots,
+    begin_slots,
+    mask_of,
+)
+from acep_approx.kernels.runs.pools import COLUMNS, NEVER
+from acep_approx.kernels.runs.saved import POOL_MASK, SAVED, SPAN
+from acep_approx.kernels.runs.vm import NULL
+
+STORED, LIVE, SEARCHED, MADE, MERGED, PEAK = range(CONTROL, CONTROL + 6)
+LADDER_CONTROL = CONTROL + 6
+"""Behind the words of ``pairs``: where saved runs end, how many live, and what was done: searches, runs made, those of
+them that were merged, the most that lived."""
+SPANS_FULL, LADDERS_FULL, STORE_FULL = range(3, 6)
+"""More to make room for: keys of the store, runs of a ladder, words of the store (``control[WANTED]``)."""
+
+STEP_LETTER, STEP_SOURCE, STEP_TARGET, STEP_ENDS, STEP_VALUE, STEP_TEST, STEP_TESTS = range(7)
+STEP = 7
+"""Words of a step: letter; pool of the runs that take it (0: it begins one); pool of what comes of it (-1: nothing is
+kept); whether a match ends; the value that the register gets (-1: none); where its tests begin, and where they end."""
+TEST_VALUE, TEST_OR_EQUAL = range(2)
+TEST = 2
+"""Words of a test, which wants the register below a value of the event: the value, whether it may equal it."""
+NO_REGISTER, INT, FLOAT = range(3)
+POOL_KIND, POOL_SIGN = range(2)
+POOL = 2
+"""Words of a pool: what its register is, and -1 where higher values are better: ladders hold them with that sign."""
+VALUE_OP, VALUE_COLUMN, VALUE_PARAMETER = range(3)
+VALUE = 3
+"""Words of a value of an event: how it is made, of which column, and of which constant of the query."""
+PLAIN, TIMES, PLUS, MINUS, MINUS_EVENT = range(5)
+"""The column; beside the constant, both floats: times it, plus it, minus it, and it minus the column."""
+
+
+class Moves(NamedTuple):
+    """What the events do: steps, tests, pools and values, as the words above say."""
+
+    steps: Ints
+    tests: Ints
+    pools: Ints
+    values: Ints
+
+
+class Given(NamedTuple):
+    """What is read: columns of the events, in the order of their groups, and of constants, one after the other.
+
+    ``tick``: of the events; ``window``: by row of the queries.
+    """
+
+    words: Ints
+    floats: Floats
+    parameters: Floats
+    tick: Ints
+    window: Ints
+
+
+class Ladders(NamedTuple):
+    """The runs of the slot at hand: ``room`` starts and registers for each pool, and how many there are (``size``).
+
+    ``child``: the start of what each step makes of the event at hand.
+    """
+
+    room: int
+    start: Ints
+    word: Ints
+    float_: Floats
+    size: Ints
+    child: Ints
+
+
+class Store(NamedTuple):
+    """The saved runs of all slots, as the runs engine has them: see ``kernels.runs.saved``."""
+
+    stored: Ints
+    spans: Ints
+
+
+class PointsFound(NamedTuple):
+    """What is written out: the place of the event in the batch, the slot, the latest start."""
+
+    at: Ints
+    slot: Ints
+    start: Ints
+
+
+@inline
+def float_of(moves: Moves, given: Given, room: int, value: int, at: int, query: int) -> float:
+    """A value of an event that is a float; NaN for NULL."""
+    how, column = moves.values[ix(value + VALUE_OP)], moves.values[ix(value + VALUE_COLUMN)]
+    x: float = given.floats[ix(column * given.tick.size + at)]
+    if how == PLAIN:
+        return x
+    y: float = given.parameters[ix(moves.values[ix(value + VALUE_PARAMETER)] * room + query)]
+    if how == TIMES:
+        return x * y
+    if how == PLUS:
+        return x + y
+    return x - y if how == MINUS else y - x
+
+
+@inline
+def put(moves: Moves, ladders: Ladders, pool: int, start: int, word: int, x: float) -> int:
+    """Put a run on a ladder, with the register ``word``, or ``x`` where it is a float; returns how many more there are.
+
+    What it makes superfluous stands right before it, or is of its start.
+    """
+    kind, base, size = moves.pools[ix(pool * POOL + POOL_KIND)], pool * ladders.room, int(ladders.size[ix(pool)])
+    if (kind == FLOAT and x != x) or (kind == INT and word == NULL):
+        return 0  # no test lets it go on
+    place = size
+    while place > 0 and ladders.start[ix(base + place - 1)] > start:
+        place -= 1
+    first = place
+    if kind == NO_REGISTER:
+        if place < size:
+            return 0
+        first = 0
+    elif kind == INT:
+        if place < size and ladders.word[ix(base + place)] <= word:
+            return 0
+        if place > 0 and ladders.start[ix(base + place - 1)] == start and ladders.word[ix(base + place - 1)] <= word:
+            return 0
+        while first > 0 and ladders.word[ix(base + first - 1)] >= word:
+            first -= 1
+    else:
+        if place < size and ladders.float_[ix(base + place)] <= x:
+            return 0
+        if place > 0 and ladders.start[ix(base + place - 1)] == start and ladders.float_[ix(base + place - 1)] <= x:
+            return 0
+        while first > 0 and ladders.float_[ix(base + first - 1)] >= x:
+            first -= 1
+    if first == place:
+        for run in range(size, place, -1):
+            ladders.start[ix(base + run)] = ladders.start[ix(base + run - 1)]
+            ladders.word[ix(base + run)] = ladders.word[ix(base + run - 1)]
+    elif first + 1 < place:
+        for run in range(place, size):
+            ladders.start[ix(base + run + first + 1 - place)] = ladders.start[ix(base + run)]
+            ladders.word[ix(base + run + first + 1 - place)] = ladders.word[ix(base + run)]
+    ladders.start[ix(base + first)] = start
+    if kind == FLOAT:
+        ladders.float_[ix(base + first)] = x
+    else:
+        ladders.word[ix(base + first)] = word
+    ladders.size[ix(pool)] = size + first + 1 - place
+    return first + 1 - place
+
+
+@inline
+def passing(
+    moves: Moves, given: Given, ladders: Ladders, room: int, step: int, at: int, query: int
+) -> int:
+    """How many runs of the source of a step pass its tests: the first ones, whose registers are the best."""
+    pool = moves.steps[ix(step + STEP_SOURCE)]
+    kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
+    base, high = pool * ladders.room, ladders.size[ix(pool)]
+    for test in range(moves.steps[ix(step + STEP_TEST)], moves.steps[ix(step + STEP_TESTS)], TEST):
+        value, equal = moves.tests[ix(test + TEST_VALUE)], moves.tests[ix(test + TEST_OR_EQUAL)] > 0
+        low = 0
+        if kind == FLOAT:
+            x = sign * float_of(moves, given, room, value, at, query)
+            while low < high:
+                middle = (low + high) // 2
+                y = ladders.float_[ix(base + middle)]
+                if y < x or (equal and y == x):
+                    low = middle + 1
+                else:
+                    high = middle
+        else:
+            word = given.words[ix(moves.values[ix(value + VALUE_COLUMN)] * given.tick.size + at)]
+            if word == NULL:
+                return 0
+            word *= sign
+            while low < high:
+                middle = (low + high) // 2
+                z = ladders.word[ix(base + middle)]
+                if z < word or (equal and z == word):
+                    low = middle + 1
+                else:
+                    high = middle
+    return int(high)
+
+
+@inline
+def climb(
+    control: Ints,
+    moves: Moves,
+    given: Given,
+    ladders: Ladders,
+    room: int,
+    at: int,
+    query: int,
+    mask: np.uint64,
+) -> int:
+    """Let the runs at hand take the steps that an event allows; returns the latest start of a match that ends."""
+    now, best = given.tick[ix(at)], NEVER
+    low = now - given.window[ix(query)]
+    for step in range(0, moves.steps.size, STEP):  # all before any child is one of its pool's runs
+        child = NEVER
+        if (mask >> np.uint64(moves.steps[ix(step + STEP_LETTER)])) & np.uint64(1):
+            source = moves.steps[ix(step + STEP_SOURCE)]
+            if source == 0:
+                child = now
+            elif ladders.size[ix(source)] > 0:
+                control[SEARCHED] += 1
+                last = passing(moves, given, ladders, room, step, at, query) - 1
+                if last >= 0 and ladders.start[ix(source * ladders.room + last)] >= low:
+                    child = ladders.start[ix(source * ladders.room + last)]
+            if child > NEVER and moves.steps[ix(step + STEP_ENDS)]:
+                best = max(best, child)
+        ladders.child[ix(step // STEP)] = child
+    for step in range(0, moves.steps.size, STEP):
+        child, pool = ladders.child[ix(step // STEP)], moves.steps[ix(step + STEP_TARGET)]
+        if child > NEVER and pool >= 0:
+            value, word, x = moves.steps[ix(step + STEP_VALUE)], 0, 0.0
+            kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
+            if kind == FLOAT:
+                x = sign * float_of(moves, given, room, value, at, query)
+            elif kind == INT:
+                word = given.words[ix(moves.values[ix(value + VALUE_COLUMN)] * given.tick.size + at)]
+                word = word if word == NULL else sign * word
+            more = put(moves, ladders, pool, child, word, x)
+            control[MADE] += 1
+            control[MERGED] += 1 - more
+            control[LIVE] += more
+    return int(best)
+
+
+@inline
+def load(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int) -> None:
+    """Put the saved runs of a slot on their ladders."""
+    for pool in range(ladders.size.size):
+        ladders.size[ix(pool)] = 0
+    at = store.spans[ix(slot * SPAN)]
+    end = at + store.spans[ix(slot * SPAN + 1)]
+    while at < end:
+        pool, runs = store.stored[ix(at)] & POOL_MASK, store.stored[ix(at + 1)]
+        kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
+        at += SAVED
+        for run in range(runs):
+            word, x = 0, 0.0
+            if kind == INT:
+                word = store.stored[ix(at + COLUMNS * runs + run)]
+                word = word if word == NULL else sign * word
+            elif kind == FLOAT:
+                x = sign * store.stored.view(np.float64)[ix(at + COLUMNS * runs + run)]
+            control[LIVE] += put(moves, ladders, pool, store.stored[ix(at + run)], word, x) - 1
+        at += runs * (COLUMNS + np.int64(kind != NO_REGISTER))
+
+
+@inline
+def save(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int, low: int) -> None:
+    """Save the runs of a slot that started at ``low`` or later."""
+    stored, at, newest = store.stored, control[STORED], NEVER
+    for pool in range(1, ladders.size.size):
+        kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
+        base, first, size = pool * ladders.room, 0, ladders.size[ix(pool)]
+        while first < size and ladders.start[ix(base + first)] < low:
+            first += 1
+        control[LIVE] -= first
+        runs = size - first
+        if runs == 0:
+            continue
+        stored[ix(at)] = pool
+        stored[ix(at + 1)] = runs
+        stored[ix(at + 2)] = 0
+        stored[ix(at + 3)] = ladders.start[ix(base + first)]
+        at += SAVED
+        newest = max(newest, ladders.start[ix(base + size - 1)])
+        for run in range(runs):
+            stored[ix(at + run)] = ladders.start[ix(base + first + run)]
+            stored[ix(at + runs + run)] = -1  # no lineage
+        at += COLUMNS * runs
+        if kind == INT:
+            for run in range(runs):
+                stored[ix(at + run)] = sign * ladders.word[ix(base + first + run)]
+            at += runs
+        elif kind == FLOAT:
+            for run in range(runs):
+                stored.view(np.float64)[ix(at + run)] = sign * ladders.float_[ix(base + first + run)]
+            at += runs
+    store.spans[ix(slot * SPAN)] = control[STORED]
+    store.spans[ix(slot * SPAN + 1)] = at - control[STORED]
+    store.spans[ix(slot * SPAN + 2)] = newest
+    control[STORED] = at
+
+
+@inline
+def lacks_room(control: Ints, moves: Moves, ladders: Ladders, store: Store, out: PointsFound, slot: int, n: int) -> int:
+    """What must grow before a slot is run for ``n`` events; DONE: nothing."""
+    length, pools = store.spans[ix(slot * SPAN + 1)], ladders.size.size
+    most = length + n * (moves.steps.size // STEP)
+    if control[USED] + n > out.at.size:
+        control[WANTED] = control[USED] + n
+        return OUT_FULL
+    if most > ladders.room:
+        control[WANTED] = most
+        return LADDERS_FULL
+    if control[STORED] + pools * SAVED + (COLUMNS + 1) * most > store.stored.size:
+        control[WANTED] = pools * SAVED + (COLUMNS + 1) * most
+        return STORE_FULL
+    return DONE
+
+
+@kernel
+def find_points(
+    control: Ints,
+    groups: ByKey,
+    letters: Letters,
+    queries: Queries,
+    slots: Slots,
+    moves: Moves,
+    given: Given,
+    ladders: Ladders,
+    store: Store,
+    out: PointsFound,
+) -> int:
+    """Write out the match points of a batch, from where ``control`` says, key by key and slot by slot.
+
+    Returns
+    -------
+    int
+        DONE; else what there is no room for, ``control[WANTED]`` of it: make room and call again.
+
+    Complexity: O(pairs x steps x log runs), and what it takes to find the pairs.
+    """
+    while control[GROUP_NEXT] < groups.key.size:
+        g = control[GROUP_NEXT]
+        key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
+        if not control[BEGUN]:
+            for at in range(first, end):
+                if not begin_slots(letters, queries, slots, key, at):
+                    return SLOTS_FULL
+            control[BEGUN] = 1
+            control[LIVE_NEXT] = slots.head[ix(key)]
+        if slots.used[0] * SPAN > store.spans.size:
+            control[WANTED] = slots.used[0]
+            return SPANS_FULL
+        while control[LIVE_NEXT] >= 0:
+            slot = control[LIVE_NEXT]
+            query, begin = slots.query[ix(slot)], max(first, slots.since[ix(slot)])
+            status = lacks_room(control, moves, ladders, store, out, slot, end - begin)
+            if status != DONE:
+                return status
+            is_loaded = False
+            if queries.is_there[ix(query)]:
+                for at in range(begin, end):
+                    mask = mask_of(letters, queries, at, query)
+                    if mask:
+                        if not is_loaded:
+                            load(control, moves, ladders, store, slot)
+                            is_loaded = True
+                        start = climb(control, moves, given, ladders, queries.room, at, query, mask)
+                        if start > NEVER:
+                            out.at[ix(control[USED])] = groups.order[ix(at)]
+                            out.slot[ix(control[USED])] = slot
+                            out.start[ix(control[USED])] = start
+                            control[USED] += 1
+            if is_loaded:
+                control[PEAK] = max(control[PEAK], control[LIVE])
+                save(control, moves, ladders, store, slot, given.tick[ix(end - 1)] - given.window[ix(query)])
+            slots.since[ix(slot)] = 0
+            control[LIVE_NEXT] = slots.next[ix(slot)]
+        control[GROUP_NEXT] += 1
+        control[BEGUN] = 0
+    return DONE
