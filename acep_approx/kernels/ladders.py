@@ -177,9 +177,7 @@ def put(moves: Moves, ladders: Ladders, pool: int, start: int, word: int, x: flo
 
 
 @inline
-def passing(
-    moves: Moves, given: Given, ladders: Ladders, room: int, step: int, at: int, query: int
-) -> int:
+def passing(moves: Moves, given: Given, ladders: Ladders, room: int, step: int, at: int, query: int) -> int:
     """How many runs of the source of a step pass its tests: the first ones, whose registers are the best."""
     pool = moves.steps[ix(step + STEP_SOURCE)]
     kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]

@@ -97,9 +97,7 @@ class Ladders:
         moves = _moves(engine.tables, engine.columns, pairing.table.kinds)
         return None if moves is None else cls(moves, engine, pairing)
 
-    def points(
-        self, batch: StreamBatch, events: ByKey, asked: tuple[Masks, Ints], windows: Ints | None
-    ) -> Points:
+    def points(self, batch: StreamBatch, events: ByKey, asked: tuple[Masks, Ints], windows: Ints | None) -> Points:
         """The match points of a batch, slot by slot.
 
         Parameters
