@@ -278,8 +278,14 @@ def load(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int)
 
 @inline
 def save(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int, low: int) -> None:
-    """Save the runs of a slot that started at ``low`` or later."""
-    stored, at, newest = store.stored, control[STORED], NEVER
+    """Save the runs of a slot that started at ``low`` or later: where they were saved before, if they take no more."""
+    stored, newest, words = store.stored, NEVER, 0
+    for pool in range(1, ladders.size.size):
+        if ladders.size[ix(pool)] > 0:
+            columns = COLUMNS + np.int64(moves.pools[ix(pool * POOL + POOL_KIND)] != NO_REGISTER)
+            words += SAVED + columns * ladders.size[ix(pool)]
+    begin = store.spans[ix(slot * SPAN)] if words <= store.spans[ix(slot * SPAN + 1)] else control[STORED]
+    at = begin
     for pool in range(1, ladders.size.size):
         kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
         base, first, size = pool * ladders.room, 0, ladders.size[ix(pool)]
@@ -307,10 +313,10 @@ def save(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int,
             for run in range(runs):
                 stored.view(np.float64)[ix(at + run)] = sign * ladders.float_[ix(base + first + run)]
             at += runs
-    store.spans[ix(slot * SPAN)] = control[STORED]
-    store.spans[ix(slot * SPAN + 1)] = at - control[STORED]
+    store.spans[ix(slot * SPAN)] = begin
+    store.spans[ix(slot * SPAN + 1)] = at - begin
     store.spans[ix(slot * SPAN + 2)] = newest
-    control[STORED] = at
+    control[STORED] = max(control[STORED], at)
 
 
 @inline
