@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from types import NoneType
 from typing import Any, NoReturn, Self
 from weakref import WeakValueDictionary
@@ -20,12 +20,13 @@ from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING, Duration, check_duration
 from acep_approx.subscriptions.adding import entries_of
-from acep_approx.subscriptions.callbacks import Subscription
-from acep_approx.subscriptions.graph import Entry, is_hidden
+from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
+from acep_approx.subscriptions.graph import is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import pack, restored, unpack
+from acep_approx.subscriptions.templates.shared import Alike
 from acep_approx.subscriptions.templates.texts import uses
 
 OUTPUTS = ("matches", "points", "counts")
@@ -98,7 +99,7 @@ class QuerySet:
         self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()
         self._listening: dict[int, Subscription] = {}
         self._gone: list[int] = []
-        self._texts = QueryTexts()
+        self._texts = QueryTexts(output)
 
     # --- queries ----------------------------------------------------------------------------------------------
 
@@ -128,11 +129,13 @@ class QuerySet:
         Complexity: that of compiling it; not of how many there are.
         """
         expect("the query", query, (str, Query), "its text, or what compile_query made of it")
-        return self._add(self._texts.planned(query, self._running.graph.next_number), id)
+        expect("id", id, (str, NoneType), "a text")
+        added = self._add(self._texts.planned(query, self._running.graph.next_number), [id])
+        return self._subscription(*added.popitem())
 
     def add_many(
         self, template: str, table: Any, *, id: str | None = None  # noqa: A002  (what users call it)
-    ) -> list[Subscription]:
+    ) -> Sequence[Subscription]:
         """Add a query for each row of a table of constants.
 
         Parameters
@@ -146,7 +149,8 @@ class QuerySet:
 
         Returns
         -------
-        list of Subscription
+        sequence of Subscription
+            In the order of the rows.
 
         Raises
         ------
@@ -164,31 +168,31 @@ class QuerySet:
         syntax = self._texts.tree(template)
         names = [*uses(syntax)]
         source = open_source(table)
-        wanted = [*names, *(["id"] if "id" in source.schema.names and "id" not in names else [])]
-        rows = [row for batch in source.batches(wanted) for row in batch.to_pylist()]
-        made: list[Subscription] = []
+        is_named = "id" in source.schema.names and "id" not in names
+        ids: list[str] = []
+        numbers: list[int] = []
         try:
-            for number, row in enumerate(rows):
-                name = str(row["id"]) if "id" in wanted and "id" not in names else id and f"{id}[{number}]"
-                planned = self._texts.with_constants(
-                    syntax, {one: row[one] for one in names}, self._running.graph.next_number
-                )
-                made.append(self._add(planned, name))
+            for batch in source.batches([*names, *(["id"] if is_named else [])]):
+                rows = range(len(ids), len(ids) + batch.num_rows)
+                given = map(str, batch.column("id").to_pylist()) if is_named else (id and f"{id}[{n}]" for n in rows)
+                for planned in self._texts.with_constants(syntax, batch, lambda: self._running.graph.next_number):
+                    added = self._add(planned, [*islice(given, planned.queries)])
+                    ids += added
+                    numbers += added.values()
         except Exception:
-            for one in made:
-                self.remove(one.id, cascade=True)
+            for one in ids:
+                self.remove(one, cascade=True)
             raise
-        return made
+        return Subscriptions(ids, numbers, self._subscription)
 
-    def _add(self, query: Planned, id: str | None) -> Subscription:  # noqa: A002
-        expect("id", id, (str, NoneType), "a text")
+    def _add(self, query: Planned | Alike, ids: Sequence[str | None]) -> dict[str, int]:
+        """Add a query, or many that are alike; gives their ids and numbers."""
         graph = self._running.graph
-        if id is not None and id in graph.ids:
-            raise UsageError(
-                f"there is a query {id!r} already", code="ACEP-U060", hint="choose another id, or remove that one first"
-            )
-        id = graph.free_id() if id is None else id  # noqa: A001
-        parts = entries_of(query.plans, query.text, self.output, query.shared, id=id, first=graph.next_number)
+        graph.refuse_taken([id_ for id_ in ids if id_ is not None])
+        names = [graph.free_id() if id_ is None else id_ for id_ in ids]
+        if isinstance(query, Alike):
+            return dict(zip(names, self._running.add_alike(query, names, self.output), strict=True))
+        parts = entries_of(query.plans, query.text, self.output, id=names[0], first=graph.next_number)
         for number, part in enumerate(parts):
             try:
                 self._running.add(part)
@@ -196,7 +200,7 @@ class QuerySet:
                 if number:
                     self._running.take_back(part.id)
                 raise
-        return self._subscription(parts[-1])
+        return {names[0]: parts[-1].number}
 
     def remove(self, id: str, *, cascade: bool = False) -> None:  # noqa: A002  (what users call it)
         """Remove a query: it sees no epoch whose first event is pushed after this.
@@ -269,7 +273,7 @@ class QuerySet:
         -----
         What was pushed plays no role, and stays as it is.
         """
-        running = self._fresh()
+        running = self._running.fresh()
         results: list[tuple[Member, pa.Table]] = []
         for some in self._reading.batches(running, events, **reading):
             results += some
@@ -284,7 +288,7 @@ class QuerySet:
             As for ``match``. With ``on_misfit`` too: a function that is told the id of each query that does not fit the
             columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
         """
-        running = self._fresh()
+        running = self._running.fresh()
         for some in self._reading.batches(running, events, **reading):
             yield self._told(running, iter(some))
 
@@ -305,14 +309,6 @@ class QuerySet:
     def late_count(self) -> int:
         """How many events came later than ``reorder`` allows."""
         return self._running.epochs.late
-
-    def _fresh(self) -> Running:
-        """The same queries, before any event."""
-        running = Running(self._running.wanted)
-        for entry in self._running:
-            shared = entry.shared and entry.shared.fresh()
-            running.add(replace(entry, level=0, is_running=False, columns_of=None, shared=shared))
-        return running
 
     def _told(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)
@@ -335,13 +331,14 @@ class QuerySet:
         on_misfit : callable
             Is told the id of each query that does not fit, and the error.
         """
-        self._reading.begin(self._fresh(), schema, on_misfit)
+        self._reading.begin(self._running.fresh(), schema, on_misfit)
 
     def levels(self) -> dict[int, list[str]]:
         """The ids of the queries by their level: those of level 0 read no stream that others publish."""
         found: dict[int, list[str]] = {}
-        for id_ in self:
-            found.setdefault(self._running.graph.shown(id_).level, []).append(id_)
+        for _, id_, entry in self._running.graph.numbered:
+            if entry.is_shown:
+                found.setdefault(entry.level, []).append(id_)
         return found
 
     def streams(self) -> dict[str, tuple[list[str], list[str]]]:
@@ -353,9 +350,8 @@ class QuerySet:
     def plans(self) -> dict[str, list[Plan]]:
         """The plans of the queries by their ids: one for each automaton that a query needs, its own last."""
         found: dict[str, list[Plan]] = {id_: [] for id_ in self}
-        for entry in self._running.graph.entries.values():
-            if entry.id in found:
-                found[entry.id].append(entry.plan)
+        for _, id_, entry in self._running.graph.numbered:
+            found[id_].append(entry.plan)
         return found
 
     # --- state ------------------------------------------------------------------------------------------------
@@ -396,11 +392,11 @@ class QuerySet:
         UsageError
             ``ACEP-U060``: there is no such query.
         """
-        return self._subscription(self._running.graph.shown(id))
+        return self._subscription(id, self._running.graph.shown(id)[0])
 
-    def _subscription(self, entry: Entry) -> Subscription:
-        if (held := self._held.get(entry.number)) is None:
-            held = self._held[entry.number] = Subscription(entry.id, entry.number, self._listening)
+    def _subscription(self, id: str, number: int) -> Subscription:  # noqa: A002
+        if (held := self._held.get(number)) is None:
+            held = self._held[number] = Subscription(id, number, self._listening)
         return held
 
     # --- what does not go together yet ------------------------------------------------------------------------

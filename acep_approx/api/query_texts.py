@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from acep_approx.api.compile import compile_query
 from acep_approx.api.query import Query
+from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.subscriptions.adding import check
 from acep_approx.subscriptions.templates.literals import Literals
-from acep_approx.subscriptions.templates.shared import Shared
+from acep_approx.subscriptions.templates.shared import Alike, has_64_bits
 from acep_approx.subscriptions.templates.template import Template
 from acep_approx.subscriptions.templates.texts import Syntax, filled, plans_of, text_of, tree_of, uses
 
 
 class Planned(NamedTuple):
-    """A query of a set: the plans of its automata, its own last, its text, and what it has in common with others."""
+    """A query of a set that runs by itself: the plans of its automata, its own last, and its text."""
 
     plans: list[Plan]
     text: str
-    shared: Shared | None = None
+    queries: int = 1
 
 
 class QueryTexts:
-    """Turns texts into plans; those that differ in constants alone get one template."""
+    """Turns texts into plans; those that differ in constants alone get one template.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    output : {"matches", "points", "counts"}
+        Of the set. What publishes has two parts where it is not ``matches``, and runs by itself.
+    """
+
+    def __init__(self, output: OutputKind) -> None:
+        self._output = output
         self._literals = Literals()
         self._trees: dict[str, Syntax] = {}  # of the texts with parameters: the same text is the same template
         self._templates: dict[int, tuple[Syntax, Template | None]] = {}  # by the identity of the tree
 
-    def planned(self, query: str | Query, mark: int) -> Planned:
+    def planned(self, query: str | Query, mark: int) -> Planned | Alike:
         """The plans of a query.
 
         Parameters
@@ -53,26 +63,39 @@ class QueryTexts:
             return Planned(plans_of(query.plan.cel, mark), str(query))
         read = self._literals.read(query)
         if read.values and (template := self._template_of(read.syntax)) and template.can_have(read.values):
-            return Planned([template.plan], template.text, Shared(template, read.values))
+            return Alike.one(template, read.values)
         return Planned(plans_of(tree_of(query), mark), query)
 
     def tree(self, template: str) -> Syntax:
         """The tree of a text with parameters, the same for the same text."""
         return self._trees.get(template) or self._trees.setdefault(template, tree_of(template))
 
-    def with_constants(self, syntax: Syntax, constants: Mapping[str, Any], mark: int) -> Planned:
-        """The plans of a tree with constants in the places of its parameters; ``mark`` as for ``planned``."""
+    def with_constants(
+        self, syntax: Syntax, rows: pa.RecordBatch, mark: Callable[[], int]
+    ) -> Iterator[Planned | Alike]:
+        """What a tree becomes with the constants of some rows in the places of its parameters: for all, or for each.
+
+        ``mark`` gives what ``planned`` takes, for each in turn.
+        """
         template = self._template_of(syntax)
-        if template is None or not template.can_have(constants):
-            query = filled(syntax, constants)
-            return Planned(plans_of(query, mark), text_of(query))
-        return Planned([template.plan], template.text, Shared(template, constants))
+        if template is not None and (alike := Alike.of(template, rows)):
+            yield alike
+            return
+        for row in rows.to_pylist():
+            constants = {name: row[name] for name in uses(syntax)}
+            if template is None or not template.can_have(constants) or not has_64_bits(constants.values()):
+                query = filled(syntax, constants)
+                yield Planned(plans_of(query, mark()), text_of(query))
+            else:
+                yield Alike.one(template, constants)
 
     def _template_of(self, syntax: Syntax) -> Template | None:
         """The template of a tree with parameters, the same for the same tree; None where each runs by itself."""
         key = id(syntax)  # comparing trees would take longer than making one
         if key not in self._templates:
             made = Template.of(syntax) if uses(syntax) else None
+            if made is not None and made.plan.query.publish is not None and self._output != "matches":
+                made = None
             if made is not None:
                 check(made.plan)
             self._templates[key] = syntax, made
@@ -89,7 +112,7 @@ class SavedTexts:
     def __call__(self, saved: Mapping[str, Any]) -> tuple[Plan, Template | None]:
         """The plan of a query, and its template where it has one."""
         text = saved["text"]
-        if saved["constants"] is not None:
+        if saved["kinds"] is not None:
             if text not in self._templates:
                 template = Template.of(tree_of(text))
                 assert template is not None, "it was one"

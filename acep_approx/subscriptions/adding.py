@@ -12,11 +12,10 @@ from acep_approx.query.shape import atoms
 from acep_approx.query.syntax import Machine
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.members import NUMBER
-from acep_approx.subscriptions.templates.shared import Shared
 
 
 def entries_of(
-    plans: Sequence[Plan], text: str, output: OutputKind, shared: Shared | None, *, id: str, first: int  # noqa: A002
+    plans: Sequence[Plan], text: str, output: OutputKind, *, id: str, first: int  # noqa: A002
 ) -> list[Entry]:
     """The parts of a query, the one whose results are shown last.
 
@@ -29,8 +28,6 @@ def entries_of(
         Of its automata; those before the last one feed it.
     text : str
     output : {"matches", "points", "counts"}
-    shared : Shared or None
-        What it has in common with others, whose template was checked.
     id : str
     first : int
         The number of the first part.
@@ -42,17 +39,17 @@ def entries_of(
     """
     made: list[Entry] = []
     for place, plan in enumerate(plans):
-        if shared is None:
-            check(plan)
+        check(plan)
         publish, part = plan.query.publish, None if plan.cel is None else (place, first)
         is_last = place == len(plans) - 1
         if publish is not None and (not is_last or output != "matches"):
             number = first + len(made)
-            mine = None if shared is None else shared.fresh()
-            made.append(Entry(number, id, plan, text, publish, "matches", is_shown=False, part=part, shared=mine))
+            made.append(
+                Entry(number, id, plan, text, publish, "matches", is_shown=False, feeders=len(made), part=part)
+            )
             publish = None
         if is_last:
-            made.append(Entry(first + len(made), id, plan, text, publish, output, part=part, shared=shared))
+            made.append(Entry(first + len(made), id, plan, text, publish, output, feeders=len(made), part=part))
     return made
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import pyarrow as pa
 
@@ -64,3 +64,29 @@ class Subscription:
 
     def __repr__(self) -> str:
         return f"<Subscription {self.id!r}>"
+
+
+class Subscriptions(Sequence[Subscription]):
+    """Subscriptions of queries that were added together, each made when it is asked for."""
+
+    def __init__(
+        self, ids: Sequence[str], numbers: Sequence[int], make: Callable[[str, int], Subscription]
+    ) -> None:
+        self._ids, self._numbers, self._make = ids, numbers, make
+
+    @overload
+    def __getitem__(self, at: int) -> Subscription: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Subscriptions: ...
+
+    def __getitem__(self, at: int | slice) -> Subscription | Subscriptions:
+        if isinstance(at, slice):
+            return Subscriptions(self._ids[at], self._numbers[at], self._make)
+        return self._make(self._ids[at], self._numbers[at])
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __repr__(self) -> str:
+        return repr([*self])

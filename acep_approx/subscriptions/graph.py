@@ -1,18 +1,21 @@
 """Which queries of a set there are, what each publishes and reads, and on which level it runs.
 
-All is kept in dicts: a query comes or goes in a time that does not depend on how many there are.
+Queries of a template that came together are one entry: what they have in common stands there once. All is looked up in
+dicts, or by bisection: a query comes or goes in a time that hardly depends on how many there are.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.assemble import INTERNAL
+from acep_approx.subscriptions.numbered import Numbered
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.texts import filled, plans_of, text_of
 
@@ -25,16 +28,16 @@ def is_hidden(stream: str) -> bool:
     return stream.startswith(INTERNAL)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Entry:
-    """One query of a set, or a part of one that feeds the rest of it.
+    """One query of a set, a part of one that feeds the rest of it, or queries of a template that came together.
 
     Parameters
     ----------
     number : int
-        Rises in the order of adding.
+        Rises in the order of adding. Of many: that which the first of them has, or had.
     id : str
-        Of the query that was added; all of its parts have it.
+        Of the query that was added; all of its parts have it. Of many: that of the first of them.
     plan : Plan
     text : str
         What it can be compiled of again.
@@ -45,8 +48,10 @@ class Entry:
         Whether its results are the user's.
     level : int
         1 more than that of any query whose stream it reads; 0 where it reads none.
-    is_running : bool
-        Whether it takes part in the batches; then its level is fixed.
+    running : int
+        How many of its queries take part in the batches; from the first on its level is fixed.
+    feeders : int
+        Parts of the same query that come before this one.
     part : tuple of int, optional
         Of a query in CEL: which of its automata it is, and what its hidden streams are told apart by.
     columns_of : dict of str to tuple of str, optional
@@ -54,7 +59,9 @@ class Entry:
     until : int, optional
         Of a query that was removed: the number that the next one got, or will get.
     shared : Shared, optional
-        Where its plan is that of a template: this, and its constants. ``text`` is that of the template then.
+        Of queries of a template: this, and the constants of those that wait. ``text`` is that of the template then.
+    queries : int
+        How many of them are in the set.
     """
 
     number: int
@@ -65,23 +72,24 @@ class Entry:
     output: OutputKind = "matches"
     is_shown: bool = True
     level: int = 0
-    is_running: bool = False
+    running: int = 0
+    feeders: int = 0
     shared: Shared | None = None
     part: tuple[int, int] | None = None
     columns_of: dict[str, tuple[str, ...]] | None = None
     until: int | None = None
+    queries: int = 0
+
+    @property
+    def key(self) -> object:
+        """The same for queries of templates that can be one entry."""
+        return None if self.shared is None else self.shared.key
 
     def meets(self, other: Entry) -> bool:
         """Whether there is a time at which both are in the set."""
         return (self.until is None or other.number < self.until) and (
             other.until is None or self.number < other.until
         )
-
-    def stand_alone(self) -> None:
-        """Let go of its template: the constants stand in the plan and in the text."""
-        if self.shared is not None:
-            syntax = filled(self.shared.template.syntax, self.shared.constants)
-            self.plan, self.text, self.shared = plans_of(syntax, self.number)[-1], text_of(syntax), None
 
     @property
     def reads(self) -> frozenset[str]:
@@ -103,17 +111,20 @@ class Graph:
     Attributes
     ----------
     entries : dict of int to Entry
-    ids : dict of str to tuple of int
-        The numbers of the parts of each query, the one that is shown last.
+    ids : dict of str to int
+        The number of each query: of its part that is shown, which is the last one.
+    numbered : Numbered
+        The id and the entry of each number.
     next_number, ids_given : int
         The number of the next query; how many ids were made up.
     publishers, readers : dict of str to dict of int to None
-        Numbers of queries, by the name of a stream or of a type of events.
+        Numbers of entries, by the name of a stream or of a type of events.
     """
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
-        self.ids: dict[str, tuple[int, ...]] = {}
+        self.ids: dict[str, int] = {}
+        self.numbered: Numbered[Entry] = Numbered()
         self.publishers: dict[str, dict[int, None]] = {}
         self.readers: dict[str, dict[int, None]] = {}
         self.next_number = 0
@@ -127,7 +138,16 @@ class Graph:
             if (id_ := f"q{self.ids_given}") not in self.ids:
                 return id_
 
-    def known(self, id: str) -> tuple[int, ...]:  # noqa: A002  (what users call it)
+    def refuse_taken(self, ids: Collection[str]) -> None:
+        """Refuse ids that a query has, or two of these (``ACEP-U060``)."""
+        seen: set[str] = set()
+        for id_ in ids:
+            if id_ in self.ids or id_ in seen:
+                what = f"there is a query {id_!r} already"
+                raise UsageError(what, code="ACEP-U060", hint="choose another id, or remove that one first")
+            seen.add(id_)
+
+    def known(self, id: str) -> range:  # noqa: A002  (what users call it)
         """The numbers of the parts of a query.
 
         Raises
@@ -139,10 +159,11 @@ class Graph:
             near = difflib.get_close_matches(id, self.ids, 1) if len(self.ids) <= 10_000 else []
             hint = f"did you mean {near[0]!r}?" if near else "the ids are those that add() was given, or gave"
             raise UsageError(f"there is no query {id!r}", code="ACEP-U060", hint=hint)
-        return self.ids[id]
+        number = self.ids[id]
+        return range(number - self.numbered.owner(number).feeders, number + 1)
 
     def add(self, entry: Entry) -> None:
-        """Take in one query.
+        """Take in an entry; ``name`` says which queries it is.
 
         Raises
         ------
@@ -161,15 +182,44 @@ class Graph:
         self.put(entry)
 
     def put(self, entry: Entry) -> None:
-        """Take in a query whose level is known."""
+        """Take in an entry whose level is known."""
         self.entries[entry.number] = entry
         for name in entry.reads:
             self.readers.setdefault(name, {})[entry.number] = None
         if entry.publish is not None:
             self.publishers.setdefault(entry.publish, {})[entry.number] = None
         self._note_level(entry)
-        self.ids[entry.id] = (*self.ids.get(entry.id, ()), entry.number)
-        self.next_number = max(self.next_number, entry.number + 1)
+
+    def name(self, entry: Entry, numbers: Sequence[int], ids: Collection[str]) -> None:
+        """Let an entry have queries with numbers above all others."""
+        self.numbered.add(numbers, ids, entry)
+        self.ids.update(zip(ids, numbers, strict=True))
+        entry.queries += len(numbers)
+        self.next_number = max(self.next_number, numbers[-1] + 1)
+
+    def give(self, numbers: Iterable[int], before: Entry, after: Entry) -> int:
+        """Let queries be parts of another entry, those of some numbers that are there; gives how many did."""
+        given = self.numbered.give(numbers, before, after)
+        before.queries -= given
+        after.queries += given
+        if given and not before.queries:
+            self._forget(before)
+        return given
+
+    def apart(self, entry: Entry) -> list[Entry]:
+        """Let each query of a template that waits be an entry by itself: the constants stand in its plan and text."""
+        assert entry.shared is not None, "it is of a template"
+        numbers, constants = entry.shared.waiting()
+        made = []
+        for number, values in zip(numbers.tolist(), constants.to_pylist(), strict=True):
+            syntax, id_ = filled(entry.shared.template.syntax, values), self.numbered.id(number)
+            plan, part = plans_of(syntax, number)[-1], None if entry.plan.cel is None else (0, number)
+            one = Entry(number, id_ or "", plan, text_of(syntax), entry.publish, entry.output, part=part)
+            one.level = entry.level
+            made.append(one)
+        for one in [one for one in made if self.give([one.number], entry, one)]:  # others leave in a later epoch
+            self.put(one)
+        return made
 
     def _note_level(self, entry: Entry) -> None:
         if entry.publish is not None:
@@ -208,11 +258,12 @@ class Graph:
                 reader = self.entries[number]
                 if level <= raised.get(number, reader.level):
                     continue
-                if reader.is_running:
+                if reader.running:
+                    id_ = self.ids_of([number])[0]
                     raise UsageError(
-                        f"{reader.id!r} reads {name!r} and runs already, before {entry.id!r} could publish it",
+                        f"{id_!r} reads {name!r} and runs already, before {entry.id!r} could publish it",
                         code="ACEP-U062",
-                        hint=f"remove {reader.id!r} and add it again after this one, or publish under another name",
+                        hint=f"remove {id_!r} and add it again after this one, or publish under another name",
                     )
                 raised[number] = level
                 if reader.publish is not None:
@@ -247,34 +298,56 @@ class Graph:
 
     def _left_without(self, numbers: Iterable[int], gone: dict[str, None]) -> list[str]:
         """The ids of queries that read what only these publish."""
-        names = [self.entries[n].publish for n in numbers]
+        names = [self.numbered.owner(n).publish for n in numbers]
         left: dict[str, None] = {}
         for name in names:
-            if name is None or any(self.entries[n].id not in gone for n in self.publishers[name]):
+            if name is None or any(self._stays(self.entries[n], gone) for n in self.publishers[name]):
                 continue
-            left.update((self.entries[n].id, None) for n in self.readers.get(name, ()))
+            left.update(dict.fromkeys(self.ids_of(self.readers.get(name, ()))))
         return [*left]
 
-    def remove(self, id: str) -> list[Entry]:  # noqa: A002  (what users call it)
-        """Forget a query; gives its parts."""
-        entries = [self.entries.pop(number) for number in self.ids.pop(id)]
-        for entry in entries:
-            entry.until = self.next_number
-            for name in entry.reads:
-                _without(self.readers, name, entry.number)
-            if entry.publish is not None:
-                _without(self.publishers, entry.publish, entry.number)
-                if entry.publish not in self.publishers:
-                    self._level_of.pop(entry.publish, None)
-        return entries
+    def _stays(self, entry: Entry, gone: Iterable[str]) -> bool:
+        """Whether a query of an entry is left without some."""
+        return entry.queries > sum(entry is self.numbered.owner(number) for id_ in gone for number in self.known(id_))
+
+    def remove(self, id: str) -> list[tuple[int, Entry]]:  # noqa: A002  (what users call it)
+        """Forget a query; gives the numbers and entries of its parts."""
+        found = [(number, self.numbered.pop(number)[1]) for number in self.known(id)]
+        del self.ids[id]
+        for _, entry in found:
+            entry.queries -= 1
+            if not entry.queries:
+                entry.until = self.next_number
+                self._forget(entry)
+        return found
+
+    def _forget(self, entry: Entry) -> None:
+        del self.entries[entry.number]
+        for name in entry.reads:
+            _without(self.readers, name, entry.number)
+        if entry.publish is not None:
+            _without(self.publishers, entry.publish, entry.number)
+            if entry.publish not in self.publishers:
+                self._level_of.pop(entry.publish, None)
 
     def ids_of(self, numbers: Iterable[int]) -> list[str]:
-        """The ids of some parts, each once."""
-        return [*dict.fromkeys(self.entries[number].id for number in numbers)]
+        """The ids of the queries of some entries, each once, in the order of adding."""
+        entries = [self.entries[number] for number in numbers]
+        if all(entry.shared is None for entry in entries):
+            return [*dict.fromkeys(entry.id for entry in entries)]
+        wanted = {*entries}
+        return [*dict.fromkeys(id_ for _, id_, entry in self.numbered if entry in wanted)]
 
-    def shown(self, id: str) -> Entry:  # noqa: A002  (what users call it)
-        """The part of a query whose results are shown."""
-        return self.entries[self.known(id)[-1]]
+    def ids_shown(self, numbers: Ints) -> dict[int, str | None]:
+        """The ids of some queries by their numbers; None where the results are not the user's."""
+        ids, entries = self.numbered.of(numbers)
+        shown = (id_ if entry.is_shown else None for id_, entry in zip(ids, entries, strict=True))
+        return dict(zip(numbers.tolist(), shown, strict=True))
+
+    def shown(self, id: str) -> tuple[int, Entry]:  # noqa: A002  (what users call it)
+        """The number and the entry of the part of a query whose results are shown."""
+        number = self.known(id)[-1]
+        return number, self.numbered.owner(number)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries.values())

@@ -11,7 +11,7 @@ There a queue holds events in order; here the streams form no circle, so that le
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.subscriptions.graph import Entry, Graph
-from acep_approx.subscriptions.members import NUMBER, Member, OneQuery
+from acep_approx.subscriptions.members import Member, OneQuery
 from acep_approx.subscriptions.published import (
     BEGAN,
     Published,
@@ -78,13 +78,14 @@ class Levels:
         self.roles = roles
         self.published = 0
         self.members: dict[int, Member] = {}
-        self._many: dict[tuple[object, ...], TemplateMember] = {}
-        self._stood_alone: set[tuple[object, ...]] = set()  # the next query of these templates does not
+        self._many: dict[object, tuple[TemplateMember, Entry]] = {}  # with the entry of queries that it got last
+        self._stood_alone: set[object] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
         self._of_side: dict[StreamSide, Level] = {}
         self.put((0, None), Level(StreamSide(schema, roles)))
         self._graph = graph
         self._publishing: dict[int, Publishing] = {}
+        self._speaking: dict[Member, Publishing] = {}  # those that take part
         self._publishers: dict[str, dict[int, Publishing]] = {}  # the same by the names of their streams
         self._waiting: dict[int, None] = {}  # the numbers of those that do not take part yet
 
@@ -101,12 +102,16 @@ class Levels:
 
     # --- queries that come and go -----------------------------------------------------------------------------
 
-    def build(self, entries: Iterable[Entry], *, says_whose: bool = True) -> dict[int, Member]:
-        """What will run some queries from their ``join`` on, by number.
+    def build(
+        self, entries: Iterable[Entry], apart: Callable[[Entry], list[Entry]], *, says_whose: bool = True
+    ) -> dict[int, Member]:
+        """What will run some queries from their ``join`` on, by the numbers of their entries.
 
         Parameters
         ----------
         entries : iterable of Entry
+        apart : callable
+            Makes an entry for each query of a template: they cannot be run as one.
         says_whose : bool, default True
             Whether the message of an error about a query has its id: it was added long ago.
 
@@ -118,16 +123,23 @@ class Levels:
         self._forget()
         made: dict[int, Member] = {}
         entries = sorted(entries, key=lambda entry: (entry.level, entry.number))
-        alike = Counter((id(entry.shared.template), entry.is_shown) for entry in entries if entry.shared is not None)
-        many: dict[tuple[object, ...], TemplateMember] = {}
-        publishing: dict[Member, Publishing] = {}
+        alike: Counter[int] = Counter()
         for entry in entries:
-            member = None
             if entry.shared is not None:
-                is_alone = alike[id(entry.shared.template), entry.is_shown] == 1
-                member = self._member_of_many(entry, entry.shared, many, is_alone=is_alone)
-            made[entry.number] = member or self._one(entry, says_whose=says_whose)
-            self._note_published(entry, made[entry.number], publishing)
+                alike[id(entry.shared.template)] += len(entry.shared)
+        many: dict[object, TemplateMember] = {}
+        for entry in entries:
+            ones = [entry]
+            if entry.shared is not None:
+                is_alone = alike[id(entry.shared.template)] == 1
+                if member := self._member_of_many(entry, entry.shared, many, is_alone=is_alone):
+                    made[entry.number] = member
+                    self._note_published(entry, member)
+                    continue
+                ones = apart(entry)
+            for one in ones:
+                made[one.number] = self._one(one, says_whose=says_whose)
+                self._note_published(one, made[one.number])
         return made
 
     def _forget(self) -> None:
@@ -149,33 +161,28 @@ class Levels:
             raise
 
     def _member_of_many(
-        self, entry: Entry, shared: Shared, many: dict[tuple[object, ...], TemplateMember], *, is_alone: bool
+        self, entry: Entry, shared: Shared, many: dict[object, TemplateMember], *, is_alone: bool
     ) -> TemplateMember | None:
-        """What runs a query with others that differ from it in constants alone; None: it runs by itself.
+        """What runs queries that differ in constants alone; None: each runs by itself.
 
         ``many`` are those that were made just now.
         """
         side, columns_of = self._side_for(entry), self._columns_of(entry)
         key = _key_of_many(side, entry, columns_of)
-        known = many.get(key) or self._many.get(key)
-        if known is None and (not is_alone or key in self._stood_alone):
+        if key in self._many:
+            return self._many[key][0]
+        if key not in many and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
-                made = TemplateMember(side, shared.template, shared.new_table(), entry.output, columns_of)
-                known = many[key] = made
-        if known is None:
+                many[key] = TemplateMember(side, shared.template, shared.new_table(), entry.output, columns_of)
+        if key not in many:
             self._stood_alone.add(key)
-            entry.stand_alone()
-        return known
+        return many.get(key)
 
-    def _note_published(self, entry: Entry, member: Member, known: dict[Member, Publishing]) -> None:
-        """Note what a query publishes; ``known`` is what others of members do, those of one member alike."""
-        if entry.publish is None:
-            return
-        like = known.get(member)
-        one = like.by(entry) if like else Publishing(entry, member.nothing().schema, self.roles)
-        known[member] = self._publishing[entry.number] = one
-        self._publishers.setdefault(entry.publish, {})[entry.number] = one
-        self._waiting[entry.number] = None
+    def _note_published(self, entry: Entry, member: Member) -> None:
+        if entry.publish is not None:
+            one = self._publishing[entry.number] = Publishing(entry, member.nothing().schema, self.roles)
+            self._publishers.setdefault(entry.publish, {})[entry.number] = one
+            self._waiting[entry.number] = None
 
     def _note_gone(self, number: int) -> None:
         self._waiting.pop(number, None)
@@ -187,35 +194,65 @@ class Levels:
                 del self._publishers[name]
 
     def know(self, entry: Entry, member: Member) -> None:
-        """Know of a query that takes part in the batches already: it was restored."""
-        self.members[entry.number] = member
-        if isinstance(member, TemplateMember) and entry.shared is not None:
-            self._many[_key_of_many(member.stream, entry, member.columns_of)] = member
-        self._note_published(entry, member, {})
+        """Know of queries that take part in the batches already: they were restored."""
+        self._note_published(entry, member)
+        self._let_speak(entry, member)
+        if isinstance(member, TemplateMember):
+            key = _key_of_many(member.stream, entry, member.columns_of)
+            if entry.queries or key not in self._many:
+                self._many[key] = member, entry
         self._waiting.pop(entry.number, None)
 
     def join(self, entry: Entry, member: Member) -> None:
-        """Let a query take part in the batches from now on."""
+        """Let queries take part in the batches from now on."""
         if isinstance(member, TemplateMember):
-            assert entry.shared is not None, "it is one of many"
-            self._many[_key_of_many(member.stream, entry, member.columns_of)] = member
-            entry.columns_of = member.columns_of
-            member.add(entry.number, entry.shared)
+            self._join_many(entry, member)
+            if not entry.running:
+                self._note_gone(entry.number)
+                return  # they are parts of another entry now
         else:
             member.join()
+            entry.running = 1
         level = self._of_side[member.stream]
         for name in entry.reads:
             level.reads[name] = level.reads.get(name, 0) + 1
-        self.members[entry.number] = member
+        self._let_speak(entry, member)
         self._waiting.pop(entry.number, None)
-        entry.is_running = True
 
-    def remove(self, entry: Entry) -> Results:
+    def _let_speak(self, entry: Entry, member: Member) -> None:
+        """Note who runs an entry, and what its results are; all entries of a member publish the same stream."""
+        self.members[entry.number] = member
+        if entry.number in self._publishing:
+            self._speaking[member] = self._publishing[entry.number]
+
+    def _join_many(self, entry: Entry, member: TemplateMember) -> None:
+        """Let queries of a template take part, as parts of the entry of those that do already, if there are some."""
+        assert entry.shared is not None, "they are of a template"
+        numbers, constants = entry.shared.take()
+        member.add(numbers, constants)
+        entry.running = len(numbers)
+        entry.columns_of = member.columns_of
+        key = _key_of_many(member.stream, entry, member.columns_of)
+        _, known = self._many.setdefault(key, (member, entry))
+        if not known.queries:  # it is about to leave
+            self._many[key] = member, entry
+        elif known is not entry:
+            given = self._graph.give(numbers.tolist(), entry, known)
+            entry.running -= given
+            known.running += given
+
+    def remove(self, number: int, entry: Entry) -> Results:
         """Let go of a query; gives what of it waited for the end of a window."""
-        member = self.members.pop(entry.number)
-        for table in member.remove(entry.number):
+        member = self.members[entry.number]
+        for table in member.remove(number):
             yield member, table
-        if isinstance(member, TemplateMember) and member.is_empty and entry.shared is not None:
+        entry.running -= 1
+        if entry.running:
+            return
+        del self.members[entry.number]
+        if not isinstance(member, TemplateMember) or member.is_empty:
+            self._speaking.pop(member, None)
+        if isinstance(member, TemplateMember) and member.is_empty:
             self._many.pop(_key_of_many(member.stream, entry, member.columns_of), None)
         self._note_gone(entry.number)
         level = self._of_side[member.stream]
@@ -312,7 +349,7 @@ class Levels:
             members = [*level.side.queries]
             for place, table in level.side.run(events):
                 member: Member = members[place]  # type: ignore[assignment]
-                published += self._events_of(table)
+                published += self._events_of(member, table)
                 yield member, table
 
     def _in_order(self) -> list[tuple[Key, Level]]:
@@ -323,10 +360,10 @@ class Levels:
         parts = [part for part in published if part.name in level.reads and len(part)]
         return merged(batch, parts, level.side.columns, self.roles, level.rows)
 
-    def _events_of(self, table: pa.Table) -> Iterator[Published]:
-        """The events that results of a member are, if somebody reads them: all of its queries publish one stream."""
-        one = self._publishing.get(table.column(NUMBER)[0].as_py()) if table.num_rows else None
-        if one is not None and self._is_read(str(one.entry.publish)):
+    def _events_of(self, member: Member, table: pa.Table) -> Iterator[Published]:
+        """The events that results are, if somebody reads them."""
+        one = self._speaking.get(member)
+        if one is not None and table.num_rows and self._is_read(str(one.entry.publish)):
             events = one.events(table, self.published)
             self.published += len(events)
             yield events
@@ -349,10 +386,6 @@ class Levels:
                     yield member, table  # type: ignore[misc]
 
 
-def _key_of_many(
-    side: StreamSide, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None
-) -> tuple[object, ...]:
+def _key_of_many(side: StreamSide, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None) -> object:
     """What queries have in common that one member runs."""
-    assert entry.shared is not None, "it has a template"
-    columns = (columns_of or {}).items()
-    return id(side), id(entry.shared.template), entry.shared.kinds, entry.is_shown, *columns
+    return id(side), entry.key, *(columns_of or {}).items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -122,12 +121,6 @@ class Publishing:
         ids = FIRST_ID + first_id + np.arange(table.num_rows)
         number, began = to_numpy(table.column(NUMBER).combine_chunks()), table.column("start").combine_chunks()
         return Published(str(self.entry.publish), self.entry.level, number, ends, ids, began, data)
-
-    def by(self, entry: Entry) -> Publishing:
-        """The same for another query of the template."""
-        other = copy(self)
-        other.entry = entry
-        return other
 
 
 def _named(entry: Entry) -> str:

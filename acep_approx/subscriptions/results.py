@@ -22,6 +22,8 @@ OWN = (NUMBER, "start", "end", "errors", "times")
 """Columns of ``to_arrow`` beside ``values``."""
 SPARSE = 64
 """Numbers in a range of so many times their number are sorted; in a narrower one they are marked."""
+IdsOf = Callable[[Ints], "dict[int, str | None]"]
+"""Gives the ids of queries by their numbers; None where their results are not shown."""
 Look = Callable[[str], "list[tuple[int, pa.Table]]"]
 """Gives for an id, or the name of a stream, the numbers of the queries meant, each with a table of no results."""
 
@@ -37,8 +39,8 @@ class Found(Mapping[str, pa.Table]):
     ----------
     tables : list of pyarrow.Table
         Results, none of them empty; a query has all of its own in one. Numbers name the queries.
-    id_of : callable
-        Gives the id of a number; None where its results are not shown.
+    ids_of : callable
+        Gives the ids of numbers; None where the results of one are not shown.
     look : callable
         Finds queries by name.
 
@@ -48,18 +50,18 @@ class Found(Mapping[str, pa.Table]):
         How many results there are.
     """
 
-    def __init__(self, tables: list[pa.Table], id_of: Callable[[int], str | None], look: Look) -> None:
+    def __init__(self, tables: list[pa.Table], ids_of: IdsOf, look: Look) -> None:
         self._look = look
         self._ids: dict[int, str] = {}
         self._parts: list[pa.Table] = []
         self._in_part: list[Ints] = []  # which queries have results in it, by number
         for table in tables:
-            self._take(table, id_of)
+            self._take(table, ids_of)
         self.rows = sum(part.num_rows for part in self._parts)
 
-    def _take(self, table: pa.Table, id_of: Callable[[int], str | None]) -> None:
+    def _take(self, table: pa.Table, ids_of: IdsOf) -> None:
         numbers = distinct(to_numpy(table.column(NUMBER).combine_chunks()))
-        shown = {number: id_ for number in numbers.tolist() if (id_ := id_of(number)) is not None}
+        shown = {number: id_ for number, id_ in ids_of(numbers).items() if id_ is not None}
         if not shown:
             return
         if len(shown) < len(numbers):

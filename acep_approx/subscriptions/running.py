@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.pipeline import OutputKind
 from acep_approx.subscriptions.epochs import Epochs
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
+from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.shared import Alike, Shared
 
 Misfit = Callable[[str, AcepError], None]
 """Is told the id of a query, and what is wrong with it."""
@@ -25,12 +30,21 @@ Misfit = Callable[[str, AcepError], None]
 class Change:
     """Queries that come, or go, with the first epoch later than a time.
 
-    ``after`` is None where no event waits: then it is the next epoch, whatever its time.
+    ``after`` is None where no event waits: then it is the next epoch, whatever its time. ``comes`` are entries by their
+    numbers, ``alike`` those of templates by their keys: others may be added to these. ``goes`` are numbers of queries,
+    each with its entry.
     """
 
     after: int | None
     comes: dict[int, Entry] = field(default_factory=dict)
+    alike: dict[object, Entry] = field(default_factory=dict)
     goes: dict[int, Entry] = field(default_factory=dict)
+
+    def drop(self, entry: Entry) -> None:
+        """Let an entry not come."""
+        del self.comes[entry.number]
+        if self.alike.get(entry.key) is entry:
+            del self.alike[entry.key]
 
 
 class Running:
@@ -51,8 +65,8 @@ class Running:
         None until the columns of the events are known.
     changes : list of Change
         What waits for its epoch, in order.
-    leaving : dict of int to Entry
-        Queries that were removed and may still have results.
+    leaving : dict of int to str or None
+        The ids of queries that were removed and may still have results, by number; None where these are not shown.
     """
 
     def __init__(self, wanted: Mapping[str, str | None], delay: int | None = None) -> None:
@@ -61,32 +75,67 @@ class Running:
         self.epochs = Epochs(delay)
         self.levels: Levels | None = None
         self.changes: list[Change] = []
-        self.leaving: dict[int, Entry] = {}
+        self.leaving: dict[int, str | None] = {}
         self.is_within = False
 
     # --- queries ----------------------------------------------------------------------------------------------
 
     def add(self, entry: Entry) -> None:
-        """Take in a query, from the next epoch on whose first event comes after this."""
+        """Take in a query, or a part of one, from the next epoch on whose first event comes after this."""
+        self._let_come(entry)
+        self.graph.name(entry, [entry.number], [entry.id])
+
+    def add_alike(self, alike: Alike, ids: list[str], output: OutputKind) -> list[int]:
+        """The same with queries of a template; gives their numbers."""
+        first, template = self.graph.next_number, alike.template
+        numbers = [*range(first, first + len(ids))]
+        entry = self._change().alike.get(alike.key)
+        if entry is None:
+            shared, publish = Shared(template, alike.kinds), template.plan.query.publish
+            made = Entry(first, ids[0], template.plan, template.text, publish, output, shared=shared)
+            entry = self._let_come(made)
+        assert entry.shared is not None, "it has the key of one that has it"
+        entry.shared.add(numbers, alike.columns)
+        self.graph.name(entry, numbers, ids)
+        return numbers
+
+    def _let_come(self, entry: Entry) -> Entry:
+        """Let an entry come with the next epoch, without queries so far; gives the one that is like it if one does."""
+        change = self._change()
+        if entry.key in change.alike:
+            return change.alike[entry.key]
         self.graph.add(entry)
-        self._change().comes[entry.number] = entry
+        change.comes[entry.number] = entry
+        if entry.shared is not None:
+            change.alike[entry.key] = entry
+        return entry
 
     def remove(self, id: str, *, cascade: bool = False) -> list[int]:  # noqa: A002  (what users call it)
         """Let go of a query from the next epoch on; gives the numbers of all parts that go."""
         numbers = []
         for one in self.graph.removal(id, cascade=cascade):
-            for entry in self.graph.remove(one):
-                numbers.append(entry.number)
-                change = self._change()
-                if change.comes.pop(entry.number, None) is None:  # it has seen, or will see, an event
-                    change.goes[entry.number] = entry
-                    self.leaving[entry.number] = entry
+            for number, entry in self.graph.remove(one):
+                numbers.append(number)
+                if not self._takes_back(number, entry):  # it has seen, or will see, an event
+                    self._change().goes[number] = entry
+                    self.leaving[number] = one if entry.is_shown else None
         return numbers
+
+    def _takes_back(self, number: int, entry: Entry) -> bool:
+        """Whether a query was to come with the next epoch; then it does not."""
+        change = self._change()
+        if entry.number not in change.comes:
+            return False
+        if entry.shared is not None:
+            entry.shared.drop(number)
+        if not entry.queries:
+            change.drop(entry)
+        return True
 
     def take_back(self, id: str) -> None:  # noqa: A002  (what users call it)
         """Forget a query of which a part could not be added; those that would read it stay."""
-        for entry in self.graph.remove(id):
-            self._change().comes.pop(entry.number)
+        for number, entry in self.graph.remove(id):
+            self._takes_back(number, entry)
 
     def _change(self) -> Change:
         """What is to change with the next epoch."""
@@ -133,19 +182,49 @@ class Running:
         """Remove the queries that are to come and do not fit, one by one."""
         assert self.levels is not None, "begin first"
         coming = [entry for change in self.changes for entry in change.comes.values()]
-        for entry in sorted(coming, key=lambda entry: (entry.level, entry.number)):
-            if entry.number not in self.graph.entries:
-                continue  # it went with another one
-            try:
-                self.levels.build([entry], says_whose=False)
-            except AcepError as error:
-                for id_ in self.graph.removal(entry.id, cascade=True):
-                    on_misfit(id_, error)
-                self.remove(entry.id, cascade=True)
+        todo = sorted(coming, key=lambda entry: (entry.level, entry.number), reverse=True)
+        while todo:
+            entry = todo.pop()
+            if not entry.queries:
+                continue  # it went with another one, or its queries are by themselves now
+            error, ones = self._tried(entry)
+            if error is not None and ones:
+                todo += reversed(ones)
+            elif error is not None:
+                for id_ in self.graph.ids_of([entry.number]):
+                    for gone in self.graph.removal(id_, cascade=True):
+                        on_misfit(gone, error)
+                    self.remove(id_, cascade=True)
+
+    def _tried(self, entry: Entry) -> tuple[AcepError | None, list[Entry]]:
+        """What is wrong with an entry, if anything is; and its queries, if each has to run by itself."""
+        ones: list[Entry] = []
+
+        def apart(whole: Entry) -> list[Entry]:
+            ones.extend(self._apart(whole))
+            return ones
+
+        assert self.levels is not None, "begin first"
+        try:
+            self.levels.build([entry], apart, says_whose=False)
+        except AcepError as error:
+            return error, ones
+        return None, ones
+
+    def _apart(self, entry: Entry) -> list[Entry]:
+        """Let each query of a template that is to come be an entry by itself."""
+        made = {one.number: one for one in self.graph.apart(entry)}
+        for change in self.changes:
+            if change.comes.get(entry.number) is entry:
+                change.drop(entry)
+                change.comes |= made
+            change.goes.update((number, made[number]) for number in change.goes.keys() & made.keys())
+        return [*made.values()]
 
     def _coming(self) -> dict[int, Member]:
         assert self.levels is not None, "begin first"
-        return self.levels.build(entry for change in self.changes for entry in change.comes.values())
+        coming = (entry for change in self.changes for entry in change.comes.values())
+        return self.levels.build(coming, self._apart)
 
     def columns(self, coming: Mapping[int, Member]) -> tuple[str, ...]:
         """The columns that must be read now, with those of the queries to come."""
@@ -198,10 +277,10 @@ class Running:
         assert levels is not None, "columns are known where there are events"
         while self.changes and (self.changes[0].after is None or self.changes[0].after < tick):
             change = self.changes.pop(0)
-            for entry in change.goes.values():
-                yield from levels.remove(entry)
-            for number, entry in change.comes.items():
-                levels.join(entry, coming[number])
+            for number, entry in change.goes.items():
+                yield from levels.remove(number, entry)
+            for entry in change.comes.values():
+                levels.join(entry, coming[entry.number])
 
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch (``ACEP-D045``)."""
@@ -224,11 +303,11 @@ class Running:
         if not any(change.goes for change in self.changes):
             self.leaving = {}
 
-        def id_of(number: int) -> str | None:
-            entry = leaving.get(number) or self.graph.entries[number]
-            return entry.id if entry.is_shown else None
+        def ids_of(numbers: Ints) -> dict[int, str | None]:
+            left = {number: leaving[number] for number in numbers.tolist() if number in leaving} if leaving else {}
+            return left | self.graph.ids_shown(numbers[~np.isin(numbers, [*left])] if left else numbers)
 
-        return Found([member.joined(tables) for member, tables in parts.items()], id_of, self.look)
+        return Found([member.joined(tables) for member, tables in parts.items()], ids_of, self.look)
 
     def look(self, name: str) -> list[tuple[int, pa.Table]]:
         """The queries of an id, or those that publish a stream, each with an empty table of its columns.
@@ -239,10 +318,10 @@ class Running:
             ``ACEP-U060``: neither is there; or only parts of queries publish that stream, and these are not shown.
         """
         if name in self.graph.ids:
-            entries = [self.graph.shown(name)]
+            shown = [self.graph.shown(name)]
         elif name in self.graph.publishers:
-            entries = self._publishers(name)
-            if not entries:
+            shown = self._publishers(name)
+            if not shown:
                 raise UsageError(
                     f"what is published as {name!r} is a part of {self.graph.ids_of(self.graph.publishers[name])[0]!r}",
                     code="ACEP-U060",
@@ -250,16 +329,39 @@ class Running:
                 )
         else:
             self.graph.known(name)
-        return [(entry.number, self._nothing(entry)) for entry in entries if entry.is_running]
+        return [(number, self._nothing(entry)) for number, entry in shown if entry.running]
 
-    def _publishers(self, stream: str) -> list[Entry]:
+    def _publishers(self, stream: str) -> list[tuple[int, Entry]]:
         """The queries whose results are this stream, as users see them; not parts of others."""
         shown = [self.graph.shown(self.graph.entries[number].id) for number in self.graph.publishers[stream]]
-        return [entry for entry in shown if entry.plan.query.publish == stream]
+        return [(number, entry) for number, entry in shown if entry.plan.query.publish == stream]
 
     def _nothing(self, entry: Entry) -> pa.Table:
         assert self.levels is not None, "it runs"
         return self.levels.members[entry.number].nothing().slice(0, 0)
 
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.graph)
+    def fresh(self) -> Running:
+        """The same queries, before any event."""
+        running, numbers = Running(self.wanted), defaultdict[Entry, list[int]](list)
+        for number, _, entry in self.graph.numbered:
+            numbers[entry].append(number)
+        copies = {}
+        for entry in sorted(self.graph, key=lambda entry: entry.number):  # those that wait come after those that run
+            shared = None if entry.shared is None else Shared(entry.shared.template, entry.shared.kinds)
+            copy = replace(entry, level=0, running=0, columns_of=None, queries=0, shared=shared)
+            copy = copies[entry] = running._let_come(copy)
+            if entry.shared is not None and copy.shared is not None:
+                copy.shared.add_table(numbers[entry], self._constants(entry, entry.shared, numbers[entry]))
+        for number, id_, entry in self.graph.numbered:
+            running.graph.name(copies[entry], [number], [id_])
+        return running
+
+    def _constants(self, entry: Entry, shared: Shared, numbers: list[int]) -> pa.Table:
+        """The constants of some queries of an entry."""
+        if self.levels is None or not entry.running:
+            waiting, table = shared.waiting()
+            order = np.argsort(waiting)
+            return table.take(pa.array(order[np.searchsorted(waiting, numbers, sorter=order)]))
+        member = self.levels.members[entry.number]
+        assert isinstance(member, TemplateMember), "it runs queries of a template"
+        return member.table.of(np.array(numbers, np.int64))

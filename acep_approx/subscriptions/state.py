@@ -1,12 +1,13 @@
 """The state of a set as bytes: its queries as texts, what waits, and where each level and each query stands.
 
 Layout: see ``matching.blob``, which refuses bytes that have changed. Names of arrays begin with what they are of:
-``l0`` is the first level, ``m3`` the fourth member, ``e`` the events that wait. ``FORMAT`` changes when the layout
-does, or that of ``matching.state``.
+``l0`` is the first level, ``m3`` the fourth member, ``e`` the events that wait, ``w5`` the queries that wait of the
+entry 5. ``FORMAT`` changes when the layout does, or that of ``matching.state``.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -32,11 +33,11 @@ from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
 
-FORMAT = [2, INNER_FORMAT]
+FORMAT = [3, INNER_FORMAT]
 Compile = Callable[[Header], tuple[Plan, Template | None]]
-"""Makes the plan of a query again, of what was kept of it, and its template where it has one."""
+"""Makes the plan of an entry again, of what was kept of it, and its template where it has one."""
 OF_ENTRY = (
-    *("number", "id", "text", "publish", "output", "is_shown", "level", "is_running"),
+    *("number", "id", "text", "publish", "output", "is_shown", "level", "running", "feeders"),
     *("part", "columns_of", "until"),
 )
 OF_EPOCHS = ("delay", "arrived", "passed", "newest", "floor", "late")
@@ -58,15 +59,16 @@ def pack(running: Running, options: Header) -> bytes:
     """
     running.check_whole()
     graph, arrays = running.graph, Arrays()
-    leaving = [entry for change in running.changes for entry in change.goes.values()]
+    entries = {entry.number: entry for change in running.changes for entry in change.goes.values()} | graph.entries
     saved: Header = {
         "set": FORMAT,
         "options": options,
         "wanted": running.wanted,
         "next": [graph.next_number, graph.ids_given],
-        "entries": [_entry(entry) for entry in graph],
-        "leaving": [_entry(entry) for entry in leaving],
-        "changes": [[change.after, [*change.comes], [*change.goes]] for change in running.changes],
+        "entries": [_entry(entries[number], arrays) for number in sorted(entries)],
+        "queries": [(number, id_, entry.number) for number, id_, entry in graph.numbered],
+        "leaving": [*running.leaving.items()],
+        "changes": [_change(change) for change in running.changes],
         "epochs": _save_epochs(running, arrays),
         "levels": None if running.levels is None else _save_levels(running.levels, arrays),
     }
@@ -114,17 +116,19 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
     for name, array in arrays.items():
         whose, _, own = name.partition("_")
         parts.setdefault(whose, {})[own] = array
-    everyone = {}
-    for one in saved["entries"]:
-        entry = everyone[one["number"]] = _entry_of(one, compiled)
-        running.graph.put(entry)
-    for one in saved["leaving"]:
-        everyone[one["number"]] = running.leaving[one["number"]] = _entry_of(one, compiled)
+    everyone = {one["number"]: _entry_of(one, compiled, parts) for one in saved["entries"]}
+    there = {owner for _, _, owner in saved["queries"]}  # of the others all queries are leaving
+    for entry in everyone.values():
+        if entry.number in there:
+            running.graph.put(entry)
+    for number, id_, owner in saved["queries"]:
+        running.graph.name(everyone[owner], [number], [id_])
+    running.leaving = dict(saved["leaving"])
     running.graph.next_number, running.graph.ids_given = saved["next"]
     for after, comes, goes in saved["changes"]:
         change = Change(after)
         change.comes.update((number, everyone[number]) for number in comes)
-        change.goes.update((number, everyone[number]) for number in goes)
+        change.goes.update((number, everyone[owner]) for number, owner in goes)
         running.changes.append(change)
     _restore_epochs(running, saved["epochs"], parts)
     if saved["levels"] is not None:
@@ -132,22 +136,34 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
     return running
 
 
-def _entry(entry: Entry) -> Header:
+def _change(change: Change) -> list[Any]:
+    goes = [(number, entry.number) for number, entry in change.goes.items()]
+    return [change.after, [*change.comes], goes]
+
+
+def _entry(entry: Entry, arrays: Arrays) -> Header:
     kept = {name: getattr(entry, name) for name in OF_ENTRY}
-    constants = None if entry.shared is None else entry.shared.constants
-    return kept | {"engine": entry.plan.engine, "meaning": meaning(entry.plan), "constants": constants}
+    if entry.shared is not None and len(entry.shared):
+        numbers, constants = entry.shared.waiting()
+        arrays[f"w{entry.number}_numbers"], arrays[f"w{entry.number}_constants"] = numbers, raw(constants)
+    kinds = None if entry.shared is None else entry.shared.kinds
+    return kept | {"engine": entry.plan.engine, "meaning": meaning(entry.plan), "kinds": kinds}
 
 
-def _entry_of(saved: Header, compiled: Compile) -> Entry:
+def _entry_of(saved: Header, compiled: Compile, parts: dict[str, Arrays]) -> Entry:
     plan, template = compiled(saved)
     if meaning(plan) != saved["meaning"]:
+        whose = f"the query {saved['id']!r}" if template is None else f"the template {template.text!r}"
         raise DataError(
-            f"the query {saved['id']!r} of this state means something else in this version",
+            f"{whose} of this state means something else in this version",
             code="ACEP-D042",
             hint="go on with the version that wrote it, or start from the beginning",
         )
-    shared = None if template is None else Shared(template, saved["constants"])
-    entry = Entry(plan=plan, shared=shared, **{name: saved[name] for name in OF_ENTRY})
+    entry = Entry(plan=plan, **{name: saved[name] for name in OF_ENTRY})
+    if template is not None:
+        entry.shared = Shared(template, saved["kinds"])
+        if mine := parts.get(f"w{entry.number}"):
+            entry.shared.add_table(mine["numbers"].tolist(), from_ipc(mine["constants"]))
     if entry.columns_of is not None:
         entry.columns_of = {name: tuple(columns) for name, columns in entry.columns_of.items()}
         if entry.columns_of.keys() != entry.reads:
@@ -188,12 +204,14 @@ def _restore_epochs(running: Running, saved: Header, parts: dict[str, Arrays]) -
 
 def _save_levels(levels: Levels, arrays: Arrays) -> Header:
     kept: list[Any] = []
-    members = 0
+    members, entries = 0, defaultdict[object, list[int]](list)
+    for of_entry, member in levels.members.items():
+        entries[member].append(of_entry)
     for number, (key, level) in enumerate(levels.levels.items()):
         ones = []
-        for member in level.side.queries:
-            assert isinstance(member, OneQuery | TemplateMember)
-            ones.append([member.numbers, member.save_side(f"m{members}_", arrays)])
+        for one in level.side.queries:
+            assert isinstance(one, OneQuery | TemplateMember)
+            ones.append([entries[one], one.save_side(f"m{members}_", arrays)])
             members += 1
         arrays[f"l{number}_types"] = raw(pa.schema([*level.types.items()]).empty_table())
         kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])

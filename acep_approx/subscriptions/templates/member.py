@@ -40,7 +40,6 @@ from acep_approx.subscriptions.templates.ordering import by_end, in_order
 from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, PairKeys, PairPipeline, PairStream
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
-from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template, asks_parameter, with_key
 
 
@@ -74,7 +73,7 @@ class TemplateMember:
         self.stream, self.template, self.table, self.output = stream, template, table, output
         self.columns_of = columns_of
         self._rows = row_columns(template.plan, output)
-        self._coming: dict[int, Shared] = {}
+        self._coming: Ints = np.zeros(0, np.int64)  # rows of queries that see events from the next batch on
         self.classes: Classes | None = None
         self.set_up()
 
@@ -319,24 +318,23 @@ class TemplateMember:
     @property
     def is_empty(self) -> bool:
         """Whether it has no query."""
-        return not self.table.queries and not self._coming
+        return not self.table.queries
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The queries whose results it gives, in the order of adding."""
-        return tuple(sorted([*self.table.numbers[self.table.is_there].tolist(), *self._coming]))
+        return tuple(sorted(self.table.numbers[self.table.is_there].tolist()))
 
-    def add(self, number: int, shared: Shared) -> None:
-        """Take in a query from the next batch on."""
-        if not self.table.queries and not self._coming:
+    def add(self, numbers: Ints, constants: pa.Table) -> None:
+        """Take in queries from the next batch on, with a column of constants for each parameter."""
+        if self.is_empty:
             self.join()
-        self._coming[number] = shared
+        self._coming = np.append(self._coming, self.table.add(numbers, constants))
 
     def remove(self, number: int) -> Iterator[pa.Table]:
         """Let go of a query; nothing of it waits. The last one leaves the stream, too."""
-        if self._coming.pop(number, None) is None:
-            self.table.remove(number)
-        if not self.table.queries and not self._coming:
+        self.table.remove(number)
+        if self.is_empty:
             self.stream.remove(self)
         yield from ()
 
@@ -347,15 +345,10 @@ class TemplateMember:
 
         Those that come see the events from the tick ``since`` on.
         """
-        if self._coming:
-            numbers = np.array([*self._coming], np.int64)
-            coming = [*self._coming.values()]
-            rows = self.table.add(numbers, pa.Table.from_pylist([one.constants for one in coming]))
-            for one, row in zip(coming, rows.tolist(), strict=True):
-                one.rest_in(self.table, row)
-            self._coming = {}
-            self._take_in_classes(rows, since)
-        left = self.table.release()
+        came, self._coming = self._coming, np.zeros(0, np.int64)
+        left = np.setdiff1d(self.table.release(), came)  # others went before they saw an event
+        if np.any(stay := self.table.is_there[came]):
+            self._take_in_classes(came[stay], since)
         if left.size and self.classes is not None:
             self.classes.leave(left)
             left = self.classes.table.release()
@@ -378,6 +371,7 @@ class TemplateMember:
                 self.set_up()
         if self.classes is not None:
             self.classes.take(rows, since)
+            self.table.take_new()  # the index is over the classes
 
     def _sweep(self, now: int) -> None:
         """Let go of slots whose runs have all left the window."""

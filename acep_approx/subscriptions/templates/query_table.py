@@ -126,6 +126,13 @@ class QueryTable:
         known = list(self._texts) if any(is_text) else []
         return tuple(known[value] if text else value for value, text in zip(found, is_text, strict=True))
 
+    def of(self, numbers: Ints) -> pa.Table:
+        """The constants of some queries, a column for each parameter."""
+        rows = np.flatnonzero(self.is_there)
+        order = np.argsort(self.numbers[rows])
+        rows = rows[order[np.searchsorted(self.numbers[rows], numbers, sorter=order)]]
+        return pa.table({name: self.arrow(name, rows) for name in self.kinds})
+
     def arrow(self, name: str, rows: Ints) -> pa.Array:
         """The constants of a parameter in some rows."""
         values = self._columns[name][rows]
