@@ -333,7 +333,7 @@ class Running:
 
     def _publishers(self, stream: str) -> list[tuple[int, Entry]]:
         """The queries whose results are this stream, as users see them; not parts of others."""
-        shown = [self.graph.shown(self.graph.entries[number].id) for number in self.graph.publishers[stream]]
+        shown = map(self.graph.shown, self.graph.ids_of(self.graph.publishers[stream]))
         return [(number, entry) for number, entry in shown if entry.plan.query.publish == stream]
 
     def _nothing(self, entry: Entry) -> pa.Table:
