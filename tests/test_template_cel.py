@@ -145,7 +145,7 @@ def test_the_queries_of_a_template_publish_one_stream(texts: tuple[str, str], ou
             many = QuerySet.from_state(many.state_bytes()) if dice.random() < 0.4 else many
         here, there = many.finish(), single.finish()
         assert all(rows_of(here, id_) == rows_of(there, id_) for id_ in many)
-        assert many._running.levels is None or not many._running.levels.base.queries or members(many)
+        assert output != "matches" or many._running.levels is None or members(many)
     assert results > 20
 
 

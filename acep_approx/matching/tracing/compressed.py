@@ -218,7 +218,7 @@ class Compressed:
     def _spelled(self, hits: Ints) -> Iterator[Bound]:
         """The matches that links spell, some at a time, with labels in the place of arcs."""
         none, row, errors = np.zeros(len(hits), np.int64), self._row[hits], self._errors[hits]
-        wanted = Hits(row, none, errors, self._link[hits], *(none for _ in range(5)))
+        wanted = Hits(row, none, errors, self._link[hits], *(none for _ in range(4)))
         labels = np.arange(int(self._spelling.links.label.max(initial=0)) + 1) if self._spelling else none
         for bound in listed(self._words, wanted, self._since[hits], labels, CHUNK):
             yield replace(bound, hit=hits[bound.hit])
