@@ -11,6 +11,7 @@ import pytest
 
 from acep_approx import QuerySet, compile_query
 from acep_approx.kernels import pairs as kernel
+from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.subscriptions.templates import index, pairing
 from acep_approx.subscriptions.templates.ordering import in_order
 from acep_approx.subscriptions.templates.pairing import Pairing
@@ -116,20 +117,33 @@ def test_queries_that_come_late_are_tried_beside_the_index_until_they_are_many()
     assert late.count(0) > 1
 
 
-def test_only_the_events_of_keys_that_constants_name_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_events_of_keys_that_constants_name_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where results show attributes of events."""
     seen: list[int] = []
     find = Pairing.find
 
-    def counted(self: Pairing, literal: Any, *rest: Any) -> Any:
-        seen.append(len(literal))
-        return find(self, literal, *rest)
+    def counted(self: Pairing, events: KeyedEvents, *rest: Any) -> Any:
+        seen.append(len(events.literal))
+        return find(self, events, *rest)
 
     monkeypatch.setattr(Pairing, "find", counted)
     desk = QuerySet()
-    desk.add_many("PATTERN SEQ(A a, A b) WHERE [k] AND a.k = :k WITHIN 100", [{"k": 3}, {"k": 5}])
+    desk.add_many("PATTERN SEQ(A a, A b) WHERE [k] AND a.k = :k WITHIN 100 RETURN b.k AS c", [{"k": 3}, {"k": 5}])
     found = desk.match([{"ts": t, "type": "A", "k": t % 20} for t in range(200)])
     assert found.rows == 2 * (9 + 8 + 7 + 6 + 5)  # each has ten events, twenty apart: pairs of one to five steps
     assert seen == [20]
+
+
+@pytest.mark.parametrize("output", ["points", "counts", "matches"])
+def test_a_query_that_comes_late_begins_on_its_key(output: Any) -> None:
+    """It is tried beside the index; no query asked for its key before."""
+    text = "PATTERN SEQ(A a, B b) WHERE [k] AND a.k = :k AND b.x > a.x WITHIN 9"
+    desk = QuerySet(output=output)
+    desk.add_many(text, [{"k": k} for k in range(150)])
+    desk.push([{"ts": ts, "type": "A", "k": ts, "x": 0} for ts in range(3)])
+    late = desk.add_many(text, [{"k": 999}])[0].id
+    found = desk.push([{"ts": ts, "type": "AB"[ts % 2], "k": 999, "x": ts} for ts in range(10, 15)])
+    assert found.rows == len(found[late]) == (3 if output == "matches" else 2)
 
 
 def test_orders_are_those_of_lexsort() -> None:

@@ -17,6 +17,7 @@ from acep_approx import QuerySet, compile_query
 from acep_approx.kernels import ladders as kernel
 from acep_approx.kernels import pairs
 from acep_approx.kernels.runs.vm import NULL
+from acep_approx.matching import keyed_events
 from acep_approx.subscriptions.templates import classes, ladders
 from acep_approx.subscriptions.templates.ladders import Ladders
 from tests.cases import cases, examples
@@ -261,13 +262,13 @@ def test_wrong_words_are_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(ladders, "_in_words", wrong)
     if mutant == "whole numbers as bits":
-        monkeypatch.setattr(ladders, "_floats", lambda words: words)
+        monkeypatch.setattr(keyed_events, "_as_floats", lambda words: words)
     elif mutant == "one window":
         monkeypatch.setattr(Ladders, "points", lambda self, *given: points(self, *given[:-1], None))
     assert first_noticed(differs, 20) >= 0
 
 
-@pytest.mark.parametrize("mutant", ["", "oldest", "newest alone", "all pass", "too old"])
+@pytest.mark.parametrize("mutant", ["", "oldest", "newest alone", "all pass", "too old", "no key matters"])
 def test_wrong_kernels_are_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel as plain Python, with a part exchanged."""
     put, passing, climb = kernel.put, kernel.passing, kernel.climb
@@ -287,6 +288,8 @@ def test_wrong_kernels_are_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(kernel, "put", newest_alone)
     elif mutant == "all pass":
         monkeypatch.setattr(kernel, "passing", lambda *given: int(given[2].size[given[0].steps[given[4] + 1]]))
+    elif mutant == "no key matters":
+        monkeypatch.setattr(kernel, "matters", lambda *given: bool(given[2].head[given[3]] >= 0))
     elif mutant == "too old":
         monkeypatch.setattr(kernel, "climb", never_too_old)
     assert (first_noticed(differs, 3) >= 0) == bool(mutant)

@@ -32,6 +32,7 @@ from acep_approx.kernels.pairs import (
     Slots,
     begin_slots,
     mask_of,
+    matters,
 )
 from acep_approx.kernels.runs.pools import COLUMNS, NEVER
 from acep_approx.kernels.runs.saved import POOL_MASK, SAVED, SPAN
@@ -74,9 +75,11 @@ class Moves(NamedTuple):
 class Given(NamedTuple):
     """What is read: columns of the events, in the order of their groups, and of constants, one after the other.
 
-    ``tick``: of the events; ``window``: by row of the queries.
+    ``columns`` says which of them are those that values name; ``tick``: of the events; ``window``: by row of the
+    queries.
     """
 
+    columns: Ints
     words: Ints
     floats: Floats
     parameters: Floats
@@ -117,7 +120,7 @@ class PointsFound(NamedTuple):
 def float_of(moves: Moves, given: Given, room: int, value: int, at: int, query: int) -> float:
     """A value of an event that is a float; NaN for NULL."""
     how, column = moves.values[ix(value + VALUE_OP)], moves.values[ix(value + VALUE_COLUMN)]
-    x: float = given.floats[ix(column * given.tick.size + at)]
+    x: float = given.floats[ix(given.columns[ix(column)] * given.tick.size + at)]
     if how == PLAIN:
         return x
     y: float = given.parameters[ix(moves.values[ix(value + VALUE_PARAMETER)] * room + query)]
@@ -195,7 +198,7 @@ def passing(moves: Moves, given: Given, ladders: Ladders, room: int, step: int, 
                 else:
                     high = middle
         else:
-            word = given.words[ix(moves.values[ix(value + VALUE_COLUMN)] * given.tick.size + at)]
+            word = given.words[ix(given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])] * given.tick.size + at)]
             if word == NULL:
                 return 0
             word *= sign
@@ -245,7 +248,8 @@ def climb(
             if kind == FLOAT:
                 x = sign * float_of(moves, given, room, value, at, query)
             elif kind == INT:
-                word = given.words[ix(moves.values[ix(value + VALUE_COLUMN)] * given.tick.size + at)]
+                column = given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])]
+                word = given.words[ix(column * given.tick.size + at)]
                 word = word if word == NULL else sign * word
             more = put(moves, ladders, pool, child, word, x)
             control[MADE] += 1
@@ -361,6 +365,9 @@ def find_points(
     while control[GROUP_NEXT] < groups.key.size:
         g = control[GROUP_NEXT]
         key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
+        if first == end or not matters(letters, queries, slots, key, first):
+            control[GROUP_NEXT] += 1
+            continue
         if not control[BEGUN]:
             for at in range(first, end):
                 if not begin_slots(letters, queries, slots, key, at):

@@ -50,15 +50,19 @@ class Letters(NamedTuple):
     """What is asked of events: ``literal`` per event the letters whose parts without constants of queries hold.
 
     The events stand in the order of their groups. ``tests`` of letter j stand from ``first[j]`` to ``first[j + 1]``.
-    ``words`` are the values of events, one column after the other, ``floats`` the same bits.
+    ``words`` are the values of events, one column after the other, ``floats`` the same bits; ``columns`` says which of
+    them are those that tests and paths name. ``by_key``: whether all paths are equalities that the events of a key pass
+    alike.
     """
 
     literal: Masks
     first: Ints
     tests: Ints
+    columns: Ints
     words: Ints
     floats: Floats
     begins: np.uint64
+    by_key: bool
 
 
 class Queries(NamedTuple):
@@ -125,7 +129,7 @@ def find_slot(slots: Slots, query: int, key: int) -> int:
 @inline
 def holds(letters: Letters, queries: Queries, rows: int, at: int, query: int, test: int) -> bool:
     """Whether a test holds of an event and the constants of a query."""
-    word = letters.tests[ix(test + TEST_COLUMN)] * rows + at
+    word = letters.columns[ix(letters.tests[ix(test + TEST_COLUMN)])] * rows + at
     constant = letters.tests[ix(test + TEST_PARAMETER)] * queries.room + query
     flags = letters.tests[ix(test + TEST_FLAGS)]
     if letters.tests[ix(test + TEST_IS_FLOAT)]:
@@ -158,7 +162,7 @@ def mask_of(letters: Letters, queries: Queries, at: int, query: int) -> np.uint6
 def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
     """The entries that a hash table has for the value of an event."""
     paths, index = queries.paths, queries.entries
-    value = letters.words[ix(paths[ix(path + PATH_COLUMN)] * letters.literal.size + at)]
+    value = letters.words[ix(letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * letters.literal.size + at)]
     size = paths[ix(path + PATH_SIZE)]
     place = np.int64((np.uint64(value) * MIX) >> np.uint64(20)) & (size - 1)
     while True:
@@ -174,7 +178,8 @@ def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, i
 def beyond(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
     """The entries of thresholds that the value of an event is below, or above; those that equal it are among them."""
     paths, index, floats = queries.paths, queries.entries, queries.thresholds
-    word, kind = paths[ix(path + PATH_COLUMN)] * letters.literal.size + at, paths[ix(path + PATH_KIND)]
+    word = letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * letters.literal.size + at
+    kind = paths[ix(path + PATH_KIND)]
     table, count = paths[ix(path + PATH_TABLE)], paths[ix(path + PATH_COUNT)]
     low, high = 0, count
     x, v = letters.floats[ix(word)], letters.words[ix(word)]
@@ -258,6 +263,18 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
     return True
 
 
+@inline
+def matters(letters: Letters, queries: Queries, slots: Slots, key: int, at: int) -> bool:
+    """Whether a query is live for a key, or may begin with one of its events, of which ``at`` is the first."""
+    if not letters.by_key or queries.late.size > 0 or slots.head[ix(key)] >= 0:
+        return True
+    for path in range(0, queries.paths.size, PATH):
+        first, end = entries_of(letters, queries, path, at)
+        if first < end:
+            return True
+    return False
+
+
 @kernel
 def fill_hash(table: Ints, values: Ints, first: Ints, end: Ints) -> None:
     """Write distinct values and where their entries stand into a hash table of zeros."""
@@ -286,6 +303,9 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
     while control[GROUP_NEXT] < groups.key.size:
         g = control[GROUP_NEXT]
         key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
+        if first == end or not matters(letters, queries, slots, key, first):
+            control[GROUP_NEXT] += 1
+            continue
         if not control[BEGUN]:
             for at in range(first, end):
                 if not begin_slots(letters, queries, slots, key, at):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -14,6 +15,13 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.intervals import starts_of
 from acep_approx.query.syntax import Attribute, Expression
+
+
+class Together(Protocol):
+    """Results of several queries that are made into one table."""
+
+    def table(self) -> pa.Table:
+        """The table, once all queries are done with the batch."""
 
 
 class ColumnOf:
@@ -52,6 +60,8 @@ class Computed:
     ) -> None:
         self.truths = Truths(len(events), column)
         self.classes: dict[object, Ints] = {}  # of events, by who tells classes apart
+        self.keyed: dict[object, object] = {}  # see ``keyed_events``
+        self.together: dict[object, tuple[object, Together]] = {}  # results of several queries, and one of these
         self._events = events
         self.column = column
         self._maker = words

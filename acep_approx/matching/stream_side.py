@@ -253,6 +253,10 @@ class StreamSide:
             self.is_within = True
             for table in query.run(batch):
                 yield number, table
+        if together := batch.computed.together:
+            numbers: dict[object, int] = {query: number for number, query in enumerate(self.queries)}
+            for whose, results in together.values():
+                yield numbers[whose], results.table()
         self.last_tick = int(batch.ticks[-1])
         self.sweep(self.last_tick)
         for query in self.queries:

@@ -253,6 +253,9 @@ class Points(NamedTuple):
         return Points(*(column[which] for column in self))
 
 
+NO_POINTS = Points(*(np.zeros(0, np.int64) for _ in Points._fields))
+
+
 class RunPoints(RunOutput):
     """Match points: key, errors (the least), start (the latest at that), end, row.
 

@@ -26,6 +26,7 @@ from acep_approx.kernels.pairs import Letters, Queries
 from acep_approx.matching.state import Arrays, raw
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.damage import damaged
+from acep_approx.subscriptions.templates.index import ORDERED
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test
 from acep_approx.subscriptions.templates.texts import uses
@@ -65,7 +66,7 @@ class Loose:
         ending = _ending_letter(template)
         ends = () if ending is None else tests[ending]
         of_event, of_constant = kinds
-        ends = tuple(t for t in ends if t.op != "=" and of_event(t.own) == of_constant[t.parameter])
+        ends = tuple(t for t in ends if t.op in ORDERED and of_event(t.own) == of_constant[t.parameter])
         once = tuple(t for t in ends if used[t.parameter] == 1)
         window = template.window if template.window is not None and used[template.window] == 1 else None
         return cls(once, window) if once or window else None

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acep_approx.arrays import ByKey, Ints, extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START
-from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.options import NO_OPTIONS
 from acep_approx.engines.runs.runs import Runs
@@ -22,6 +21,7 @@ from acep_approx.kernels import ladders as kernel
 from acep_approx.kernels import pairs
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
+from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.of_runs import Points
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.parameters import MARK
@@ -97,30 +97,27 @@ class Ladders:
         moves = _moves(engine.tables, engine.columns, pairing.table.kinds)
         return None if moves is None else cls(moves, engine, pairing)
 
-    def points(self, batch: StreamBatch, events: ByKey, asked: tuple[Masks, Ints], windows: Ints | None) -> Points:
+    def points(self, batch: StreamBatch, events: KeyedEvents, windows: Ints | None) -> Points:
         """The match points of a batch, slot by slot.
 
         Parameters
         ----------
         batch : StreamBatch
-        events : ByKey
-            Its events by their key slots.
-        asked : (uint64, int64 arrays)
-            As ``Pairing.find`` takes them: the letters without what asks constants, and what tests ask of events.
+        events : KeyedEvents
+            Its events.
         windows : int64 array, optional
             Per row of the table, in ticks; default: all have that of the engine.
         """
         engine, pairing = self._engine, self._pairing
         engine.put_away()
-        groups, letters = pairing.letters_of(*asked, events)
-        given = self._given(batch, groups.order, pairing.table, windows)
+        letters, given = pairing.letters_of(events), self._given(events, pairing.table, windows)
         control = np.zeros(kernel.LADDER_CONTROL, np.int64)
         control[[*_COUNTS]] = engine.control[[*_COUNTS.values()]]
         status = -1
         while status != pairs.DONE:
             queries, slots = pairing.records
             status = kernel.find_points(
-                control, groups, letters, queries, slots, self._moves.words, given, self._ladders,
+                control, events.groups, letters, queries, slots, self._moves.words, given, self._ladders,
                 kernel.Store(engine.store.stored, engine.store.spans), self._out,
             )  # fmt: skip
             self._make_room(int(status), control)
@@ -151,23 +148,15 @@ class Ladders:
         size, child = np.zeros(self._pools, np.int64), np.zeros(len(self._moves.words.steps) // kernel.STEP, np.int64)
         return kernel.Ladders(room, start, word, word.view(np.float64), size, child)
 
-    def _given(self, batch: StreamBatch, order: Ints, table: QueryTable, windows: Ints | None) -> kernel.Given:
-        """What the kernel reads of the events in their order, and of the constants."""
-        words = np.empty((len(self._moves.columns), len(order)), np.int64)
-        for number, (of, as_float) in enumerate(self._moves.columns):
-            found = batch.words(of)
-            words[number] = (_floats(found) if as_float else found)[order]
+    def _given(self, events: KeyedEvents, table: QueryTable, windows: Ints | None) -> kernel.Given:
+        """What the kernel reads of the events and of the constants."""
+        numbers = events.columns(self._moves.columns)
         if self._version != table.version:
             columns = [np.asarray(table.values(name), np.float64) for name in self._moves.parameters]
             self._parameters, self._version = np.concatenate([*columns, np.zeros(0)]), table.version
         windows = np.full(table.room, self._engine.window) if windows is None else windows
-        flat = words.ravel()
-        return kernel.Given(flat, flat.view(np.float64), self._parameters, batch.ticks[order], windows)
-
-
-def _floats(words: Ints) -> Ints:
-    """Whole numbers as floats, NULL as NaN."""
-    return np.where(words == vm.NULL, np.nan, words.astype(np.float64)).view(np.int64)
+        words = events.words
+        return kernel.Given(numbers, words, words.view(np.float64), self._parameters, events.ticks, windows)
 
 
 def _is_plain(engine: Runs) -> bool:

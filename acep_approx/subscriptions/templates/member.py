@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,9 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.binding import bound, with_usable_key
+from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.of_cells import CellCounts
-from acep_approx.matching.outputs.of_runs import Points, RunOutput, RunPoints
+from acep_approx.matching.outputs.of_runs import NO_POINTS, Points, RunOutput
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.matching.renumber import renumbered, row_columns
@@ -36,9 +38,17 @@ from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.ladders import Ladders
-from acep_approx.subscriptions.templates.ordering import by_end, in_order
-from acep_approx.subscriptions.templates.pair_stream import NUMBER, PairBatch, PairKeys, PairPipeline, PairStream
+from acep_approx.subscriptions.templates.ordering import by_end
+from acep_approx.subscriptions.templates.pair_stream import (
+    NUMBER,
+    PairBatch,
+    PairKeys,
+    PairPipeline,
+    PairStream,
+    numbered,
+)
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
+from acep_approx.subscriptions.templates.points import PointTable, QueryPoints
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter, with_key
 
@@ -105,7 +115,7 @@ class TemplateMember:
         self._words = engine.columns if isinstance(engine, Runs) else EventColumns(
             self.pipeline.schema, stream.roles.column, stream.texts
         )
-        self.pairing = Pairing(self.template, self._words, stream.texts, table)
+        self.pairing = Pairing(self.template, self._words, stream.texts, table, self._is_of_key)
         self.letters = LetterReader(self.pairing.asked.literal)
         self._inner.pairs.keys = PairKeys(table, self.pairing, self.key_slots)
         self._places = self._take_places()
@@ -157,21 +167,29 @@ class TemplateMember:
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
         self._take_changes(int(batch.ticks[0]))
-        self._part = batch = self._relevant(batch)
-        self._literal = self.letters.masks(batch.computed.truths)
-        owns = self.pairing.asked.owns
-        self._asked = np.empty((len(owns), len(batch)), np.int64)
-        for number, own in enumerate(owns):
-            self._asked[number] = batch.words(own)
-        if isinstance(self.pipeline.engine, Runs):
-            for expression in self.pipeline.engine.columns.expressions:
-                if not asks_parameter(expression):
-                    batch.words(expression)  # what is wrong with it is told before any event is run
+        self._part = batch = batch if self._takes_whole(batch) else self._relevant(batch)
+        self._events = KeyedEvents.of(batch, self.key_slots.columns, self.letters)
+        self.pairing.ask(self._events)
+        for expression in self._own_expressions:
+            batch.words(expression)  # what is wrong with it is told before any event is run
+
+    @property
+    def _own_expressions(self) -> list[Expression]:
+        """What the engine asks of events alone."""
+        engine = self.pipeline.engine
+        asked = engine.columns.expressions if isinstance(engine, Runs) else ()
+        return [expression for expression in asked if not asks_parameter(expression)]
+
+    def _takes_whole(self, batch: StreamBatch) -> bool:
+        """Whether it asks for columns alone, which are laid out once for all templates, and keeps no event."""
+        if batch.ids is not None or self.pipeline.recent.columns or self.letters.conditions:
+            return False
+        return all(isinstance(one, Attribute) for one in (*self.pairing.asked.owns, *self._own_expressions))
 
     def _relevant(self, batch: StreamBatch) -> StreamBatch:
         """The events of keys that matter to a query, where few do: a look at one event of each key tells."""
         equal = self.pairing.index.equal
-        if equal is None or not self._is_asked_by_key([test.own for test, _ in equal]):
+        if equal is None or not self.pairing.by_key or self.template.plan.counted != "nothing":
             return batch
         events = batch.by_key(self.key_slots.columns)
         wanted = self.pairing.wanted(events, [batch.words(test.own) for test, _ in equal])
@@ -182,71 +200,84 @@ class TemplateMember:
             some.know_types()
         return some
 
-    def _is_asked_by_key(self, owns: list[Expression]) -> bool:
-        """Whether all events of a key have the same values of some expressions, and other keys have no part in it."""
-        if self.template.plan.counted != "nothing":
-            return False
-        column, columns = self.stream.roles.column, self.key_slots.columns
-        return all(isinstance(own, Attribute) and column(own.name) in columns for own in owns)
+    def _is_of_key(self, own: Expression) -> bool:
+        """Whether all events of a key have the same value of an expression."""
+        return isinstance(own, Attribute) and self.stream.roles.column(own.name) in self.key_slots.columns
 
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared."""
         pipeline, first_tick = self.pipeline, int(batch.ticks[0])
-        table = self._results(self._part, first_tick) if len(self._part) else None
-        if table is not None:
-            # where events have names of their own, some may be published ones, which have no row
-            yield table if batch.ids is None else renumbered(table, self._rows, rows_shown)
+        if len(self._part):
+            self._feed(self._part)
+            if pipeline.finds_points:
+                yield from self._point_tables(batch, first_tick)
+            else:
+                yield from map(partial(self._shown, batch), self._tables(self._part, first_tick))
         pipeline.progress.events += len(batch)
         now = int(batch.ticks[-1])
         self._inner.last_tick = now
         pipeline.forget_before(now - pipeline.window)
         self._sweep(now)
 
-    def _results(self, batch: StreamBatch, first_tick: int) -> pa.Table | None:
-        """What the pairs of the events that matter complete: by the end of each, then in the order of the queries."""
-        self._feed(batch)
-        pipeline = self.pipeline
-        if not pipeline.finds_points:
-            made: list[pa.Table] = []
-            for events, pairs in self._pairs(batch):
-                made += map(_numbered, pipeline.run_pairs(pairs, events, first_tick))
-            return by_end(self.joined(made)) if made else None
-        if self.ladders is not None:
-            by_key = batch.by_key(self.key_slots.columns)
-            latest = self.ladders.points(batch, by_key, (self._literal, self._asked), self._windows)
-            self._inner.pairs.slots = self.pairing.slots
-            pipeline.note_work()
-            return self._table(latest, batch) if len(latest.row) else None
-        parts = [pipeline.points_of(pairs, events, first_tick) for events, pairs in self._pairs(batch)]
-        points = Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
-        if points is None or not len(points.row):
-            return None
-        return self._table(points, batch)
+    def _shown(self, batch: StreamBatch, table: pa.Table) -> pa.Table:
+        """Results as users see them: where events have names of their own, some were published, which have no row."""
+        return table if batch.ids is None else renumbered(table, self._rows, rows_shown)
 
-    def _table(self, points: Points, batch: StreamBatch) -> pa.Table | None:
-        """Points of what is run as those of the queries, in order."""
+    def _tables(self, batch: StreamBatch, first_tick: int) -> Iterator[pa.Table]:
+        """What the pairs of the events that matter complete: by the end of each, then in the order of the queries."""
+        made: list[pa.Table] = []
+        for events, pairs in self._pairs(batch):
+            made += map(numbered, self.pipeline.run_pairs(pairs, events, first_tick))
+        if made:
+            yield by_end(self.joined(made))
+
+    def _point_tables(self, batch: StreamBatch, first_tick: int) -> Iterator[pa.Table]:
+        """Points of the events that matter; where rows name events they are put with those of other templates."""
+        points = self._points(self._part, first_tick)
+        if not len(points.row):
+            return
+        found = self._of_queries(points, self._part)
+        if batch.ids is not None:
+            table = PointTable(self.pipeline)
+            table.add(found)
+            yield self._shown(batch, table.table())
+            return
+        pipeline = self.pipeline
+        columns = self.key_slots.columns, pipeline.preparer.shown_columns, pipeline.is_time
+        _, known = batch.computed.together.setdefault(columns, (self, PointTable(pipeline)))
+        assert isinstance(known, PointTable), "nothing else is put there"
+        known.add(found)
+
+    def _points(self, batch: StreamBatch, first_tick: int) -> Points:
+        """The points of what is run."""
+        if self.ladders is None:
+            parts = [self.pipeline.points_of(pairs, events, first_tick) for events, pairs in self._pairs(batch)]
+            return Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else NO_POINTS
+        found = self.ladders.points(batch, self._events, self._windows)
+        self._inner.pairs.slots = self.pairing.slots
+        self.pipeline.note_work()
+        return found
+
+    def _of_queries(self, points: Points, batch: StreamBatch) -> QueryPoints:
+        """Points of what is run as those of the queries."""
         row, key = self.pairing.row_of[points.slot], self.pairing.key_of[points.slot]
         if self.classes is not None:
             at = points.row - batch.first_row if batch.rows is None else np.searchsorted(batch.rows, points.row)
             windows = self._windows_of(self.table)
             windows = np.full(self.table.room, self.pipeline.window) if windows is None else windows
-            asking = self.pairing.asking(self.classes.loose.tests, self._asked, self.table)
-            which, row = self.classes.spread(ClassPoints(row, points.tick, points.start, at), windows, asking)
+            owns = self.pairing.asked.owns
+            words = np.array([batch.words(own)[at] for own in owns], np.int64).reshape(len(owns), len(at))
+            asking = self.pairing.asking(self.classes.loose.tests, words, self.table)
+            of_class = ClassPoints(row, points.tick, points.start, np.arange(len(at)))
+            which, row = self.classes.spread(of_class, windows, asking)
             points, key = points.take(which), key[which]
-        number = self.table.numbers[row]
-        order, results, keys = in_order(number, points.row, points.tick), self.pipeline.results, self._inner.pairs.keys
-        assert isinstance(results, RunPoints), "it finds points"
-        assert isinstance(keys, PairKeys), "these are the keys of pairs"
-        keys.named = number[order], key[order]
-        table = results.table(points.take(order)._replace(slot=np.arange(len(order))))
-        keys.named = None
-        return _numbered(table) if table.num_rows else None
+        return QueryPoints(self.table.numbers[row], key, points)
 
     def _pairs(self, batch: StreamBatch) -> Iterator[tuple[Grouped, PairBatch]]:
         """The pairs of a batch, in parts, each to be run before the next."""
         keys = self.key_slots.columns
         places = self._event_places(batch, batch.slots(keys))
-        for found in self.pairing.find(self._literal, self._asked, batch.by_key(keys), self.pipeline.at_once):
+        for found in self.pairing.find(self._events, self.pipeline.at_once):
             pairs = PairBatch(batch, self.run_table, self._words, found.at, self.pairing.row_of[found.slot])
             events, pairs = self._grouped(batch, pairs, found, places)
             if len(events.row):
@@ -307,7 +338,7 @@ class TemplateMember:
         """Keep the events that results may show."""
         recent = self.pipeline.recent
         if recent.columns or batch.ids is not None:
-            at = np.flatnonzero(self._literal != 0)
+            at = np.sort(self._events.groups.order)
             if isinstance(batch, SomeEvents):
                 at, batch = batch.places[at], batch.outer
             row = batch.first_row + at if batch.rows is None else batch.rows[at]
@@ -435,7 +466,7 @@ class TemplateMember:
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        return _numbered(self.pipeline.nothing())
+        return numbered(self.pipeline.nothing())
 
     def joined(self, tables: list[pa.Table]) -> pa.Table:
         """Tables of results as one, with the types that the columns have got by now."""
@@ -476,9 +507,5 @@ class TemplateMember:
         if self._places is not None:
             self._places.restore(arrays)
         restore_query(self.pipeline, header, arrays)
-
-
-def _numbered(table: pa.Table) -> pa.Table:
-    return table.rename_columns(["query" if name == NUMBER else name for name in table.column_names])
 
 

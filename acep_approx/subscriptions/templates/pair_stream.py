@@ -28,6 +28,11 @@ NUMBER = MARK + "query"
 """The column that says whose result a row is; in the results it is called ``query``."""
 
 
+def numbered(table: pa.Table) -> pa.Table:
+    """Results whose column of numbers has the name that it has in a set."""
+    return table.rename_columns(["query" if name == NUMBER else name for name in table.column_names])
+
+
 class PairKeys(KeyCodes):
     """The query and the key of each slot."""
 

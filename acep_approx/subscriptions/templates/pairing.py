@@ -5,8 +5,9 @@ Source: Demers et al., CIDR 2007, section 4.3.3. Oracle: the join of all events 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
 from acep_approx.kernels import pairs as kernel
+from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.templates.index import Constants, Index, is_among
@@ -32,6 +34,7 @@ _FLAGS = {
     "<": kernel.LESS,
     "<=": kernel.LESS | kernel.EQUAL,
     "=": kernel.EQUAL,
+    "!=": kernel.LESS | kernel.GREATER,
     ">": kernel.GREATER,
     ">=": kernel.GREATER | kernel.EQUAL,
 }
@@ -68,7 +71,7 @@ class Asked:
             others.append(tuple(condition for condition, test in asking if test is None))
         return cls(tuple(literal), tuple(tests), tuple(others))
 
-    @property
+    @cached_property
     def owns(self) -> tuple[Expression, ...]:
         """What tests ask of events, each once."""
         return tuple(dict.fromkeys(test.own for tests in self.tests for test in tests))
@@ -79,7 +82,7 @@ def _fitting(test: Test | None, columns: EventColumns, table: QueryTable) -> Tes
     if test is None:
         return None
     own, constant = columns.kind(test.own), table.kinds[test.parameter]
-    if own == constant and (own != "text" or test.op == "="):
+    if own == constant and (own != "text" or test.op in ("=", "!=")):
         return test
     exact = 1 << 53
     if (own, constant) == ("float", "int") and (np.abs(table.values(test.parameter)) <= exact).all():
@@ -98,14 +101,29 @@ class Pairing:
     texts : Texts
         Of the stream.
     table : QueryTable
+    is_of_key : callable
+        Tells whether an expression has one value for all events of a key.
+
+    Attributes
+    ----------
+    by_key : bool
+        Whether one event of a key tells whether some query may begin with events of it.
     """
 
-    def __init__(self, template: Template, columns: EventColumns, texts: Texts, table: QueryTable) -> None:
+    def __init__(
+        self,
+        template: Template,
+        columns: EventColumns,
+        texts: Texts,
+        table: QueryTable,
+        is_of_key: Callable[[Expression], bool],
+    ) -> None:
         self.template = template
         self.table = table
         self.asked = Asked.of(template, columns, table)
         self._columns = columns
         self._texts = texts
+        self._is_of_key = is_of_key
         self._version = -1
         self._make_index()
         query, key, after, since = (np.full(64, -1, np.int64) for _ in range(4))
@@ -218,6 +236,7 @@ class Pairing:
         constants = Constants(rows, lambda test: words[self._column(test)][rows], self._columns.kind)
         begins = {letter: self.asked.tests[letter] for letter in _bits(self.template.begins)}
         self.index = Index.of(begins, self.asked.owns, constants)
+        self.by_key = self.index.equal is not None and all(self._is_of_key(test.own) for test, _ in self.index.equal)
         paths, entries, none = self.index.paths, self.index.entries, np.zeros(0, np.int64)
         self._queries = kernel.Queries(
             flat, flat.view(np.float64), self.table.room, self.table.is_there, paths, entries, entries.view(np.float64),
@@ -247,21 +266,17 @@ class Pairing:
 
     # --- batches ----------------------------------------------------------------------------------------------
 
-    def find(self, literal: Masks, words: Ints, events: ByKey, at_once: int = AT_ONCE) -> Iterator[Found]:
+    def find(self, events: KeyedEvents, at_once: int = AT_ONCE) -> Iterator[Found]:
         """The pairs of a batch, in parts; each slot is in one part, its events in order.
 
         Parameters
         ----------
-        literal : uint64, shape (events,)
-            The letters without what asks constants.
-        words : int64, shape (columns, events)
-            What tests ask of events.
-        events : ByKey
-            The events of each key slot.
+        events : KeyedEvents
+            With the letters without what asks constants.
         at_once : int
             Pairs of a part; more where one slot has more.
         """
-        groups, letters = self.letters_of(literal, words, events)
+        groups, letters = events.groups, self.letters_of(events)
         control = np.zeros(kernel.CONTROL, np.int64)
         while True:
             status = kernel.pair(control, groups, letters, self._queries, self._slots, self._pairs)
@@ -284,26 +299,31 @@ class Pairing:
         """The queries and the slots, as kernels read them."""
         return self._queries, self._slots
 
-    def letters_of(self, literal: Masks, words: Ints, events: ByKey) -> tuple[ByKey, kernel.Letters]:
-        """The events that some letter may hold on by key, and what is asked of them in this order; see ``find``."""
-        groups = events.only(literal != 0)
-        self._more_keys(int(groups.key.max(initial=0)) + 1)
-        flat = words[:, groups.order].ravel()  # the events of a key stand together
-        return groups, kernel.Letters(
-            literal[groups.order], *self._tests, flat, flat.view(np.float64), np.uint64(self.template.begins)
+    def letters_of(self, events: KeyedEvents) -> kernel.Letters:
+        """What is asked of events, as kernels read it."""
+        self._more_keys(int(events.groups.key.max(initial=0)) + 1)
+        columns, words = self.ask(events), events.words
+        begins = np.uint64(self.template.begins)
+        return kernel.Letters(
+            events.literal, *self._tests, columns, words, words.view(np.float64), begins, self.by_key
         )
+
+    def ask(self, events: KeyedEvents) -> Ints:
+        """Where the columns of events stand that tests ask for; they are computed."""
+        return events.columns([(own, False) for own in self.asked.owns])
 
     def asking(self, tests: Sequence[Test], words: Ints, queries: QueryTable) -> tuple[kernel.Letters, kernel.Queries]:
         """Some tests of a letter, as kernels read them, with the constants of the queries of a table.
 
-        ``words``: what tests ask of events, as for ``find``.
+        ``words``, shape (columns, events): what ``asked.owns`` are of some events.
         """
         columns = {column: place for place, column in enumerate(dict.fromkeys(map(self._column, tests)))}
         constants = [queries.words(name, self._texts, kind) for name, kind in columns]
         flat, none = np.concatenate([*constants, np.zeros(0, np.int64)]), np.zeros(0, np.int64)
         asked = np.array([self._test_words(test, columns) for test in tests], np.int64).ravel()
-        literal, events = np.zeros(words.shape[1], np.uint64), words.ravel()
-        letters = kernel.Letters(literal, none, asked, events, events.view(np.float64), np.uint64(0))
+        literal, events, all_ = np.zeros(words.shape[1], np.uint64), words.ravel(), np.arange(len(words))
+        floats = events.view(np.float64)
+        letters = kernel.Letters(literal, none, asked, all_, events, floats, np.uint64(0), by_key=False)
         of_none = none, none, none.view(np.float64), none
         return letters, kernel.Queries(flat, flat.view(np.float64), queries.room, queries.is_there, *of_none)
 

@@ -22,7 +22,7 @@ from acep_approx.subscriptions.templates.texts import Syntax, text_of, uses
 
 _LONGEST = 2**40
 """Windows above may be too long in microseconds: they are checked as those of single queries are."""
-FLIPPED = {"<": ">", "<=": ">=", "=": "=", ">": "<", ">=": "<="}
+FLIPPED = {"<": ">", "<=": ">=", "=": "=", "!=": "!=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
