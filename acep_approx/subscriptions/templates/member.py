@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.letters import LetterReader, Masks
+from acep_approx.automaton.letters import LetterReader
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
@@ -24,14 +24,13 @@ from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.binding import bound, with_usable_key
 from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.of_cells import CellCounts
-from acep_approx.matching.outputs.of_runs import NO_POINTS, Points, RunOutput
+from acep_approx.matching.outputs.of_runs import Points, RunOutput
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.state import Arrays, Header, raw, restore_query, save_query
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression
 from acep_approx.subscriptions.damage import damaged
@@ -39,15 +38,15 @@ from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.ladders import Ladders
 from acep_approx.subscriptions.templates.ordering import by_end
+from acep_approx.subscriptions.templates.pair_runs import PairRuns
 from acep_approx.subscriptions.templates.pair_stream import (
     NUMBER,
-    PairBatch,
     PairKeys,
     PairPipeline,
     PairStream,
     numbered,
 )
-from acep_approx.subscriptions.templates.pairing import Found, Pairing
+from acep_approx.subscriptions.templates.pairing import Pairing
 from acep_approx.subscriptions.templates.points import PointTable, QueryPoints
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter, with_key
@@ -118,22 +117,13 @@ class TemplateMember:
         self.pairing = Pairing(self.template, self._words, stream.texts, table, self._is_of_key)
         self.letters = LetterReader(self.pairing.asked.literal)
         self._inner.pairs.keys = PairKeys(table, self.pairing, self.key_slots)
-        self._places = self._take_places()
-        self._counters = np.zeros(1, np.int64)
+        self._runs = PairRuns(self._inner, self.pipeline, self.pairing, self._words)
         self._know_windows()
         self._know_ladders()
 
-    def _take_places(self) -> TickPlaces | None:
-        """The places that count times: they are those of events, not of pairs."""
-        results = self.pipeline.results
-        if not isinstance(results, RunOutput) or results.tick_places is None:
-            return None
-        places, results.tick_places = results.tick_places, None
-        return places
-
     def _know_windows(self) -> None:
         """Take over the longest window, and the window of each row that is run."""
-        self._windows = self._windows_of(self.run_table)
+        self._windows = self._runs.windows = self._windows_of(self.run_table)
         if self._windows is not None:
             longest = int(self._windows[self.run_table.is_there].max(initial=0))
             self.pipeline.window = max(self.pipeline.window, longest)
@@ -225,10 +215,7 @@ class TemplateMember:
 
     def _tables(self, batch: StreamBatch, first_tick: int) -> Iterator[pa.Table]:
         """What the pairs of the events that matter complete: by the end of each, then in the order of the queries."""
-        made: list[pa.Table] = []
-        for events, pairs in self._pairs(batch):
-            made += map(numbered, self.pipeline.run_pairs(pairs, events, first_tick))
-        if made:
+        if made := [*map(numbered, self._runs.tables(batch, self._events, first_tick))]:
             yield by_end(self.joined(made))
 
     def _point_tables(self, batch: StreamBatch, first_tick: int) -> Iterator[pa.Table]:
@@ -251,8 +238,7 @@ class TemplateMember:
     def _points(self, batch: StreamBatch, first_tick: int) -> Points:
         """The points of what is run."""
         if self.ladders is None:
-            parts = [self.pipeline.points_of(pairs, events, first_tick) for events, pairs in self._pairs(batch)]
-            return Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else NO_POINTS
+            return self._runs.points(batch, self._events, first_tick)
         found = self.ladders.points(batch, self._events, self._windows)
         self._inner.pairs.slots = self.pairing.slots
         self.pipeline.note_work()
@@ -272,67 +258,6 @@ class TemplateMember:
             which, row = self.classes.spread(of_class, windows, asking)
             points, key = points.take(which), key[which]
         return QueryPoints(self.table.numbers[row], key, points)
-
-    def _pairs(self, batch: StreamBatch) -> Iterator[tuple[Grouped, PairBatch]]:
-        """The pairs of a batch, in parts, each to be run before the next."""
-        keys = self.key_slots.columns
-        places = self._event_places(batch, batch.slots(keys))
-        for found in self.pairing.find(self._events, self.pipeline.at_once):
-            pairs = PairBatch(batch, self.run_table, self._words, found.at, self.pairing.row_of[found.slot])
-            events, pairs = self._grouped(batch, pairs, found, places)
-            if len(events.row):
-                yield events, pairs
-
-    def _event_places(self, batch: StreamBatch, slots: Ints) -> Ints | None:
-        """What stands for the places of events within their partition or time; None for their rows."""
-        if self._places is not None:
-            return self._places.of(slots, batch.ticks)
-        if self.template.plan.counted != "partition":
-            return None
-        keys, first, order = batch.by_key(self.key_slots.columns)
-        if len(keys) and keys[-1] >= self._counters.size:
-            self._counters = np.concatenate((self._counters, np.zeros(2 * int(keys[-1]) + 2, np.int64)))
-        lengths, places = np.diff(first), np.full(len(batch), -1, np.int64)
-        places[order] = np.repeat(self._counters[keys] - first[:-1], lengths) + np.arange(len(order))
-        self._counters[keys] += lengths
-        return places
-
-    def _grouped(
-        self, batch: StreamBatch, pairs: PairBatch, found: Found, places: Ints | None
-    ) -> tuple[Grouped, PairBatch]:
-        """Pairs as the engine takes them; those that conditions other than tests leave no letter are left out."""
-        mask = found.mask
-        if any(self.pairing.asked.others):
-            mask = self._without_others(pairs, mask)
-        preparer, engine = self.pipeline.preparer, self.pipeline.engine
-        known = len(preparer.classes)
-        cls = preparer.classes_of(mask)
-        at, slot = found.at, found.slot
-        if mask is not found.mask:
-            kept = np.flatnonzero(mask != 0)
-            at, slot, cls = at[kept], slot[kept], cls[kept]
-            pairs = PairBatch(batch, self.run_table, self._words, at, self.pairing.row_of[slot])
-        if len(preparer.classes) > known or known == 1:
-            engine.set_classes(preparer.classes)
-        engine.reserve(self.pairing.slots)
-        self._inner.pairs.slots = self.pairing.slots
-        if isinstance(engine, Runs) and self._windows is not None:
-            engine.windows = self._windows[np.maximum(self.pairing.row_of[: self.pairing.slots], 0)]
-        assert pairs.rows is not None, "pairs have the rows of their events"
-        row = pairs.rows
-        place = row if places is None else places[at]
-        ids = row if pairs.ids is None else pairs.ids
-        return Grouped(slot.copy(), pairs.ticks, cls, row, ids, place, np.arange(len(at))), pairs
-
-    def _without_others(self, pairs: PairBatch, mask: Masks) -> Masks:
-        """Letters whose other conditions hold, too."""
-        mask = mask.copy()
-        for letter, conditions in enumerate(self.pairing.asked.others):
-            bit = np.uint64(1 << letter)
-            for condition in conditions:
-                holds = pairs.computed.truths.holds(condition)
-                mask &= np.where(holds, np.uint64(2**64 - 1), ~bit)
-        return mask
 
     def _feed(self, batch: StreamBatch) -> None:
         """Keep the events that results may show."""
@@ -423,8 +348,7 @@ class TemplateMember:
 
     def clear(self, slots: Ints) -> None:
         """Keys are forgotten; no query is live for them."""
-        if self._counters.size > 1:
-            self._counters[slots[slots < self._counters.size]] = 0
+        self._runs.clear(slots)
 
     # --- what the stream side asks ----------------------------------------------------------------------------
 
@@ -484,9 +408,8 @@ class TemplateMember:
             "rows": raw(self.table.to_state()),
             "slot_rows": self.pairing.row_of[:slots],
             "slot_keys": self.pairing.key_of[:slots],
-            "partition_counters": self._counters,
+            **self._runs.arrays(),
         }
-        mine |= self._places.arrays() if self._places is not None else {}
         mine |= self.classes.arrays() if self.classes is not None else {}
         arrays.update({begin + name: array for name, array in mine.items()})
         return header
@@ -503,9 +426,7 @@ class TemplateMember:
         self.set_up()
         self.pairing.take_slots(arrays["slot_rows"], arrays["slot_keys"])
         self._inner.pairs.slots = self.pairing.slots
-        self._counters = arrays["partition_counters"]
-        if self._places is not None:
-            self._places.restore(arrays)
+        self._runs.restore(arrays)
         restore_query(self.pipeline, header, arrays)
 
 
