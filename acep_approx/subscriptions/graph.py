@@ -341,8 +341,9 @@ class Graph:
     def ids_shown(self, numbers: Ints) -> dict[int, str | None]:
         """The ids of some queries by their numbers; None where the results are not the user's."""
         ids, entries = self.numbered.of(numbers)
-        shown = (id_ if entry.is_shown else None for id_, entry in zip(ids, entries, strict=True))
-        return dict(zip(numbers.tolist(), shown, strict=True))
+        if not all(entry.is_shown for entry in {*entries}):
+            ids = [id_ if entry.is_shown else None for id_, entry in zip(ids, entries, strict=True)]
+        return dict(zip(numbers.tolist(), ids, strict=True))
 
     def shown(self, id: str) -> tuple[int, Entry]:  # noqa: A002  (what users call it)
         """The number and the entry of the part of a query whose results are shown."""

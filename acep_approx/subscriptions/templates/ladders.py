@@ -97,6 +97,10 @@ class Ladders:
         moves = _moves(engine.tables, engine.columns, pairing.table.kinds)
         return None if moves is None else cls(moves, engine, pairing)
 
+    def use_room_of(self, before: Ladders) -> None:
+        """Have as much room as those that ran before queries came."""
+        self._ladders, self._out = self._with_room(before._ladders.room), before._out
+
     def points(self, batch: StreamBatch, events: KeyedEvents, windows: Ints | None) -> Points:
         """The match points of a batch, slot by slot.
 

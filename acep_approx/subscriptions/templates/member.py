@@ -84,6 +84,7 @@ class TemplateMember:
         self._rows = row_columns(template.plan, output)
         self._coming: Ints = np.zeros(0, np.int64)  # rows of queries that see events from the next batch on
         self.classes: Classes | None = None
+        self.ladders: Ladders | None = None
         self.set_up()
 
     @property
@@ -131,8 +132,10 @@ class TemplateMember:
 
     def _know_ladders(self) -> None:
         """Find out whether the latest starts are all that matters."""
-        can_be = self.pipeline.finds_points and self.template.plan.cel is None
+        before, can_be = self.ladders, self.pipeline.finds_points and self.template.plan.cel is None
         self.ladders = Ladders.of(self.pipeline.engine, self.pairing) if can_be else None
+        if before is not None and self.ladders is not None:
+            self.ladders.use_room_of(before)
 
     def _windows_of(self, table: QueryTable) -> Ints | None:
         """The windows of the rows of a table in ticks; None where all have that of the template."""
