@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
-from acep_approx import QuerySet
+from acep_approx import QueryError, QuerySet
 from acep_approx.query.parameters import with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
+from acep_approx.subscriptions.templates.literals import Literals
 from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.texts import filled, tree_of
 
 EDGES = [0.0, -0.0, 0.25, 0.5, 1.0, 3.0]
 KEYS = 40
@@ -37,6 +42,24 @@ def events(dice: Random, rows: int) -> pa.Table:
 def text_of(template: str, row: dict[str, Any]) -> str:
     syntax = parse(template)
     return to_text(with_values(syntax, {name: value for name, value in row.items() if f":{name}" in template}))
+
+
+def read_as_parsed(texts: Iterable[str], literal: re.Pattern[str], highest: int) -> int:
+    """Hold the reader of texts against the parser, on texts and with other literals; gives how many of these share."""
+    known, dice, shared = Literals(), Random(3), 0
+    for text in texts:
+        for number in range(3):
+            changed = literal.sub(lambda _: str(dice.randrange(1, highest)), text) if number else text
+            try:
+                expected = tree_of(changed)
+            except QueryError as error:
+                with pytest.raises(QueryError, match=re.escape(error.message)):
+                    known.read(changed)
+                continue
+            read = known.read(changed)
+            assert filled(read.syntax, read.values) == expected, changed
+            shared += number > 0 and bool(read.values)
+    return shared
 
 
 def members(desk: QuerySet) -> list[TemplateMember]:

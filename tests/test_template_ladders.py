@@ -289,7 +289,7 @@ def test_wrong_kernels_are_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch)
     elif mutant == "all pass":
         monkeypatch.setattr(kernel, "passing", lambda *given: int(given[2].size[given[0].steps[given[4] + 1]]))
     elif mutant == "no key matters":
-        monkeypatch.setattr(kernel, "matters", lambda *given: bool(given[2].head[given[3]] >= 0))
+        monkeypatch.setattr(pairs, "matters", lambda *given: bool(given[2].head[given[3]] >= 0))
     elif mutant == "too old":
         monkeypatch.setattr(kernel, "climb", never_too_old)
     assert (first_noticed(differs, 3) >= 0) == bool(mutant)

@@ -30,9 +30,8 @@ from acep_approx.kernels.pairs import (
     Letters,
     Queries,
     Slots,
-    begin_slots,
+    begin_group,
     mask_of,
-    matters,
 )
 from acep_approx.kernels.runs.pools import COLUMNS, NEVER
 from acep_approx.kernels.runs.saved import POOL_MASK, SAVED, SPAN
@@ -132,6 +131,40 @@ def float_of(moves: Moves, given: Given, room: int, value: int, at: int, query: 
 
 
 @inline
+def is_superfluous(
+    ladders: Ladders, registers: Ints | Floats, base: int, place: int, size: int, start: int, value: float
+) -> bool:
+    """Whether a run that would stand at a place is worse than the one above, or than one of its start."""
+    if place < size and registers[ix(base + place)] <= value:
+        return True
+    if place == 0 or ladders.start[ix(base + place - 1)] != start:
+        return False
+    return bool(registers[ix(base + place - 1)] <= value)
+
+
+@inline
+def first_worse(registers: Ints | Floats, base: int, place: int, value: float) -> int:
+    """Where the runs before a place begin whose registers are no better than a value."""
+    while place > 0 and registers[ix(base + place - 1)] >= value:
+        place -= 1
+    return place
+
+
+@inline
+def count_below(registers: Ints | Floats, base: int, count: int, value: float, equal: bool) -> int:
+    """How many of the first registers, which rise, are below a value, or equal it where that will do."""
+    low = 0
+    while low < count:
+        middle = (low + count) // 2
+        found = registers[ix(base + middle)]
+        if found < value or (equal and found == value):
+            low = middle + 1
+        else:
+            count = middle
+    return count
+
+
+@inline
 def put(moves: Moves, ladders: Ladders, pool: int, start: int, word: int, x: float) -> int:
     """Put a run on a ladder, with the register ``word``, or ``x`` where it is a float; returns how many more there are.
 
@@ -140,28 +173,20 @@ def put(moves: Moves, ladders: Ladders, pool: int, start: int, word: int, x: flo
     kind, base, size = moves.pools[ix(pool * POOL + POOL_KIND)], pool * ladders.room, int(ladders.size[ix(pool)])
     if (kind == FLOAT and x != x) or (kind == INT and word == NULL):
         return 0  # no test lets it go on
-    place = size
+    place, first = size, 0
     while place > 0 and ladders.start[ix(base + place - 1)] > start:
         place -= 1
-    first = place
     if kind == NO_REGISTER:
         if place < size:
             return 0
-        first = 0
     elif kind == INT:
-        if place < size and ladders.word[ix(base + place)] <= word:
+        if is_superfluous(ladders, ladders.word, base, place, size, start, word):
             return 0
-        if place > 0 and ladders.start[ix(base + place - 1)] == start and ladders.word[ix(base + place - 1)] <= word:
-            return 0
-        while first > 0 and ladders.word[ix(base + first - 1)] >= word:
-            first -= 1
+        first = first_worse(ladders.word, base, place, word)
     else:
-        if place < size and ladders.float_[ix(base + place)] <= x:
+        if is_superfluous(ladders, ladders.float_, base, place, size, start, x):
             return 0
-        if place > 0 and ladders.start[ix(base + place - 1)] == start and ladders.float_[ix(base + place - 1)] <= x:
-            return 0
-        while first > 0 and ladders.float_[ix(base + first - 1)] >= x:
-            first -= 1
+        first = first_worse(ladders.float_, base, place, x)
     if first == place:
         for run in range(size, place, -1):
             ladders.start[ix(base + run)] = ladders.start[ix(base + run - 1)]
@@ -187,28 +212,14 @@ def passing(moves: Moves, given: Given, ladders: Ladders, room: int, step: int, 
     base, high = pool * ladders.room, ladders.size[ix(pool)]
     for test in range(moves.steps[ix(step + STEP_TEST)], moves.steps[ix(step + STEP_TESTS)], TEST):
         value, equal = moves.tests[ix(test + TEST_VALUE)], moves.tests[ix(test + TEST_OR_EQUAL)] > 0
-        low = 0
         if kind == FLOAT:
             x = sign * float_of(moves, given, room, value, at, query)
-            while low < high:
-                middle = (low + high) // 2
-                y = ladders.float_[ix(base + middle)]
-                if y < x or (equal and y == x):
-                    low = middle + 1
-                else:
-                    high = middle
+            high = count_below(ladders.float_, base, high, x, equal)
         else:
             word = given.words[ix(given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])] * given.tick.size + at)]
             if word == NULL:
                 return 0
-            word *= sign
-            while low < high:
-                middle = (low + high) // 2
-                z = ladders.word[ix(base + middle)]
-                if z < word or (equal and z == word):
-                    low = middle + 1
-                else:
-                    high = middle
+            high = count_below(ladders.word, base, high, sign * word, equal)
     return int(high)
 
 
@@ -365,15 +376,8 @@ def find_points(
     while control[GROUP_NEXT] < groups.key.size:
         g = control[GROUP_NEXT]
         key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
-        if first == end or not matters(letters, queries, slots, key, first):
-            control[GROUP_NEXT] += 1
-            continue
-        if not control[BEGUN]:
-            for at in range(first, end):
-                if not begin_slots(letters, queries, slots, key, at):
-                    return SLOTS_FULL
-            control[BEGUN] = 1
-            control[LIVE_NEXT] = slots.head[ix(key)]
+        if not begin_group(control, letters, queries, slots, key, first, end):
+            return SLOTS_FULL
         if slots.used[0] * SPAN > store.spans.size:
             control[WANTED] = slots.used[0]
             return SPANS_FULL

@@ -275,6 +275,22 @@ def matters(letters: Letters, queries: Queries, slots: Slots, key: int, at: int)
     return False
 
 
+@inline
+def begin_group(
+    control: Ints, letters: Letters, queries: Queries, slots: Slots, key: int, first: int, end: int
+) -> bool:
+    """Make live what the events of a key begin, and go to its first live slot; False where there is no room."""
+    if not control[BEGUN]:
+        control[LIVE_NEXT] = -1
+        if first < end and matters(letters, queries, slots, key, first):
+            for at in range(first, end):
+                if not begin_slots(letters, queries, slots, key, at):
+                    return False
+            control[LIVE_NEXT] = slots.head[ix(key)]
+        control[BEGUN] = 1
+    return True
+
+
 @kernel
 def fill_hash(table: Ints, values: Ints, first: Ints, end: Ints) -> None:
     """Write distinct values and where their entries stand into a hash table of zeros."""
@@ -303,15 +319,8 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
     while control[GROUP_NEXT] < groups.key.size:
         g = control[GROUP_NEXT]
         key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
-        if first == end or not matters(letters, queries, slots, key, first):
-            control[GROUP_NEXT] += 1
-            continue
-        if not control[BEGUN]:
-            for at in range(first, end):
-                if not begin_slots(letters, queries, slots, key, at):
-                    return SLOTS_FULL
-            control[BEGUN] = 1
-            control[LIVE_NEXT] = slots.head[ix(key)]
+        if not begin_group(control, letters, queries, slots, key, first, end):
+            return SLOTS_FULL
         while control[LIVE_NEXT] >= 0:
             slot = control[LIVE_NEXT]
             begin = max(first, slots.since[ix(slot)])

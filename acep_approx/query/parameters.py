@@ -86,14 +86,21 @@ def with_values(query: QuerySyntax, values: Mapping[str, Any]) -> QuerySyntax:
     WHERE b.x > 1.5 * a.x
     WITHIN 9 s
     """
-
-    def change(node: Expression) -> Expression | None:
-        return Constant(values[node.name], node.span) if isinstance(node, Parameter) else None
-
-    window = query.window
-    if window.parameter is not None:
-        window = Window(values[window.parameter.name], window.unit, window.span)
+    change = constants_of(values)
+    window = window_of(query.window, values)
     return replace(_changed(query, lambda expression: replaced(expression, change)), window=window)
+
+
+def constants_of(values: Mapping[str, Any]) -> Callable[[Expression], Expression | None]:
+    """Changes parameters to constants, for ``query.shape.replaced``."""
+    return lambda node: Constant(values[node.name], node.span) if isinstance(node, Parameter) else None
+
+
+def window_of(window: Window, values: Mapping[str, Any]) -> Window:
+    """A window, with a value in the place of its parameter, if it has one."""
+    if window.parameter is None:
+        return window
+    return Window(values[window.parameter.name], window.unit, window.span)
 
 
 def as_attributes(query: QuerySyntax) -> QuerySyntax | None:

@@ -24,16 +24,6 @@ from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
 
-TURNED = {
-    vm.LESS: vm.GREATER,
-    vm.LESS | vm.EQUAL: vm.GREATER | vm.EQUAL,
-    vm.EQUAL: vm.EQUAL,
-    vm.LESS | vm.GREATER: vm.LESS | vm.GREATER,
-    vm.GREATER: vm.LESS,
-    vm.GREATER | vm.EQUAL: vm.LESS | vm.EQUAL,
-}
-"""What a comparison asks with its sides changed."""
-
 
 @dataclass
 class _Code:
@@ -428,7 +418,7 @@ class RunTables:
             elif (op, place, other) == (vm.TEST_FLOAT, vm.REGISTER, vm.TEMPORARY) and scalar in floats:
                 found.append((floats[scalar], flags, True))
             elif (op, place, other) == (vm.TEST_FLOAT, vm.TEMPORARY, vm.REGISTER) and column in floats:
-                found.append((floats[column], TURNED[flags], True))
+                found.append((floats[column], _turned(flags), True))
             else:
                 return None
         return None if guards.length or updates.length else found
@@ -494,3 +484,8 @@ class RunTables:
             guards += [g for g, letter in enumerate(self.guard_letters) if mask >> letter & 1]
             first.append(len(guards))
         return guards, first
+
+
+def _turned(flags: int) -> int:
+    """What a comparison asks with its sides changed."""
+    return flags & vm.EQUAL | (vm.GREATER if flags & vm.LESS else 0) | (vm.LESS if flags & vm.GREATER else 0)

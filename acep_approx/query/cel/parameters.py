@@ -8,8 +8,9 @@ from typing import Any
 
 from acep_approx.query.cel.shape import expressions, nodes
 from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.parameters import constants_of, window_of
 from acep_approx.query.shape import replaced, walk
-from acep_approx.query.syntax import Constant, Expression, Parameter, Window
+from acep_approx.query.syntax import Expression, Parameter
 
 Change = Callable[[Expression], Expression | None]
 
@@ -49,13 +50,8 @@ def with_constants(query: CelQuery, values: Mapping[str, Any]) -> CelQuery:
     FROM FILTER{x > 1.5}(A) NEXT B
     WITHIN 9 s
     """
-
-    def change(node: Expression) -> Expression | None:
-        return Constant(values[node.name], node.span) if isinstance(node, Parameter) else None
-
-    window = query.window
-    if window is not None and window.parameter is not None:
-        window = Window(values[window.parameter.name], window.unit, window.span)
+    change = constants_of(values)
+    window = None if query.window is None else window_of(query.window, values)
     return replace(query, select=changed(query.select, change, change), window=window)
 
 

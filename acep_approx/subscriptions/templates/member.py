@@ -160,10 +160,11 @@ class TemplateMember:
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
         self._take_changes(int(batch.ticks[0]))
-        self._part = batch = batch if self._takes_whole(batch) else self._relevant(batch)
+        own = self._own_expressions
+        self._part = batch = batch if self._takes_whole(batch, own) else self._relevant(batch)
         self._events = KeyedEvents.of(batch, self.key_slots.columns, self.letters)
         self.pairing.ask(self._events)
-        for expression in self._own_expressions:
+        for expression in own:
             batch.words(expression)  # what is wrong with it is told before any event is run
 
     @property
@@ -173,11 +174,11 @@ class TemplateMember:
         asked = engine.columns.expressions if isinstance(engine, Runs) else ()
         return [expression for expression in asked if not asks_parameter(expression)]
 
-    def _takes_whole(self, batch: StreamBatch) -> bool:
+    def _takes_whole(self, batch: StreamBatch, own: list[Expression]) -> bool:
         """Whether it asks for columns alone, which are laid out once for all templates, and keeps no event."""
         if batch.ids is not None or self.pipeline.recent.columns or self.letters.conditions:
             return False
-        return all(isinstance(one, Attribute) for one in (*self.pairing.asked.owns, *self._own_expressions))
+        return all(isinstance(one, Attribute) for one in (*self.pairing.asked.owns, *own))
 
     def _relevant(self, batch: StreamBatch) -> StreamBatch:
         """The events of keys that matter to a query, where few do: a look at one event of each key tells."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from acep_approx.automaton import conditions
 from acep_approx.automaton.automaton import START
 from acep_approx.planning.cel import plan_unbound
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
@@ -22,7 +23,7 @@ from acep_approx.subscriptions.templates.texts import Syntax, text_of, uses
 
 _LONGEST = 2**40
 """Windows above may be too long in microseconds: they are checked as those of single queries are."""
-FLIPPED = {"<": ">", "<=": ">=", "=": "=", "!=": "!=", ">": "<", ">=": "<="}
+FLIPPED = conditions.FLIPPED | {"!=": "!="}
 
 
 @dataclass(frozen=True)
