@@ -1,8 +1,8 @@
 """What to look for: the query language, from text or from Python, to a tree that is checked and typed.
 
 ``parser`` reads text, ``builder`` makes the same tree in Python, ``printer`` writes it back, ``cel`` does the same for
-CEL, ``checks`` and ``types`` refuse what makes no sense, ``predicates`` and ``evaluate`` are for those who run the
-query.
+CEL and ``rules`` for files of tables and rules, ``checks`` and ``types`` refuse what makes no sense, ``predicates`` and
+``evaluate`` are for those who run the query.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from acep_approx.query.cel.printer import to_cel
     from acep_approx.query.parser import parse
     from acep_approx.query.printer import to_text
+    from acep_approx.query.rules.parser import parse_rules
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -24,12 +25,14 @@ else:
             "acep_approx.query.cel.printer": "to_cel",
             "acep_approx.query.parser": "parse",
             "acep_approx.query.printer": "to_text",
+            "acep_approx.query.rules.parser": "parse_rules",
         },
     )
 
 __all__ = [
     "parse",
     "parse_cel",
+    "parse_rules",
     "to_cel",
     "to_text",
 ]

@@ -95,12 +95,15 @@ class Assembler(MachineRules):
         Filled by the rules of the clauses.
     marked : list of tokens
         Variables written with ``[]`` in the pattern.
+    end : int
+        Where the query ends in the text.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.clauses_read = Clauses()
         self.marked: list[Token] = []
+        self.end = len(text.rstrip())
 
     def assemble(self, tree: Tree[Token]) -> Any:
         """Build what a parse tree stands for, from the leaves up and without recursion."""
@@ -324,10 +327,11 @@ class Assembler(MachineRules):
         if len(parts) == 1:
             return Attribute(None, None, unquote(parts[0]), span)
         variable, name = str(parts[0]), unquote(parts[-1])
-        index = self._index(variable, parts[1], name) if len(parts) == 3 else None
+        index = self.index(variable, parts[1], name) if len(parts) == 3 else None
         return Attribute(variable, index, name, span)
 
-    def _index(self, variable: str, token: Token, name: str) -> Index:
+    def index(self, variable: str, token: Token, name: str) -> Index:
+        """What an index in square brackets says; ``name`` is the attribute behind it."""
         inside = _inside(token)
         if inside.lower() in _INDEXES:
             return _INDEXES[inside.lower()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.predicates import is_static, naming, variables
 from acep_approx.query.shape import atoms, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     NO_SPAN,
@@ -78,7 +78,7 @@ def check_predicates(query: QuerySyntax) -> None:
     negated, kleene = negated_variables(query.pattern), kleene_variables(query.pattern)
     known = {atom.variable for atom in atoms(query.pattern)}
     for predicate in query.predicates:
-        _check_names(query, predicate, known, kleene)
+        check_names(query, predicate, known, kleene)
         if not variables(predicate):
             hint = "a condition is about the event of a variable: a.price > 10"
             raise fault(query, "ACEP-Q043", "the condition is about no variable", predicate.span, hint)
@@ -109,7 +109,7 @@ def check_outputs(query: QuerySyntax) -> None:
             hint = "give each output its own name"
             raise fault(query, "ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
         seen.add(output.name)
-        _check_names(query, output.value, known, kleene)
+        check_names(query, output.value, known, kleene)
         for node in walk(output.value):
             if isinstance(node, (Attribute, Aggregate)) and node.variable in negated:
                 hint = "an event that must not happen has no attributes to return"
@@ -161,7 +161,24 @@ def check_definitions(query: QuerySyntax) -> None:
                 )
 
 
-def _check_names(query: QuerySyntax, expression: Expression, known: set[str], kleene: frozenset[str]) -> None:
+def check_names(query: QuerySyntax, expression: Expression, known: set[str], kleene: frozenset[str]) -> None:
+    """Check which variables an expression names, and that several events are not taken for one, nor one for several.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+        The query it belongs to.
+    expression : Expression
+    known : set of str
+        The variables of the pattern.
+    kleene : frozenset of str
+        Those that can bind several events.
+
+    Raises
+    ------
+    QueryError
+        ACEP-Q008, Q013, Q030, Q033, Q034, Q048.
+    """
     for node in walk(expression):
         match node:
             case Attribute(variable=None, name=name):
@@ -204,7 +221,7 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
     """``a[..i-1]`` is about the events before some ``a[i]``, which the same condition must name."""
     current = {
         node.variable
-        for node in walk(predicate)
+        for node in naming(predicate)
         if isinstance(node, Attribute) and node.index in (None, "current", "previous")
     }
     for node in walk(predicate):
@@ -218,8 +235,8 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
 def _check_negated(query: QuerySyntax, predicate: Expression, negated: frozenset[str]) -> None:
     """A negation asks about one event at a time: there is no pair of events that must not happen."""
     first: str | None = None
-    for node in walk(predicate):
-        if not isinstance(node, (Attribute, Aggregate)) or node.variable not in negated:
+    for node in naming(predicate):
+        if node.variable not in negated:
             continue
         if first not in (None, node.variable):
             hint = "compare each with events that are found: write one condition for each, joined by AND"

@@ -290,13 +290,13 @@ def _matched(left: Any, right: Any) -> tuple[Any, Any]:
     if first == pa.int64() and second == pa.float64():
         return left.cast(pa.float64(), safe=False), right
     if pa.types.is_timestamp(first) and isinstance(right, pa.StringScalar):
-        return left, _time(right.as_py())
+        return left, time_of(right.as_py())
     if pa.types.is_timestamp(second) and isinstance(left, pa.StringScalar):
-        return _time(left.as_py()), right
+        return time_of(left.as_py()), right
     return left, right
 
 
-def _time(text: str) -> Any:
+def time_of(text: str) -> Any:
     """An ISO-8601 string as a time in UTC; without an offset it is taken as UTC."""
     import pyarrow as pa
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib import resources
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from acep_approx.kernels.cache import directory
 from history.files import replace_file
@@ -27,17 +27,21 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+Language = Literal["query", "cel", "rules"]
+"""What there is a parser for. CEL and files of rules extend the grammar of queries."""
+
+
 @cache
-def parser(*, cel: bool = False) -> Lark:
-    """What reads texts of queries, in CEL or not; to make it takes ten times as long as to load it."""
+def parser(language: Language = "query") -> Lark:
+    """What reads texts of a language; to make it takes ten times as long as to load it."""
     from lark import Lark
 
     folder = resources.files("acep_approx.query")
     grammar = folder.joinpath("grammar.lark").read_text(encoding="utf-8")
     options = OPTIONS
-    if cel:
-        grammar += folder.joinpath("cel", "cel.lark").read_text(encoding="utf-8")
-        options = OPTIONS | {"start": ["cel"]}
+    if language != "query":
+        grammar += folder.joinpath(language, f"{language}.lark").read_text(encoding="utf-8")
+        options = OPTIONS | {"start": [language]}
     place = _place(grammar, options)
     if place is None:
         return Lark(grammar, **options)

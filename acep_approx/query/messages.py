@@ -11,6 +11,8 @@ from acep_approx.query.assemble import did_you_mean
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
+    from acep_approx.query.syntax import Span
+
 CLAUSES = (
     *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE", "PUBLISH"),
 )
@@ -74,6 +76,7 @@ _CALL = re.compile(
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
 _OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
 _LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
+_READ = re.compile(r"\bstore\s*\.\s*\w+\s*\[[^\[\]]*\]?$|\bEXISTS\s+store$", re.IGNORECASE)
 
 
 def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryError:
@@ -105,8 +108,30 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
     if token.type == "SOURCE" and "NAME" in possible:  # the name is right, and what comes behind it is not
         start = text.index("->", stop)
         stop, found, possible = start + 1, "-", possible - {"NAME"} or possible
-    code, hint = _mistake(found, text[:start], text[stop:], possible)
-    message = f"unexpected {_shown(found)}; expected {expected(possible)}"
+    read = _READ.search(text, 0, stop)
+    if read is not None:
+        start, message = read.start(), "a query reads no tables"
+        hint = "tables are read by rules, which stand in files of their own: see compile_rules"
+        return QueryError(message, code="ACEP-R024", hint=hint, text=text, start=start, end=stop)
+    return unexpected(text, (start, stop), possible, mistake(found, text[:start], text[stop:], possible))
+
+
+def unexpected(text: str, span: Span, possible: set[str], mistake: tuple[str, str | None]) -> QueryError:
+    """An error at a word that cannot stand where it does.
+
+    Parameters
+    ----------
+    text : str
+        The whole text.
+    span : Span
+        The word.
+    possible : set of str
+        The terminals that could stand there.
+    mistake : tuple of str and str
+        The code, and a hint.
+    """
+    (start, stop), (code, hint) = span, mistake
+    message = f"unexpected {_shown(text[start:stop])}; expected {expected(possible)}"
     word = _LAST_WORD.search(text, 0, start)
     if word and code in _UNKNOWN:  # the mistake is the word before the bracket
         message, start, stop = f"no {_UNKNOWN[code]} {word[1]!r}", *word.span(1)
@@ -171,8 +196,18 @@ def _early_end(text: str, end: int, possible: set[str]) -> QueryError:
     return QueryError(message, code="ACEP-Q002", hint=hint, text=text, start=end, end=end)
 
 
-def _mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[str, str | None]:  # noqa: PLR0911  one for each mistake
-    """The code of an unexpected word, and a hint when the mistake is a frequent one."""
+def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[str, str | None]:  # noqa: PLR0911  one for each mistake
+    """The code of an unexpected word, and a hint when the mistake is a frequent one.
+
+    Parameters
+    ----------
+    found : str
+        The word.
+    before, after : str
+        The text around it.
+    possible : set of str
+        The terminals that could stand there.
+    """
     if possible == {"_OVERLAP"}:
         return "ACEP-Q001", "the clause is two words: NON OVERLAP"
     if found == ")" and before.count("(") <= before.count(")"):

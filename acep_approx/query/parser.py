@@ -25,7 +25,8 @@ from acep_approx.query.syntax import (
     Window,
 )
 
-_LEADING = re.compile(r"(?:\s+|--[^\n]*)*")
+LEADING = re.compile(r"(?:\s+|--[^\n]*)*")
+"""Blanks and comments before the first word of a text."""
 _FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
 _PATTERN = re.compile(r"PATTERN\b", re.IGNORECASE)
 
@@ -63,7 +64,7 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     True
     """
     refuse_long_text(text)
-    begin = cast("re.Match[str]", _LEADING.match(text)).end()
+    begin = cast("re.Match[str]", LEADING.match(text)).end()
     if begin == len(text):
         hint = "for example PATTERN SEQ(Shelf a, Exit b) WITHIN 12 h"
         raise QueryError("the query is empty", code="ACEP-Q017", hint=hint, text=text.strip() and text)
@@ -72,12 +73,12 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     if _PATTERN.match(text, begin):
         refuse_many_words(text)
         pattern = assembler.assemble(_tree(text, "pattern_query"))
-        return replace(_finish(assembler, pattern, is_regex=False), functions=tuple(functions))
+        return replace(finish_query(assembler, pattern, is_regex=False), functions=tuple(functions))
     end = cast("re.Match[str]", _FIRST_WORD.match(text, begin)).end()
     refuse_many_words(text, begin, end)
     trees = [_regex_tree(text, begin, end), _clauses_tree(text, begin, end)]
     assembler.assemble(trees[1])  # first, because a letter's type depends on DEFINE
-    return _finish(assembler, assembler.assemble(trees[0]), is_regex=True)
+    return finish_query(assembler, assembler.assemble(trees[0]), is_regex=True)
 
 
 def parse_window(text: str) -> Window:
@@ -151,7 +152,7 @@ def parse_expression(text: str, *, calls: bool = False) -> Expression:
         The text is no expression.
     """
     value = cast("Expression", _piece(text, "expression", calls=calls))
-    _refuse_equivalences(Assembler(text), value)
+    refuse_equivalences(Assembler(text), value)
     return value
 
 
@@ -164,13 +165,25 @@ def _tree(text: str, start: str, first: int = 0, end: int | None = None, *, call
     except UnexpectedInput as error:
         raise explain(text, error, end) from None
     if not calls and not isinstance(tree, Token) and not any(tree.find_data("machine")):
-        _refuse_calls(tree, text)
+        refuse_calls(tree, text)
     # A rule that stands for its only token gives the bare token.
     return Tree(start, [tree]) if isinstance(tree, Token) else tree
 
 
-def _refuse_calls(tree: Any, text: str) -> None:
-    """Only automata written by hand call functions."""
+def refuse_calls(tree: Any, text: str) -> None:
+    """Only automata written by hand call functions.
+
+    Parameters
+    ----------
+    tree : lark.Tree
+    text : str
+        What it was read from.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q011``.
+    """
     for call in tree.find_data("call"):
         token = call.children[0]
         name = token.lower()
@@ -223,6 +236,8 @@ def _add_start_hint(error: QueryError, word: str) -> bool:
         error.hint = near.strip()
     elif word.upper().startswith("SEQ("):
         error.hint = "a query with types starts with PATTERN: PATTERN SEQ(A a, B b) WITHIN 10 s"
+    elif word.upper() in ("TABLE", "RULE"):
+        error.hint = "this looks like a file of rules: give it to compile_rules"
     elif word.upper() in CLAUSES:
         error.hint = "a query starts with PATTERN or a bare regular expression; its clauses follow"
     else:
@@ -230,8 +245,23 @@ def _add_start_hint(error: QueryError, word: str) -> bool:
     return True
 
 
-def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QuerySyntax:
-    """Put pattern and clauses together, and check what cannot be seen in the finished tree."""
+def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QuerySyntax:
+    """Put pattern and clauses together, and check what cannot be seen in the finished tree.
+
+    Parameters
+    ----------
+    assembler : Assembler
+        It has read the pattern and its clauses.
+    pattern : Pattern
+    is_regex : bool
+        Whether it is a bare regular expression.
+
+    Raises
+    ------
+    QueryError
+        WITHIN is missing (ACEP-Q005), a mark without a repetition (Q014), a strategy that leaves out variables (Q016,
+        Q030), ``[attr]`` where no condition can stand (Q013).
+    """
     read = assembler.clauses_read
     window = _window(assembler, is_regex)
     _check_marks(assembler, pattern)
@@ -261,16 +291,16 @@ def _finish(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> QueryS
     for tree in (pattern, *predicates, *_other_expressions(read), *inside):
         refuse_deep_tree(tree, assembler.text)
     for value in inside:
-        _refuse_equivalences(assembler, value)
+        refuse_equivalences(assembler, value)
     for value in _other_expressions(read):
-        _refuse_equivalences(assembler, value)
+        refuse_equivalences(assembler, value)
     return query
 
 
 def _window(assembler: Assembler, is_regex: bool) -> Window:
     if assembler.clauses_read.window is not None:
         return assembler.clauses_read.window
-    end = len(assembler.text.rstrip())
+    end = assembler.end
     where = "after the regular expression" if is_regex else "after PATTERN and WHERE"
     raise assembler.fault(
         "ACEP-Q005",
@@ -323,11 +353,18 @@ def _split(
     equivalences = tuple(part for part in parts if isinstance(part, Equivalence))
     predicates = tuple(part for part in parts if not isinstance(part, Equivalence))
     for predicate in predicates:
-        _refuse_equivalences(assembler, predicate)
+        refuse_equivalences(assembler, predicate)
     return equivalences, predicates
 
 
-def _refuse_equivalences(assembler: Assembler, expression: Expression) -> None:
+def refuse_equivalences(assembler: Assembler, expression: Expression) -> None:
+    """Refuse ``[attr]`` within an expression: it is no value.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q013``.
+    """
     for node in walk(expression):
         if isinstance(node, Equivalence):
             raise assembler.fault(

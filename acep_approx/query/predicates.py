@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
+from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, Read
+
+
+def naming(expr: Expression) -> Iterator[Attribute | Aggregate]:
+    """What names events in an expression: attributes, aggregates, and the events behind AT in reads of tables.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression.
+
+    Yields
+    ------
+    Attribute or Aggregate
+        In the order of the text; an event behind AT is an attribute without a name.
+    """
+    for node in walk(expr):
+        if isinstance(node, Attribute | Aggregate):
+            yield node
+        elif isinstance(node, Read) and node.at is not None:
+            yield node.at
 
 
 def variables(expr: Expression) -> frozenset[str]:
@@ -24,8 +46,7 @@ def variables(expr: Expression) -> frozenset[str]:
     >>> variables(Binary(">", Attribute("a", None, "x"), Attribute("b", None, "x"))) == {"a", "b"}
     True
     """
-    nodes = (node for node in walk(expr) if isinstance(node, (Attribute, Aggregate)))
-    return frozenset(node.variable for node in nodes if node.variable is not None)
+    return frozenset(node.variable for node in naming(expr) if node.variable is not None)
 
 
 def is_static(expr: Expression) -> bool:
@@ -48,13 +69,10 @@ def is_static(expr: Expression) -> bool:
     (True, False)
     """
     named = set()
-    for node in walk(expr):
-        if isinstance(node, Aggregate):
+    for node in naming(expr):
+        if isinstance(node, Aggregate) or node.index not in (None, "current"):
             return False
-        if isinstance(node, Attribute):
-            if node.index not in (None, "current"):
-                return False
-            named.add(node.variable)
+        named.add(node.variable)
     return len(named) == 1
 
 

@@ -30,6 +30,7 @@ from acep_approx.query.syntax import (
     Parameter,
     Pattern,
     QuerySyntax,
+    Read,
     RegisterValue,
     Repeat,
     ReturnItem,
@@ -74,7 +75,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
     """
     match node:
         case QuerySyntax():
-            return "\n".join(_clauses(node))
+            return "\n".join(clauses(node))
         case Window():
             amount = repr(node.amount) if node.parameter is None else to_text(node.parameter)
             return amount if node.unit == "ticks" else f"{amount} {node.unit}"
@@ -111,7 +112,13 @@ def is_name(word: str) -> bool:
 # --- clauses ----------------------------------------------------------------------------------------------
 
 
-def _clauses(query: QuerySyntax) -> list[str]:
+def clauses(query: QuerySyntax) -> list[str]:
+    """The pattern and the clauses of a query, each as text.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+    """
     if isinstance(query.pattern, OtherPattern) and query.pattern.is_query:
         return [query.pattern.text]
     lines = [_regex(query.pattern) if query.is_regex else f"PATTERN {to_text(query.pattern)}"]
@@ -139,7 +146,7 @@ def _clauses(query: QuerySyntax) -> list[str]:
 
 
 def _where(query: QuerySyntax) -> str:
-    conditions = [f"[{_field(equivalence.name)}]" for equivalence in query.equivalences]
+    conditions = [f"[{field_name(equivalence.name)}]" for equivalence in query.equivalences]
     conditions += [_within(predicate, _NOT) for predicate in query.predicates]
     text = " AND ".join(conditions)
     if query.strategy == DEFAULT_STRATEGY:
@@ -267,7 +274,7 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for 
             return _attribute(node), _ALONE
         case Aggregate():
             events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
-            name = "" if node.name is None else f".{_field(node.name)}"
+            name = "" if node.name is None else f".{field_name(node.name)}"
             return f"{node.function}({events}{name})", _ALONE
         case RegisterValue(name=name):
             return name, _ALONE
@@ -277,6 +284,8 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for 
             return f"{amount!r} {unit}", _ALONE
         case FunctionCall(name=name, arguments=arguments):
             return f"{name}({', '.join(_expression(argument)[0] for argument in arguments)})", _ALONE
+        case Read():
+            return _read(node), _ALONE
         case Unary(op="NOT"):
             return f"NOT {_within(node.operand, _NOT)}", _NOT
         case Unary():
@@ -326,11 +335,33 @@ def _constant(node: Constant) -> str:
 def _attribute(node: Attribute) -> str:
     if node.variable is None:
         return node.name if is_name(node.name) else _quoted(node.name, "`")
+    return f"{event_name(node)}.{field_name(node.name)}"
+
+
+def event_name(node: Attribute) -> str:
+    """The event that an attribute is of, as text: ``b``, ``c[1]``.
+
+    Parameters
+    ----------
+    node : Attribute
+    """
     index = f"[{node.variable}.LEN]" if node.index == "last" else _INDEXES[node.index]
-    return f"{node.variable}{index}.{_field(node.name)}"
+    return f"{node.variable}{index}"
 
 
-def _field(name: str) -> str:
+def _read(node: Read) -> str:
+    at = "" if node.at is None else f" AT {event_name(node.at)}"
+    row = f"store.{node.table}[{', '.join(_expression(key)[0] for key in node.keys)}{at}]"
+    return f"EXISTS {row}" if node.column is None else f"{row}.{field_name(node.column)}"
+
+
+def field_name(name: str) -> str:
+    """The name of an attribute or a column behind a dot: in backticks if it is no word.
+
+    Parameters
+    ----------
+    name : str
+    """
     return name if _WORD.fullmatch(name) else _quoted(name, "`")
 
 

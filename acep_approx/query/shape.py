@@ -26,6 +26,7 @@ from acep_approx.query.syntax import (
     OtherPattern,
     Parameter,
     Pattern,
+    Read,
     RegisterValue,
     Repeat,
     Sequence,
@@ -115,11 +116,9 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
             return (operand, *values)
         case Between(operand=operand, low=low, high=high):
             return (operand, low, high)
-        case FunctionCall(arguments=arguments):
-            return arguments
-        case Machine():
-            return ()
-        case Atom() | OtherPattern() | Equivalence():
+        case FunctionCall(arguments=below) | Read(keys=below):
+            return below
+        case Atom() | OtherPattern() | Machine() | Equivalence():
             return ()
         case Constant() | Lasting() | Parameter() | Attribute() | Aggregate() | RegisterValue():
             return ()

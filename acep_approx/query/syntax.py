@@ -284,6 +284,21 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Read:
+    """``store.status[b.hcw].level``: what a table of rules held; ``EXISTS store.status[b.hcw]``: ``column`` is None.
+
+    ``at`` is the event that says when, as written after AT: an attribute without a name (``""``). None: the one event
+    that the key names. What the event itself and later ones caused is not seen.
+    """
+
+    table: str
+    keys: tuple[Expression, ...]
+    column: str | None
+    at: Attribute | None = None
+    span: Span = span_field()
+
+
+@dataclass(frozen=True)
 class Lasting:
     """A length of time as a number, ``10 min``: what ``DUR`` is compared with. ``unit`` as in ``Window``."""
 
@@ -305,6 +320,7 @@ Expression = (
     | FunctionCall
     | Lasting
     | Parameter
+    | Read
 )
 
 

@@ -22,6 +22,7 @@ from acep_approx.query.syntax import (
     Machine,
     Parameter,
     QuerySyntax,
+    Read,
     RegisterValue,
     Span,
     Unary,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 Kind = Literal["number", "string", "boolean", "time", "unknown", "other"]
 """What a value is. ``unknown`` (NULL) goes with everything, ``other`` only with IS NULL."""
 
-_NAMES: dict[Kind, str] = {
+NAMES: dict[Kind, str] = {
     "number": "a number",
     "string": "a string",
     "boolean": "a boolean",
@@ -41,14 +42,16 @@ _NAMES: dict[Kind, str] = {
     "unknown": "unknown",
     "other": "of a type without operators",
 }
+"""Kinds in words."""
 KIND_OF_HELD: dict[str, Kind] = {
     "int": "number",
     "float": "number",
     "truth": "boolean",
+    "bool": "boolean",
     "text": "string",
     "time": "time",
 }
-"""What the values of a register or of a function are, by what it holds."""
+"""What the values of a register, a function or a column of a table are, by what it holds."""
 _DECLARED = {"number": "FLOAT", "string": "TEXT", "boolean": "BOOLEAN", "time": "TIME"}
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -115,21 +118,19 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> None:
     Traceback (most recent call last):
     acep_approx.errors.QueryError: ACEP-Q060: no attribute 'prise' ...
     """
-    checker = _Checker(query.text, schema)
-    if isinstance(query.pattern, Machine):
-        checker.machine(query.pattern, {function.name: function.holds for function in query.functions})
-    for equivalence in query.equivalences:
-        checker.attribute(equivalence.name, equivalence.span)
-    for predicate in query.predicates:
-        checker.condition(predicate)
-    for output in query.outputs:
-        checker.kind(output.value)
-    for definition in query.definitions:
-        checker.condition(definition.condition)
+    TypeChecker(query.text, schema).query(query)
 
 
-class _Checker:
-    """Finds the kind of expressions over one schema."""
+class TypeChecker:
+    """Finds the kind of expressions over one schema.
+
+    Parameters
+    ----------
+    text : str
+        What positions refer to.
+    schema : mapping of str to Kind
+        The attributes of the events.
+    """
 
     def __init__(self, text: str, schema: Mapping[str, Kind]) -> None:
         self.text = text
@@ -137,11 +138,26 @@ class _Checker:
         self.registers: dict[str, str] = {}
         self.functions: dict[str, str] = {}
 
+    def query(self, query: QuerySyntax) -> None:
+        """Check all conditions and outputs of a query."""
+        if isinstance(query.pattern, Machine):
+            self.machine(query.pattern, {function.name: function.holds for function in query.functions})
+        for equivalence in query.equivalences:
+            self.attribute(equivalence.name, equivalence.span)
+        for predicate in query.predicates:
+            self.condition(predicate)
+        for output in query.outputs:
+            self.kind(output.value)
+        for definition in query.definitions:
+            self.condition(definition.condition)
+
     def fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
+        """An error that points at a piece of the text, if there is one."""
         start, end = span if self.text else (0, 0)
         return QueryError(message, code=code, hint=hint, text=self.text, start=start, end=end)
 
     def attribute(self, name: str, span: Span) -> Kind:
+        """The kind of an attribute of the events."""
         if name not in self.schema:
             known = ", ".join(self.schema)
             near = did_you_mean(name, [*self.schema, *self.registers])
@@ -150,6 +166,10 @@ class _Checker:
                 hint += f"; registers are {', '.join(self.registers)}"
             raise self.fault("ACEP-Q060", f"no attribute {name!r}", span, hint)
         return self.schema[name]
+
+    def read(self, read: Read) -> Kind:
+        """The kind of what is read of a table; only files of rules have tables."""
+        raise NotImplementedError(f"no table {read.table!r}")
 
     def machine(self, machine: Machine, functions: dict[str, str]) -> None:
         """Check the conditions and the moves of an automaton written by hand."""
@@ -162,7 +182,7 @@ class _Checker:
             found, wanted = self.kind(one.value), KIND_OF_HELD[self.registers[one.register]]
             if found not in (wanted, "unknown") and not (wanted == "time" and isinstance(one.value, Constant)):
                 hint = f"declare what the register holds: {one.register} {_DECLARED.get(found, 'FLOAT')}"
-                message = f"the register {one.register!r} holds {_NAMES[wanted]}, and this is {_NAMES[found]}"
+                message = f"the register {one.register!r} holds {NAMES[wanted]}, and this is {NAMES[found]}"
                 raise self.fault("ACEP-Q913", message, one.span, hint)
 
     def condition(self, expr: Expression) -> None:
@@ -170,7 +190,7 @@ class _Checker:
         found = self.kind(expr)
         if found not in ("boolean", "unknown"):
             hint = "a condition compares values: a.price > 10"
-            raise self.fault("ACEP-Q063", f"this is {_NAMES[found]}, not a condition", expr.span, hint)
+            raise self.fault("ACEP-Q063", f"this is {NAMES[found]}, not a condition", expr.span, hint)
 
     def kind(self, expr: Expression) -> Kind:  # noqa: PLR0911, PLR0912  one for each kind of node
         """The kind of an expression, all parts of which are checked."""
@@ -191,6 +211,8 @@ class _Checker:
                 for argument in arguments:
                     self.kind(argument)
                 return KIND_OF_HELD[self.functions[name]]
+            case Read():
+                return self.read(expr)
             case Unary(op="NOT", operand=operand):
                 self.condition(operand)
                 return "boolean"
@@ -228,7 +250,7 @@ class _Checker:
             hint = "arithmetic is for numbers"
             if found == "time":
                 hint = "times cannot be added or subtracted; WITHIN limits their distance"
-            raise self.fault("ACEP-Q062", f"this is {_NAMES[found]}, not a number", expr.span, hint)
+            raise self.fault("ACEP-Q062", f"this is {NAMES[found]}, not a number", expr.span, hint)
         return "number"
 
     def _comparable(self, expr: Expression, op: str, left: Expression, right: Expression) -> None:
@@ -236,7 +258,7 @@ class _Checker:
         for found, part in ((first, left), (second, right)):
             if found == "other":
                 hint = "only IS NULL can be asked of it; change the column to numbers, strings or times"
-                raise self.fault("ACEP-Q061", f"this is {_NAMES[found]}", part.span, hint)
+                raise self.fault("ACEP-Q061", f"this is {NAMES[found]}", part.span, hint)
             if found == "boolean" and op not in ("=", "!="):
                 hint = "compare with = or !="
                 raise self.fault("ACEP-Q061", f"booleans have no order for {op}", part.span, hint)
@@ -244,12 +266,13 @@ class _Checker:
             return
         for kind, other in ((first, right), (second, left)):
             if kind == "time" and isinstance(other, Constant) and isinstance(other.value, str):
-                self._time(other, other.value)
+                self.time(other, other.value)
                 return
-        message = f"{_NAMES[first]} cannot be compared with {_NAMES[second]}"
+        message = f"{NAMES[first]} cannot be compared with {NAMES[second]}"
         raise self.fault("ACEP-Q061", message, expr.span, _comparison_hint(left, right, {first, second}))
 
-    def _time(self, expr: Constant, value: str) -> None:
+    def time(self, expr: Constant, value: str) -> None:
+        """Refuse a text that is not a time."""
         try:
             datetime.fromisoformat(value)
         except ValueError:
@@ -266,7 +289,7 @@ class _Checker:
         )  # fmt: skip
         if wrong:
             hint = "sum and avg take numbers; min and max take numbers, strings and times"
-            message = f"{expr.name!r} is {_NAMES[found]}: no {expr.function} of it"
+            message = f"{expr.name!r} is {NAMES[found]}: no {expr.function} of it"
             raise self.fault("ACEP-Q064", message, expr.span, hint)
         return found
 

@@ -69,7 +69,7 @@ def parse_cel(text: str) -> CelQuery:
     refuse_deep_text(text)
     refuse_many_words(text)
     try:
-        tree = parser(cel=True).parse(text, start="cel")
+        tree = parser("cel").parse(text, start="cel")
     except UnexpectedInput as error:
         raise explain_cel(text, error) from None
     query = cast("CelQuery", CelAssembler(text).assemble(tree))
