@@ -1,0 +1,186 @@
+"""What all schedulers share: which transactions are open, how far the stream is known, and who may be asked what."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from acep_approx.errors import DataError
+from acep_approx.rules.schedules.locks import Stamps, Unit, by_row
+from acep_approx.rules.schedules.stores import FIRST
+from acep_approx.rules.schedules.transactions import Item, Stamp, Transaction, Values
+
+
+class Held(NamedTuple):
+    """What a scheduler keeps at a moment.
+
+    Attributes
+    ----------
+    versions : int
+        Values of the store, of all versions.
+    locks : int
+        Locks that are held or wanted.
+    buffered : int
+        Events that wait for a punctuation or for their turn, without locks.
+    """
+
+    versions: int
+    locks: int
+    buffered: int
+
+
+class Scheduler(ABC):
+    """Decides when operations of transactions may be done; deterministic, and without threads.
+
+    The caller brings transactions (:meth:`begin`), asks (:meth:`may_read`, :meth:`may_write`), does what was granted
+    (:meth:`read`, :meth:`write`), in any order that it likes, and says when a transaction has nothing more to do
+    (:meth:`finish`). A transaction reads before it writes.
+
+    Parameters
+    ----------
+    rows : mapping of Item to object, optional
+        What the store holds at first.
+    lock : callable
+        What is locked as a whole: :func:`~acep_approx.rules.by_row`, or :func:`~acep_approx.rules.by_table`.
+    in_order : bool
+        Whether events come in order of time. If not, :meth:`punctuate` says how far the stream is known: there
+        will be no event with a time before it. An event at its time may come: its arrival is later.
+    """
+
+    def __init__(
+        self, rows: Values | None = None, *, lock: Callable[[Item], Unit] = by_row, in_order: bool = True
+    ) -> None:
+        self.rows: Values = rows or {}
+        self.lock = lock
+        self.in_order = in_order
+        self.known = FIRST.ts
+        """The most recent punctuation; in a stream in order the time of the last event."""
+        self._last = FIRST
+        self._open = Stamps()
+        self._early: list[tuple[Stamp, Transaction]] = []
+        self._wrote: set[Stamp] = set()
+
+    # --- what the caller says -----------------------------------------------------------------------------------
+
+    def begin(self, transaction: Transaction) -> None:
+        """An event has arrived: open its transaction.
+
+        Parameters
+        ----------
+        transaction : Transaction
+            Its stamp is above all before; in a stream out of order its arrival is.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D007``: its time was over already.
+        ValueError
+            Arrivals are not numbered upwards.
+        """
+        stamp = transaction.stamp
+        if stamp.ts < self.known:
+            raise DataError(
+                f"event {stamp.arrival} is late: its time is {stamp.ts}, and the stream is known up to {self.known}",
+                code="ACEP-D007",
+                hint="sort the events, or punctuate later: Scheduler(in_order=False)",
+            )
+        is_behind = stamp > self._last if self.in_order else stamp.arrival > self._last.arrival
+        if not is_behind:
+            raise ValueError(f"arrivals are numbered upwards, and {stamp} comes after {self._last}")
+        self._last = stamp
+        self._open.add(stamp)
+        self._came(transaction)
+        self.punctuate(stamp.ts if self.in_order else self.known)
+
+    def punctuate(self, ts: int) -> None:
+        """No event will come with a time before ``ts``; what is earlier than a punctuation before says nothing."""
+        self.known = max(self.known, ts)
+        while self._early and self._early[0][0].ts <= self.known:
+            self._admit(heappop(self._early)[1])
+
+    def finish(self, transaction: Transaction) -> None:
+        """A transaction has done all that it does: its locks are released.
+
+        Raises
+        ------
+        RuntimeError
+            It might not start yet: then nothing of it was done.
+        """
+        if not self.may_start(transaction):
+            raise RuntimeError(f"{transaction.stamp} may not start yet, and so not end")
+        self._open.remove(transaction.stamp)
+        self._wrote.discard(transaction.stamp)
+        self._release(transaction)
+
+    # --- what the caller asks -----------------------------------------------------------------------------------
+
+    def may_start(self, transaction: Transaction) -> bool:
+        """Whether anything may be done for an event yet, such as a step of a pattern, without the store."""
+        return transaction.stamp.ts <= self.known
+
+    @abstractmethod
+    def may_read(self, transaction: Transaction, item: Item) -> bool:
+        """Whether a transaction may read an item now."""
+
+    @abstractmethod
+    def may_write(self, transaction: Transaction, item: Item) -> bool:
+        """Whether a transaction may write an item now."""
+
+    def read(self, transaction: Transaction, item: Item) -> object:
+        """The value of an item for a transaction; None if it is not there.
+
+        Raises
+        ------
+        RuntimeError
+            It may not read it now, or has written before.
+        """
+        if transaction.stamp in self._wrote:
+            raise RuntimeError(f"{transaction.stamp} reads {item} after it wrote: it would see itself")
+        if item not in transaction.reads or not self.may_read(transaction, item):
+            raise RuntimeError(f"{transaction.stamp} may not read {item} now")
+        return self._value(item, transaction.stamp)
+
+    def write(self, transaction: Transaction, item: Item, value: object) -> None:
+        """Set the value of an item.
+
+        Raises
+        ------
+        RuntimeError
+            It may not write it now.
+        """
+        if item not in transaction.writes or not self.may_write(transaction, item):
+            raise RuntimeError(f"{transaction.stamp} may not write {item} now")
+        self._wrote.add(transaction.stamp)
+        self._put(item, value, transaction.stamp)
+
+    # --- to look at ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def final(self) -> dict[Item, object]:
+        """The values of the store, by what was written so far."""
+
+    @abstractmethod
+    def held(self) -> Held:
+        """What is kept at this moment."""
+
+    # --- what each scheduler does in its own way ----------------------------------------------------------------
+
+    def _came(self, transaction: Transaction) -> None:
+        """Buffer and sort (appendix F): an event waits until all before it are known."""
+        heappush(self._early, (transaction.stamp, transaction))
+
+    @abstractmethod
+    def _admit(self, transaction: Transaction) -> None:
+        """Insert the locks of a transaction; those before it have theirs."""
+
+    @abstractmethod
+    def _release(self, transaction: Transaction) -> None:
+        """Release the locks of a transaction."""
+
+    @abstractmethod
+    def _value(self, item: Item, stamp: Stamp) -> object: ...
+
+    @abstractmethod
+    def _put(self, item: Item, value: object, stamp: Stamp) -> None: ...
