@@ -172,6 +172,33 @@ class DataError(AcepError):
         self.row = row
 
 
+class RuleError(DataError):
+    """An action of a rule cannot be done: its transaction is undone, all is as it was before (exit code 4).
+
+    Parameters
+    ----------
+    rule : str
+        Its name.
+    outcome : object
+        What came of the events before, of those that were given together.
+    row : int or None
+        The event; None where the end of a window caused it.
+    """
+
+    def __init__(
+        self, message: str, *, code: str, hint: str, row: int | None, rule: str, outcome: object = None
+    ) -> None:
+        super().__init__(message, code=code, hint=hint, row=row)
+        self.rule = rule
+        self.outcome = outcome
+
+
+class StoreError(AcepError):
+    """The file that holds the store of a run cannot be used, or does not hold what it should (exit code 4)."""
+
+    exit_code = EXIT_DATA
+
+
 class UnseenTypeWarning(UserWarning):
     """A query names a type that no event of the whole input had: it may be spelled otherwise there."""
 
