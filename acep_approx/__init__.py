@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
     from acep_approx.api.query_set import QuerySet
+    from acep_approx.api.rule_set import RuleSet, compile_rules
     from acep_approx.budget.budget import Budget
     from acep_approx.errors import (
         AcepError,
         DataError,
         LimitError,
         QueryError,
+        RuleError,
         UnseenTypeWarning,
         UnsupportedError,
         UsageError,
@@ -44,8 +46,9 @@ else:
             "acep_approx.api.compile": "compile_query",
             "acep_approx.api.query": "Query",
             "acep_approx.api.query_set": "QuerySet",
+            "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
-            "acep_approx.errors": "AcepError DataError LimitError QueryError UnseenTypeWarning "
+            "acep_approx.errors": "AcepError DataError LimitError QueryError RuleError UnseenTypeWarning "
             "UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.query.afa": "Afa",
@@ -71,12 +74,15 @@ __all__ = [
     "Query",
     "QueryError",
     "QuerySet",
+    "RuleError",
+    "RuleSet",
     "UnseenTypeWarning",
     "UnsupportedError",
     "UsageError",
     "absent",
     "afa_function",
     "compile_query",
+    "compile_rules",
     "either",
     "event",
     "seq",

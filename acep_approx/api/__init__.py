@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
     from acep_approx.api.query_set import QuerySet
+    from acep_approx.api.rule_run import RuleRun
+    from acep_approx.api.rule_set import RuleSet, compile_rules
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -21,7 +23,9 @@ else:
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query",
             "acep_approx.api.query_set": "QuerySet",
+            "acep_approx.api.rule_run": "RuleRun",
+            "acep_approx.api.rule_set": "RuleSet compile_rules",
         },
     )
 
-__all__ = ["BudgetedMatcher", "Matcher", "Query", "QuerySet", "compile_query"]
+__all__ = ["BudgetedMatcher", "Matcher", "Query", "QuerySet", "RuleRun", "RuleSet", "compile_query", "compile_rules"]

@@ -114,6 +114,7 @@ EXAMPLES: dict[Callable[..., None], list[str]] = {
         "acep run @query.acep logs/ --errors 2 --output points -o points.parquet",
         "acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count",
         "acep run --queries queries/ ticks.parquet -o found.parquet",
+        "acep run @hygiene.acep events.parquet --store hygiene.db --table room=rooms.csv -o found/ --calls calls.jsonl",
         "tail -f changes.csv | acep run @query.acep - --watermark '10 s' --id id --emit early --late late.csv",
     ],
     check: [
@@ -125,6 +126,7 @@ EXAMPLES: dict[Callable[..., None], list[str]] = {
         "acep explain @query.acep",
         "acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg",
         "acep explain --queries queries/",
+        "acep explain @hygiene.acep --format mermaid",
     ],
     why: [
         "acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z",

@@ -87,6 +87,12 @@ class KeyCodes:
         slot_of[distinct] = found
         return slot_of[codes]
 
+    def find(self, column: pa.Array) -> Slots:
+        """The slot of each key of one column; -1 where it is null, or not known: it gets none."""
+        codes, values = _distinct(column)
+        known = [self._slots.get(value, -1) for value in _in_python(values)]
+        return np.array([*known, -1], np.int64)[codes]
+
     def value(self, slot: int) -> tuple[Any, ...]:
         """The key of a slot as Python values, one per column."""
         return tuple(column[0].as_py() for column in self.values(np.array([slot])))

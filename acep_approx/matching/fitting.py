@@ -17,7 +17,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
-from acep_approx.query.types import check_types, kinds
+from acep_approx.query.types import Kind, check_types, kinds
 
 
 def columns_as_text(query: QuerySyntax, roles: Roles) -> frozenset[str]:
@@ -46,11 +46,16 @@ def check_columns(query: QuerySyntax, schema: pa.Schema, roles: Roles) -> None:
     QueryError
         See ``query.types.check_types``.
     """
+    check_types(query, kinds_of(schema, roles))
+
+
+def kinds_of(schema: pa.Schema, roles: Roles) -> dict[str, Kind]:
+    """The kind of every attribute: columns, and ``ts``, ``key`` and ``type`` for the columns of these roles."""
     known = kinds(schema)
     for name, column in (("ts", roles.time), ("key", roles.key), ("type", roles.type)):
         if column is not None:
             known[name] = known[column]
-    check_types(query, known)
+    return known
 
 
 class Fitting:

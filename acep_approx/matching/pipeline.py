@@ -105,6 +105,8 @@ class Pipeline:
     """
 
     columns_of: dict[str, tuple[str, ...]] | None = None
+    listing: type[RunListing] = RunListing
+    """What lists the matches of the runs engine."""
 
     def __init__(
         self,
@@ -248,7 +250,7 @@ class Pipeline:
         if isinstance(engine, Traced):
             return engine, RunTrace(engine, finder, stamps, self.recent)
         if bindings is not None:
-            return engine, RunListing(engine, finder, stamps, self.recent, bindings)
+            return engine, self.listing(engine, finder, stamps, self.recent, bindings)
         if is_algebra and output == "matches":
             return engine, AlgebraResults(engine, finder, stamps, self.recent)
         counts = AlgebraCounts if is_algebra else RunCounts
@@ -374,6 +376,16 @@ class Pipeline:
             is_quiet = self._may_grow and says_enough and per_event <= MOST_PER_EVENT
             most = LARGE_PIECE if is_quiet else PIECE
             self._piece = int(min(most, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
+
+    def run_piece(self, piece: StreamBatch) -> Iterator[pa.Table]:
+        """Run a piece of a batch that was prepared as a whole; nothing is shed."""
+        return self._run(piece)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether each event counts, also those that no letter holds on."""
+        counts_times = isinstance(self.results, RunOutput) and self.results.tick_places is not None
+        return self.preparer.counts_events or counts_times
 
     def pass_time(self, tick: int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""

@@ -10,17 +10,15 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.group import (
     COUNTED,
-    FOLD_HIGH,
-    FOLD_LOW,
     ONLY_TICKS,
     TICKS,
     UNCOUNTED,
     Arrived,
     Relevant,
     SlotTable,
-    classify,
     group,
 )
+from acep_approx.matching.mask_numbers import MaskNumbers
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.stream_side import KeySlots
 from acep_approx.planning.planner import Plan
@@ -49,14 +47,12 @@ class Preparer:
         self._counts = _counting(plan)
         self.counts_events = self._counts > UNCOUNTED
         self._places_are_rows = plan.registers is None  # logs name events by their places
-        self.classes: list[int] = [0]
+        self._numbers = MaskNumbers()
+        self.classes = self._numbers.masks
         self.counters: Ints = np.zeros(1, np.int64)
         self._count: Ints = np.zeros(1, np.int64)
         self._is_ignored = _never if plan.registers is None else plan.registers.is_ignored_everywhere
         self._ignored = np.zeros(1024, np.bool_)  # per class
-        self._known_mask = np.zeros(1024, np.uint64)
-        self._known_class: Ints = np.full(1024, -1, np.int64)
-        self._remember(0, 0)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -75,10 +71,14 @@ class Preparer:
 
     def read(self, batch: StreamBatch) -> None:
         """Learn the key slots and the classes of a whole batch."""
+        self.read_keys(batch)
+        batch.computed.classes[self] = self.classes_of(self.letters.masks(batch.computed.truths))
+
+    def read_keys(self, batch: StreamBatch) -> None:
+        """Learn the key slots alone, for who knows the classes by other ways."""
         batch.slots(self.key_columns)
         if self.key_slots.slots > self._count.size:
             self.set_counters(self.counters, room=2 * self.key_slots.slots)
-        batch.computed.classes[self] = self.classes_of(self.letters.masks(batch.computed.truths))
 
     def is_relevant(self, batch: StreamBatch) -> Bools:
         """Of each event of a batch that was read, and not run, whether a letter holds on it that can matter."""
@@ -124,35 +124,21 @@ class Preparer:
 
     def classes_of(self, masks: Masks) -> Ints:
         """The class of each letter mask; new ones get the next numbers."""
-        cls = np.empty(len(masks), np.int64)
-        at = 0
-        while (at := classify(masks, at, self._known_mask, self._known_class, cls)) < len(masks):
-            self.add_class(int(masks[at]))
-        return cls
+        known, classes = len(self.classes), self._numbers.of(masks)
+        for number in range(known, len(self.classes)):
+            self._notice(number)
+        return classes
 
     def add_class(self, mask: int) -> None:
         """Give a letter mask the next class number."""
-        if len(self.classes) >= self._ignored.size:
-            self._ignored = np.concatenate((self._ignored, np.zeros_like(self._ignored)))
-        self._ignored[len(self.classes)] = self._is_ignored(mask) and not self.is_count
-        self.classes.append(mask)
-        if 2 * len(self.classes) > self._known_mask.size:
-            self._known_mask = np.zeros(4 * self._known_mask.size, np.uint64)
-            self._known_class = np.full(self._known_mask.size, -1, np.int64)
-            for number, known in enumerate(self.classes):
-                self._remember(known, number)
-        else:
-            self._remember(mask, len(self.classes) - 1)
+        self._numbers.add(mask)
+        self._notice(len(self.classes) - 1)
 
-    def _remember(self, mask: int, number: int) -> None:
-        """Put a mask into the hash table of ``group.classify`` (same hash)."""
-        size = self._known_mask.size
-        mixed = mask ^ (mask >> int(FOLD_HIGH))
-        place = (mixed ^ (mixed >> int(FOLD_LOW))) & (size - 1)
-        while self._known_class[place] >= 0:
-            place = (place + 1) & (size - 1)
-        self._known_mask[place] = mask
-        self._known_class[place] = number
+    def _notice(self, number: int) -> None:
+        """Find out whether a new class is ignored."""
+        if number >= self._ignored.size:
+            self._ignored = np.concatenate((self._ignored, np.zeros_like(self._ignored)))
+        self._ignored[number] = self._is_ignored(self.classes[number]) and not self.is_count
 
 
 def _never(_: int) -> bool:

@@ -6,7 +6,7 @@ then each query in turn takes from it what it asks for (``Pipeline``). Keys that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -146,6 +146,8 @@ class StreamSide:
         their number.
     last_tick : int or None
         Of the last event.
+    left_out : frozenset of str
+        Columns of the schema that do not come with batches: see ``leave_out``.
     is_within : bool
         Whether it stands in the middle of a batch: an error stopped it there, or not all results were taken.
 
@@ -157,6 +159,7 @@ class StreamSide:
 
     def __init__(self, schema: pa.Schema, roles: Roles, derived: Mapping[str, pa.DataType] | None = None) -> None:
         self.derived = tuple(derived or {})
+        self.left_out: frozenset[str] = frozenset()
         for name in self.derived:
             if name in schema.names or name == roles.time:
                 what = "a column of the events" if name in schema.names else "their time"
@@ -184,6 +187,14 @@ class StreamSide:
             fitting = Fitting(shared, reads, keys, as_text)
             self._asked = fitting, EventColumns(shared, self.roles.column, self.texts)
         return self._asked
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """Let some derived columns not come with batches: who runs the queries knows what they ask of these.
+
+        To be called before queries are added.
+        """
+        self.left_out = frozenset(names)
+        self.derived = tuple(name for name in self.derived if name not in self.left_out)
 
     def slots_of(self, key_columns: tuple[str, ...]) -> KeySlots:
         """The slots of the keys in some columns, the same for all who ask."""
@@ -243,9 +254,7 @@ class StreamSide:
             ``ACEP-D007``: time runs backwards; ``ACEP-D045``: an error stopped it in the middle of a batch before;
             ``ACEP-D046``: a derived column is missing, or not as long as the batch; and those of ``fit``.
         """
-        self.check_whole()
-        self._check_order(events)
-        batch = self.batch(events, derived)
+        batch = self.begin(events, derived)
         for number, query in enumerate(self.queries):
             query.prepare(batch)
             if number == len(self.queries) - 1:
@@ -257,8 +266,18 @@ class StreamSide:
             numbers: dict[object, int] = {query: number for number, query in enumerate(self.queries)}
             for whose, results in together.values():
                 yield numbers[whose], results.table()
-        self.last_tick = int(batch.ticks[-1])
-        self.sweep(self.last_tick)
+        self.end(int(batch.ticks[-1]))
+
+    def begin(self, events: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> StreamBatch:
+        """The first part of ``run``, for who does the middle otherwise: checks a batch and makes it ready."""
+        self.check_whole()
+        self._check_order(events)
+        return self.batch(events, derived)
+
+    def end(self, tick: int) -> None:
+        """The last part of ``run``: all queries are done with the events up to a tick."""
+        self.last_tick = tick
+        self.sweep(tick)
         for query in self.queries:
             query.done()
         self.is_within = False

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.cli.commands.describe_queries import check_folder_of_queries
+from acep_approx.cli.commands.describe_rules import check_rules_text
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
+from acep_approx.cli.options.rules import check_rules
 from acep_approx.cli.terminal import read_query
+from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
     from acep_approx.matching.pipeline import Pipeline
@@ -36,6 +39,7 @@ def check(
 ) -> None:
     """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs.
 
+    A file of rules is checked as a whole: its tables, its rules, and what they read and write.
     With --queries FOLDER all queries of the folder are checked, and those that are wrong are told with file and line.
     """
     check_queries(context, many)
@@ -46,6 +50,10 @@ def check(
     if query is None:
         raise needed("QUERY")
     text = read_query(query)
+    if is_rules(text):
+        check_rules(context)
+        check_rules_text(text, source.roles, input, source.input_format)
+        return
 
     from acep_approx.api import compile_query
 

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from acep_approx.cli.commands.describe_queries import explain_folder_of_queries
+from acep_approx.cli.commands.describe_rules import explain_rules_text
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
 from acep_approx.cli.terminal import read_query
+from acep_approx.query.rules.parser import is_rules
 
 
 class Diagram(StrEnum):
@@ -41,6 +43,7 @@ def explain(
 ) -> None:
     """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper.
 
+    Of a file of rules: who writes and reads which table, which rules wait for which, and what runs them.
     With --queries FOLDER: on which level its queries run, and which of them read what others publish.
     """
     check_queries(context, many)
@@ -51,6 +54,9 @@ def explain(
     if query is None:
         raise needed("QUERY")
     text = read_query(query)
+    if is_rules(text):
+        explain_rules_text(text, format.value)
+        return
 
     from acep_approx.api import compile_query
 

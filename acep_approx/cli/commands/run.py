@@ -13,6 +13,7 @@ import typer
 
 from acep_approx.cli.commands.run_queries import QueriesRun, run_queries
 from acep_approx.cli.commands.run_revised import RevisedRun, run_revised
+from acep_approx.cli.commands.run_rules import RulesRun, run_rules
 from acep_approx.cli.exact_command import exact_command
 from acep_approx.cli.learning import Saving
 from acep_approx.cli.on_spark import batch
@@ -24,10 +25,12 @@ from acep_approx.cli.options.matching import EngineOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_file, format_of
 from acep_approx.cli.options.queries import OneQuery, QueriesOptions, RunInputs, check_queries, needed
 from acep_approx.cli.options.revisions import RevisionOptions, check_id, check_revisions
+from acep_approx.cli.options.rules import RuleOptions, refuse_without_rules
 from acep_approx.cli.options.spark import OUTPUTS, RunSparkOptions, StreamOptions, check_options
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.summary import say_budget, say_summary
 from acep_approx.cli.terminal import progress_bar, read_query
+from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +67,7 @@ def run(
     output: OutputOptions,
     source: RunInputOptions,
     many: QueriesOptions,
+    rules: RuleOptions,
     revisions: RevisionOptions,
     spending: ExpandedBudgetOptions,
     learning: LearningOptions,
@@ -77,6 +81,8 @@ def run(
     Results go to stdout or FILE, words to stderr. Events must be ordered by time, or see --watermark and --sort.
     Many queries run together: rows say whose they are in the column query, and queries may read what others PUBLISH.
     A query that is wrong is told with its file and line, the others run, and the exit code is 3.
+    A file of rules in the place of QUERY (it begins with TABLE or RULE) runs them all: patterns that read tables, and
+    actions that write them. -o FOLDER then gets the matches of each rule, --store FILE keeps the tables.
     """
     check_queries(context, many, output.output)
     if many.queries is not None:
@@ -91,6 +97,11 @@ def run(
         return
     if query is None or not inputs:
         raise needed("QUERY" if query is None else "INPUT")
+    text = read_query(query)
+    if is_rules(text):
+        run_rules(RulesRun.asked(context, text, inputs, rules, source, output, quiet=quiet))
+        return
+    refuse_without_rules(context)
     check_options(context, output.output, spark=spark.spark, stream=stream.stream)
     check_id(context, spark=spark.spark)
     asked = None if spark.spark else check_revisions(context, revisions, source, output.output, inputs)
@@ -100,8 +111,6 @@ def run(
     request.check()
     left_out = {"rejected rows": source.rejects, "late events": None if stream.stream else source.late}
     request.check_files(output, left_out, inputs)
-    text = read_query(query)
-
     from acep_approx.api import compile_query
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)

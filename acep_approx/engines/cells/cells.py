@@ -151,6 +151,11 @@ class Cells:
             self.slots = max(slots, 2 * self.slots)
             self.cells = extended(self.cells, self.slots * self.stride, NEVER)
 
+    @property
+    def scratch(self) -> int:
+        """Integers of scratch that the kernel needs."""
+        return self._fresh.size
+
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
         self.cells.reshape(self.slots, self.stride)[slots] = NEVER

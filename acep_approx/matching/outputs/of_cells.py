@@ -26,6 +26,18 @@ CHUNK = 1 << 18
 """Bound events per table of listed matches."""
 
 
+@dataclass(frozen=True)
+class Points:
+    """Match points in order: key slot, least errors, latest start; tick, place in the batch and name of the event."""
+
+    slot: Ints
+    errors: Ints
+    start: Ints
+    tick: Ints
+    at: Ints
+    id: Ints
+
+
 class CellPoints:
     """Match points: each event that completes a match, with the least err and the latest start."""
 
@@ -41,19 +53,22 @@ class CellPoints:
         points = self.engine.detect(events.slot, events.tick, events.cls)
         points = points[np.argsort(events.row[points[:, 0]], kind="stable")]
         at, errors, start = points[:, 0], points[:, 1], points[:, 2]
-        ids = events.id[at]
+        yield self.table(Points(events.slot[at], errors, start, events.tick[at], events.at[at], events.id[at]), batch)
+
+    def table(self, points: Points, batch: EventBatch) -> pa.Table:
+        """Some points as a table, see ``run``."""
         if self.stamps.preparer.is_count:
-            extent = {"span": pa.array(events.tick[at] - start), "position": pa.array(events.tick[at])}
+            extent = {"span": pa.array(points.tick - points.start), "position": pa.array(points.tick)}
         else:
-            extent = {"start": self.stamps.time(start)}
+            extent = {"start": self.stamps.time(points.start)}
         columns = {
-            **self.stamps.keys(events.slot[at]),
-            "errors": to_arrow(errors),
+            **self.stamps.keys(points.slot),
+            "errors": to_arrow(points.errors),
             **extent,
-            "end": self.stamps.time(batch.ticks[events.at[at]]),
+            "end": self.stamps.time(batch.ticks[points.at]),
         }
         named = self.stamps.events
-        yield pa.table({**columns, **named.column(ids, named.of_batch(batch), list(columns))})
+        return pa.table({**columns, **named.column(points.id, named.of_batch(batch), list(columns))})
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""

@@ -1,0 +1,307 @@
+"""Active rules: patterns that read a shared store, and actions that write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from acep_approx.api.rule_run import Function, RuleRun
+from acep_approx.errors import UsageError, expect
+from acep_approx.events.source import Source, open_source
+from acep_approx.query.rules.checks import check_rules
+from acep_approx.query.rules.parser import parse_rules
+from acep_approx.query.rules.syntax import RuleFile
+from acep_approx.results.rules import RuleOutput
+from acep_approx.rules.changes import NO_CALLS
+from acep_approx.rules.checkpoints import Checkpoints
+from acep_approx.rules.execution import Outcome
+from acep_approx.rules.program import Driver, Program
+from acep_approx.rules.runner import OnBatch, Runner
+
+DRIVERS = ("auto", "stepping")
+
+
+def compile_rules(rules: str | Path) -> RuleSet:
+    """Compile a file of rules.
+
+    Parameters
+    ----------
+    rules : str or Path
+        Their text (``docs/rules.md``), or the file that has it.
+
+    Returns
+    -------
+    RuleSet
+        Immutable; can be started any number of times.
+
+    Raises
+    ------
+    QueryError
+        The text is wrong; the message shows where, and what to do.
+    UsageError
+        ``ACEP-U065``: there is no such file.
+
+    Examples
+    --------
+    >>> rules = compile_rules('''
+    ... TABLE seen (id text, n int DEFAULT 0, KEY (id))
+    ... RULE count ON PATTERN Login a WITHIN 1 DO UPDATE seen SET n = old.n + 1 AT (a.user) END
+    ... RULE third ON PATTERN Login a WHERE store.seen[a.user].n = 2 WITHIN 1
+    ... ''')
+    >>> run = rules.start()
+    >>> out = run.push([{"ts": t, "type": "Login", "user": user} for t, user in enumerate("xyxxy")])
+    >>> out["third"].to_pylist()
+    [{'errors': 0, 'start': 3, 'end': 3, 'missing': [], 'a': 3}]
+    >>> run.store["seen"].to_pylist()
+    [{'id': 'x', 'n': 3}, {'id': 'y', 'n': 2}]
+    """
+    expect("the rules", rules, (str, Path), "their text, or a Path to it")
+    file = parse_rules(_text_of(rules) if isinstance(rules, Path) else rules)
+    check_rules(file)
+    return RuleSet(Program.of(file))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the rules of {str(path)!r} cannot be read: {error}", code="ACEP-U065", hint="give the path of a text file"
+        ) from error
+
+
+class RuleSet:
+    """Rules and the tables that they share; made by ``compile_rules``."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @property
+    def file(self) -> RuleFile:
+        """The tree of the text."""
+        return self._program.file
+
+    @property
+    def call_names(self) -> list[str]:
+        """The names of the functions that rules call with ``CALL``, each once."""
+        return self._program.call_names
+
+    @property
+    def waits_for_windows(self) -> bool:
+        """Whether a rule ends with a negation: its matches are known when their windows have closed."""
+        return any(rule.is_late for rule in self._program.rules)
+
+    def check(
+        self,
+        events: Any,
+        *,
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002
+        unit: str | None = None,
+    ) -> list[str]:
+        """Hold names and types against the columns of events, without running anything.
+
+        Parameters
+        ----------
+        events : as for ``run``
+        time, key, type, unit
+            As for ``start``.
+
+        Returns
+        -------
+        list of str
+            The columns that are read, in the order of the events.
+
+        Raises
+        ------
+        DataError, QueryError
+            A column is missing, or has the wrong type.
+
+        Examples
+        --------
+        >>> rules = compile_rules('''
+        ... TABLE seen (id text, n int DEFAULT 0, KEY (id))
+        ... RULE count ON PATTERN Login a WITHIN 1 DO UPDATE seen SET n = old.n + 1 AT (a.user) END
+        ... ''')
+        >>> rules.check([{"ts": 1, "type": "Login", "user": "ann", "host": "db1"}])
+        ['ts', 'type', 'user']
+        """
+        runner = Runner(self._program, {"time": time, "key": key, "type": type, "unit": unit})
+        source = events if isinstance(events, Source) else open_source(events)
+        columns = runner.bind(source).columns
+        return [name for name in source.schema.names if name in columns]
+
+    def start(
+        self,
+        *,
+        store: Mapping[str, Any] | None = None,
+        at: str | PathLike[str] | None = None,
+        calls: Mapping[str, Function] | None = None,
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+        checkpoint: int = 1,
+        driver: Driver = "auto",
+        **others: Any,
+    ) -> RuleRun:
+        """Begin to run the rules over a stream.
+
+        Parameters
+        ----------
+        store : mapping of str to table, optional
+            The rows that tables begin with: Arrow tables, pandas frames, lists of dicts, or files.
+        at : path, optional
+            A file in which the tables are kept (``docs/store.md``): one of SQLite. If it is there, the run goes on from
+            its last checkpoint, and ``store`` plays no role: give events from ``run.offset`` on. Default: in memory.
+        calls : mapping of str to function, optional
+            What ``CALL`` calls, by name. Each takes a ``RuleCall``; calls that the last run may not have made are
+            made first.
+        time, key, type : str, optional
+            Columns that play these roles; inferred from the first events where not given.
+        unit : {"ns", "us", "ms", "s"}, optional
+            Unit of a time column of numbers. Default: plain ticks.
+        checkpoint : int, default 1
+            With ``at``: a checkpoint is written after so many events, with the end of a batch. Matches and calls wait
+            for it.
+        driver : {"auto", "stepping"}, default "auto"
+            With "stepping" all rules are run event by event; the answer is the same.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U065``: no such table, or a function for ``CALL`` is missing; ``ACEP-U064``: what does not go with
+            rules yet.
+        DataError
+            ``ACEP-R110``, ``ACEP-R111``: rows do not fit their table.
+        """
+        for name in others:
+            _refuse(name)
+        if driver not in DRIVERS:
+            raise UsageError(f"there is no driver {driver!r}", code="ACEP-U001", hint="choose " + ", ".join(DRIVERS))
+        functions = self._functions(calls)
+        expect("checkpoint", checkpoint, Integral, "a number of events")
+        wanted = {"time": time, "key": key, "type": type, "unit": unit}
+
+        def begin() -> Runner:
+            runner = Runner(self._program, wanted, driver)
+            runner.load({name: self._rows_of(name, rows) for name, rows in (store or {}).items()})
+            return runner
+
+        if at is None:
+            return RuleRun(begin(), functions)
+        checkpoints = Checkpoints(self._program, at, begin, checkpoint)
+        return RuleRun(checkpoints.runner, functions, checkpoints)
+
+    def _functions(self, calls: Mapping[str, Function] | None) -> dict[str, Function]:
+        """The functions for CALL; if any is given, all that rules name must be there."""
+        if calls is None:
+            return {}
+        for name, function in calls.items():
+            expect(f"the function {name!r}", function, Callable, "a function of one argument")  # type: ignore[arg-type]
+        for name in self._program.call_names:
+            if name not in calls:
+                what = f"there is no function for CALL {name}"
+                given = ", ".join(calls) or "none"
+                raise UsageError(what, code="ACEP-U065", hint=f"give calls={{{name!r}: ...}}; given: {given}")
+        return dict(calls)
+
+    def _rows_of(self, name: str, rows: Any) -> pa.Table:
+        tables = [table.name for table in self.file.tables]
+        if name not in tables:
+            raise UsageError(
+                f"there is no table {name!r}", code="ACEP-U065", hint=f"tables are {', '.join(tables) or 'none'}"
+            )
+        if isinstance(rows, list) and not rows:
+            return self._program.empty_rows(name)
+        batches = list(open_source(rows).batches())
+        return pa.Table.from_batches(batches) if batches else self._program.empty_rows(name)
+
+    def run(
+        self,
+        events: Any,
+        *,
+        sort: bool = False,
+        on_progress: OnBatch | None = None,
+        reading: Mapping[str, Any] | None = None,
+        **starting: Any,
+    ) -> RuleOutput:
+        """Run the rules over a whole input.
+
+        Parameters
+        ----------
+        events : path, pyarrow table, pandas.DataFrame, or iterable of dicts
+        sort : bool, default False
+            Sort the input first. Default: it must be in order.
+        on_progress : callable, optional
+            Is told the number of events so far, batch by batch.
+        reading : mapping, optional
+            As for ``Query.match``: ``format``, ``on_malformed``, ``on_late`` and so on.
+        **starting
+            As for ``start``. With ``at`` the events that an earlier run has done are left out; matches that it may not
+            have given come first.
+
+        Returns
+        -------
+        RuleOutput
+            Of all events; ``output.store`` are the tables at the end.
+        """
+        with self.start(**starting) as run:
+            source = events if isinstance(events, Source) else open_source(events, **(reading or {}))
+            before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
+            outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
+            return run.joined([*before, *outputs, run.finish()])
+
+    def explain(self) -> str:
+        """How the rules are run: which wait for which, which are run in turn, and why."""
+        from acep_approx.rules.explain import explain
+
+        return explain(self._program)
+
+    def graph(self, format: str = "mermaid") -> str:  # noqa: A002
+        """The rules and the tables that they read and write, as a picture: "mermaid" or "dot"."""
+        from acep_approx.rules.explain import drawn
+
+        return drawn(self._program, format)
+
+    def from_state(self, state: bytes, *, calls: Mapping[str, Function] | None = None) -> RuleRun:
+        """Go on from what ``RuleRun.state_bytes`` gave.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040`` to ``ACEP-D042``: it is no state of these rules.
+        """
+        functions = self._functions(calls)
+        runner, _ = Runner.restored(self._program, state)
+        return RuleRun(runner, functions)
+
+    def match_within(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a load budget for rules comes later (``ACEP-U064``)."""
+        _refuse("budget")
+
+    def spark(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: rules on Spark come later (``ACEP-U064``)."""
+        _refuse("spark")
+
+    def __repr__(self) -> str:
+        return f"<RuleSet of {len(self.file.rules)} rules on {len(self.file.tables)} tables>"
+
+
+def _refuse(name: str) -> NoReturn:
+    """Refuse what cannot be combined with rules yet."""
+    if name == "spark":
+        what, hint = "Spark", "run them here, with push() or run()"
+    elif name in ("budget", "history", "policy", "learn"):
+        what, hint = "a load budget", f"leave {name}= out"
+    elif name in ("revise", "reorder", "retract", "early"):
+        what, hint = f"a stream whose events change or come late ({name}=)", "sort the events first: sort=True"
+    else:
+        raise UsageError(f"there is no argument {name!r} of rules", code="ACEP-U053", hint="see help(RuleSet)")
+    raise UsageError(f"active rules and {what} do not go together yet", code="ACEP-U064", hint=hint)

@@ -1,0 +1,47 @@
+"""``acep check`` and ``acep explain`` of files of rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from acep_approx.cli.options.rules import apart
+from acep_approx.cli.terminal import amount
+
+
+def check_rules_text(text: str, source: dict[str, Any], input: str | None, format: Any) -> None:  # noqa: A002
+    """Check a file of rules, against events if there are some.
+
+    Raises
+    ------
+    AcepError
+        Something is wrong.
+    """
+    from acep_approx.api.rule_set import compile_rules
+
+    rules = compile_rules(text)
+    tables, number = amount(len(rules.file.tables), "table"), amount(len(rules.file.rules), "rule")
+    lines = [f"{tables} and {number} are right and can be run"]
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        events = open_source(input, format=format, on_malformed="skip")  # only columns and types matter here
+        lines.append(f"reads      {', '.join(rules.check(events, **source))}")
+    typer.echo("\n".join(lines))
+
+
+def explain_rules_text(text: str, format: str) -> None:  # noqa: A002  (the option's name)
+    """Show how rules are run, or draw which tables they share.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: in another format.
+    """
+    from acep_approx.api.rule_set import compile_rules
+
+    if format not in ("text", "mermaid", "dot"):
+        raise apart(f"--format {format}", "choose text, mermaid or dot")
+    rules = compile_rules(text)
+    typer.echo(rules.explain() if format == "text" else rules.graph(format))

@@ -1,0 +1,211 @@
+"""``acep run RULES``: active rules over events; what they find, write and call."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from acep_approx.cli.options.choices import Format
+from acep_approx.cli.options.input import RunInputOptions
+from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
+from acep_approx.cli.options.rules import RuleOptions, apart, check_rules
+from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.rules_output import RulesOutput
+from acep_approx.cli.summary import say_malformed
+from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
+from acep_approx.errors import RuleError, UsageError
+
+if TYPE_CHECKING:
+    from acep_approx.api.rule_run import RuleRun
+    from acep_approx.api.rule_set import RuleSet
+    from acep_approx.events.source import Source
+
+
+@dataclass(frozen=True)
+class RulesRun:
+    """What a run is to do.
+
+    Attributes
+    ----------
+    text : str
+        The file of rules.
+    form : Format
+        How matches and changes are written.
+    """
+
+    text: str
+    inputs: list[str]
+    options: RuleOptions
+    source: RunInputOptions
+    output: OutputOptions
+    form: Format
+    quiet: bool
+
+    @classmethod
+    def asked(
+        cls,
+        context: typer.Context,
+        text: str,
+        inputs: list[str],
+        options: RuleOptions,
+        source: RunInputOptions,
+        output: OutputOptions,
+        *,
+        quiet: bool,
+    ) -> RulesRun:
+        """What was asked for.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U064``: what does not go together; ``ACEP-U013``, ``ACEP-U016`` to ``ACEP-U018``: such files
+            cannot be written.
+        """
+        check_rules(context, output.output)
+        grows = options.store is not None
+        for name, value in {"--checkpoint-every": options.checkpoint_every, "--finish": options.finish or None}.items():
+            if value is not None and not grows:
+                raise UsageError(f"{name} is of use with --store only", code="ACEP-U064", hint="add --store FILE")
+        job = cls(text, inputs, options, source, output, _form(output, options, grows=grows), quiet)
+        job._check_files()
+        return job
+
+    def _check_files(self) -> None:
+        folders = {"matches": self.output.file, "changes": self.options.changes}
+        others = {"rejected rows": self.source.rejects, "late events": self.source.late}
+        mine = {**folders, "the store": self.options.store, "calls": self.options.calls}
+        for what, path in mine.items():
+            check_folder(path)
+            if path is not None:
+                check_file(path, others | {n: p for n, p in mine.items() if n != what}, self.inputs)
+        for path in folders.values():
+            if path is not None and path.exists() and not path.is_dir():
+                raise UsageError(
+                    f"{str(path)!r} is no folder", code="ACEP-U019", hint="rules write a file for each: name a FOLDER"
+                )
+        if self.options.calls is not None and format_of(self.options.calls) is not Format.JSONL:
+            raise UsageError(
+                "calls are written as JSON lines", code="ACEP-U018", hint="name it so: --calls calls.jsonl"
+            )
+
+
+def _form(output: OutputOptions, options: RuleOptions, *, grows: bool) -> Format:
+    """How rows are written: as said; else JSON lines to files that grow and to stdout, Parquet to others."""
+    if output.file is None and output.format is Format.CSV and options.changes is None:
+        raise apart("--format csv on stdout", "rules have different columns: name a folder, -o FOLDER")
+    if grows and output.format is Format.PARQUET:
+        raise apart("--format parquet with --store", "rows are added to files as they come: use jsonl or csv")
+    if output.format is Format.TABLE or (output.format is Format.PARQUET and options.changes is None):
+        output.check(output.format, is_expanded=False)
+    if output.format is not None:
+        return output.format
+    if output.file is None:
+        return Format.TABLE if sys.stdout.isatty() else Format.JSONL
+    return Format.JSONL if grows else Format.PARQUET
+
+
+def run_rules(job: RulesRun) -> None:
+    """Run the rules, put out what comes of them, and say it in numbers.
+
+    Raises
+    ------
+    AcepError
+        The rules or the events are wrong, an action cannot be done, or the store cannot be used.
+    """
+    leave_pandas_out()
+    from acep_approx.api.rule_set import compile_rules
+    from acep_approx.events.source import open_source
+
+    begun = clock.perf_counter()
+    rules = compile_rules(job.text)
+    rows = _tables(job.options.table or [])
+    source = open_source(job.inputs, **job.source.reading)
+    is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
+    with ExitStack() as files:
+        output = RulesOutput(rules, files, job.form, job.output.file, job.options)
+        run = files.enter_context(
+            rules.start(
+                store=rows,
+                at=job.options.store,
+                calls=dict.fromkeys(rules.call_names, output.call),
+                checkpoint=job.options.checkpoint_every or 1,
+                **job.source.roles,
+            )
+        )
+        before = run.counters
+        if before["events"] and rows and not job.quiet:
+            say(f"--table plays no role: {job.options.store} has rows already")
+        with progress_bar("running", enabled=not (job.quiet or is_seen)) as bar:
+            bar.total = source.rows
+            _run(run, source, job, output, bar)
+        output.end()
+        after = run.counters
+    sys.stdout.flush()
+    if not job.quiet:
+        seconds = clock.perf_counter() - begun
+        _say(rules, output, {name: after[name] - before[name] for name in after}, before["events"], seconds)
+        if job.options.store is not None and not job.options.finish and rules.waits_for_windows:
+            say("matches may wait for windows to close: --finish says that no more events will come")
+        say_malformed(source.malformed)
+        if source.late.count:
+            say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
+
+
+def _run(run: RuleRun, source: Source, job: RulesRun, output: RulesOutput, bar: EventBar) -> None:
+    for rule, table in run.undelivered.items():
+        output.matches(rule, table)
+    try:
+        for found in run.outputs(source, sort=job.source.sort, skips=True, on_progress=bar.done):
+            output.take(found)
+        is_end = job.options.store is None or job.options.finish
+        output.take(run.finish() if is_end else run.checkpoint())
+    except RuleError as error:
+        if job.options.store is not None and error.outcome is not None:  # it is in the last checkpoint
+            output.take(error.outcome)  # type: ignore[arg-type]
+        raise
+
+
+def _tables(given: list[str]) -> dict[str, str]:
+    """The files of ``NAME=FILE``, by name.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U076``: it is not that, or there are two for a table.
+    """
+    found: dict[str, str] = {}
+    for one in given:
+        name, is_there, file = one.partition("=")
+        if not (is_there and name and file) or name in found:
+            what = f"--table {one} names a table again" if name in found else f"--table {one} is not NAME=FILE"
+            raise UsageError(what, code="ACEP-U076", hint="write --table room=rooms.parquet, once for each table")
+        found[name] = file
+    return found
+
+
+def _say(rules: RuleSet, output: RulesOutput, happened: dict[str, int], before: int, seconds: float) -> None:
+    earlier = f", {amount(before, 'event')} of an earlier run left out" if before else ""
+    number = amount(len(rules.file.rules), "rule")
+    say(f"{amount(happened['events'], 'event')} read{earlier}, {number}; {seconds:.2f} s")
+    parts = [
+        f"{rule} {number:,}" + (f" ({output.fired[rule]:,} fired)" if rule in output.fired else "")
+        for rule, number in output.found.items()
+    ]
+    _say_each(amount(sum(output.found.values()), "match"), parts)
+    changed = {name: number for name, number in output.changed.items() if number}
+    _say_each(amount(sum(changed.values()), "change"), [f"{name} {number:,}" for name, number in changed.items()])
+    if happened["conflicts"]:
+        say(f"{amount(happened['conflicts'], 'conflict')}: values written again, another way, for the same event")
+    if happened["without_row"]:
+        say(f"{amount(happened['without_row'], 'write')} of rows that were not there")
+    if output.called:
+        _say_each(amount(sum(output.called.values()), "call"), [f"{n} {k:,}" for n, k in output.called.items()])
+
+
+def _say_each(total: str, parts: list[str]) -> None:
+    say(f"{total}: {', '.join(parts)}" if parts else total)

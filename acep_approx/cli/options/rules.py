@@ -1,0 +1,99 @@
+"""Files of rules in the place of a query; and what does not go with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from acep_approx.cli.options.choices import ResultKind
+from acep_approx.cli.options.groups import given_options
+from acep_approx.errors import UsageError
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """The store of rules, and what comes of rules beside matches."""
+
+    panel = "Active rules"
+
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the tables in this file of SQLite, and all that is needed to go on. If it is there, the run "
+            "goes on from its last checkpoint and leaves out what it has seen of INPUT. By default in memory.",
+        ),
+    ] = None
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="The rows that a table begins with; can be repeated."),
+    ] = None
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="With --store: write a checkpoint after N events; by default a batch."),
+    ] = None
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish",
+            help="With --store: no more events will come, so what waits for the end of a window is decided now.",
+        ),
+    ] = False
+    changes: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write what was written to each table to a file of this folder."),
+    ] = None
+    calls: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the calls of CALL to FILE, as JSON lines.")
+    ] = None
+
+
+RULES_ONLY = ("store", "table", "checkpoint_every", "finish", "changes", "calls")
+WITH_RULES = frozenset(
+    (
+        *(*RULES_ONLY, "query", "inputs", "file", "output", "format", "quiet"),
+        *("time", "key", "type", "unit"),
+        *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
+    )
+)
+"""Arguments and options that go with a file of rules."""
+
+
+def refuse_without_rules(context: typer.Context) -> None:
+    """Refuse what is of use with rules only, where there is one query.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: both are named.
+    """
+    for name, option in given_options(context).items():
+        if name in RULES_ONLY:
+            raise UsageError(
+                f"{option} is of use with a file of rules only, and this is a query",
+                code="ACEP-U064",
+                hint="leave it out; a file of rules begins with TABLE or RULE",
+            )
+
+
+def check_rules(context: typer.Context, output: ResultKind = ResultKind.MATCHES) -> None:
+    """Refuse what does not go with rules yet.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: both are named.
+    """
+    for name, option in given_options(context).items():
+        if name not in WITH_RULES:
+            raise apart(option, "leave it out")
+    if output is not ResultKind.MATCHES:
+        raise apart(f"--output {output.value}", "leave it out: FOR EACH POINT gives the points of a rule")
+
+
+def apart(option: str, hint: str) -> UsageError:
+    """The error that something does not go with rules yet (``ACEP-U064``)."""
+    return UsageError(f"{option} and active rules do not go together yet", code="ACEP-U064", hint=hint)

@@ -1,0 +1,1 @@
+"""Loops over the rows of tables that rules write and read."""

@@ -1,0 +1,206 @@
+"""Reading a table as of each event, and doing the writes of a batch for good; both in the order of the stream.
+
+A read as of an event sees the writes of all transactions before that of the event, and none of its own. So a sweep goes
+through reads and writes side by side, and takes its writes back at the end: who comes later sweeps again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.kernels.rules.rows import (
+    COLUMNS,
+    DELETED,
+    DONE,
+    NOTHING,
+    ROOM,
+    TOTAL,
+    Rows,
+    Scratch,
+    Statements,
+    Undo,
+    Writes,
+    undo_all,
+    write_row,
+)
+
+EXISTS = -1
+"""In the place of a column: whether there is a row."""
+
+
+class Reads(NamedTuple):
+    """Reads in the order of their transactions, compared as those of ``Writes``; ``row`` is -1 where a key is NULL."""
+
+    place: Ints
+    tick: Ints
+    start: Ints
+    row: Ints
+
+
+class Values(NamedTuple):
+    """What was read."""
+
+    words: Ints
+    ok: Bools
+
+
+class Done(NamedTuple):
+    """What writes did: per write the effect and, column by column, the row afterwards; ``conflicts[0]`` is counted.
+
+    ``stamp`` has for each place of the table twice the number of the last transaction that set it, and one more where
+    that set it to different values; ``set_words`` and ``set_ok`` what it was set to last. ``before``, if there is room,
+    gets what stood in each row before: whether there was one, then words, then where they are not NULL.
+    """
+
+    effect: Ints
+    words: Ints
+    ok: Bools
+    transaction: Ints
+    stamp: Ints
+    set_words: Ints
+    set_ok: Bools
+    conflicts: Ints
+    before: Ints
+
+
+@kernel
+def sweep(
+    reads: Reads,
+    column: int,
+    writes: Writes,
+    of: Statements,
+    rows: Rows,
+    wanted: Bools,
+    undo: Undo,
+    scratch: Scratch,
+    out: Values,
+    failed: Ints,
+) -> int:
+    """Read a column of a table, or whether rows exist; the table is afterwards what it was before.
+
+    ``wanted`` says which columns the writes must be done in: the one that is read and those that it is computed from.
+
+    Returns
+    -------
+    int
+        The first write that could not be done, ``failed[0]`` says why; -1: all could.
+
+    Complexity: O(reads + writes).
+    """
+    room, is_total = rows.sizes[ix(ROOM)], rows.sizes[ix(TOTAL)]
+    writes_left, at = writes.row.size, 0
+    culprit = -1
+    for i in range(reads.row.size):
+        place = reads.place[ix(i)]
+        while at < writes_left and writes.place[ix(at)] <= place:
+            if writes.place[ix(at)] == place:
+                tick, start = writes.tick[ix(at)], writes.start[ix(at)]
+                if tick > reads.tick[ix(i)] or (tick == reads.tick[ix(i)] and start >= reads.start[ix(i)]):
+                    break
+            how, _ = write_row(at, writes, of, rows, wanted, undo, scratch)
+            if how != DONE:
+                failed[ix(0)] = how
+                culprit = at
+                break
+            at += 1
+        if culprit >= 0:
+            break
+        row = reads.row[ix(i)]
+        if row < 0:
+            out.words[ix(i)] = 0
+            out.ok[ix(i)] = column == EXISTS
+        elif column == EXISTS:
+            out.words[ix(i)] = int(rows.present[ix(row)])
+            out.ok[ix(i)] = True
+        elif rows.present[ix(row)]:
+            out.words[ix(i)] = rows.words[ix(column * room + row)]
+            out.ok[ix(i)] = rows.ok[ix(column * room + row)]
+        else:
+            out.words[ix(i)] = rows.default_words[ix(column)]
+            out.ok[ix(i)] = is_total != 0 and rows.default_ok[ix(column)]
+    undo_all(undo, rows)
+    return culprit
+
+
+@kernel
+def perform(
+    writes: Writes, of: Statements, rows: Rows, wanted: Bools, undo: Undo, scratch: Scratch, failed: Ints
+) -> int:
+    """Do writes in the wanted columns, so that they can be taken back.
+
+    Returns
+    -------
+    int
+        As for ``sweep``.
+
+    Complexity: O(writes).
+    """
+    for i in range(writes.row.size):
+        how, _ = write_row(i, writes, of, rows, wanted, undo, scratch)
+        if how != DONE:
+            failed[ix(0)] = how
+            return i
+    return -1
+
+
+@kernel
+def take_back(undo: Undo, rows: Rows) -> None:
+    """Take back what ``perform`` did. Complexity: O(what it changed)."""
+    undo_all(undo, rows)
+
+
+@inline
+def _keep(at: int, row: int, rows: Rows, before: Ints) -> None:
+    """Write down what stands in a row."""
+    columns, room = rows.sizes[ix(COLUMNS)], rows.sizes[ix(ROOM)]
+    before[ix(at)] = int(rows.present[ix(row)])
+    for c in range(columns):
+        before[ix(at + 1 + c)] = rows.words[ix(c * room + row)]
+        before[ix(at + 1 + columns + c)] = int(rows.ok[ix(c * room + row)])
+
+
+@kernel
+def fold(
+    writes: Writes, of: Statements, rows: Rows, wanted: Bools, undo: Undo, scratch: Scratch, done: Done, failed: Ints
+) -> int:
+    """Do writes in all columns, and say what they did; where one fails, all are taken back.
+
+    Returns
+    -------
+    int
+        As for ``sweep``.
+
+    Complexity: O(writes x columns).
+    """
+    columns, room = rows.sizes[ix(COLUMNS)], rows.sizes[ix(ROOM)]
+    keeps = done.before.size > 0
+    for i in range(writes.row.size):
+        if keeps and writes.row[ix(i)] >= 0:
+            _keep(i * (2 * columns + 1), writes.row[ix(i)], rows, done.before)
+        how, effect = write_row(i, writes, of, rows, wanted, undo, scratch)
+        if how != DONE:
+            failed[ix(0)] = how
+            undo_all(undo, rows)
+            return i
+        done.effect[ix(i)] = effect
+        if effect == NOTHING or effect == DELETED:
+            continue
+        row, statement, now = writes.row[ix(i)], writes.statement[ix(i)], done.transaction[ix(i)]
+        for a in range(of.first[ix(statement)], of.first[ix(statement + 1)]):
+            place = of.column[ix(a)] * room + row
+            stamp = 2 * now
+            word, is_ok = rows.words[ix(place)], rows.ok[ix(place)]
+            if done.stamp[ix(place)] >= stamp:  # set by this transaction before
+                is_same = done.set_ok[ix(place)] == is_ok and (not is_ok or done.set_words[ix(place)] == word)
+                stamp += int(not is_same or done.stamp[ix(place)] > stamp)
+                done.conflicts[ix(0)] += stamp - 2 * now
+            done.set_words[ix(place)] = word
+            done.set_ok[ix(place)] = is_ok
+            done.stamp[ix(place)] = stamp
+        for c in range(columns):
+            done.words[ix(i * columns + c)] = rows.words[ix(c * room + row)]
+            done.ok[ix(i * columns + c)] = rows.ok[ix(c * room + row)]
+    return -1
+

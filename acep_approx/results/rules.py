@@ -1,0 +1,126 @@
+"""What users hold of active rules: outputs, calls, and the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep_approx.rules.execution import Outcome
+from acep_approx.rules.table import TableRows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class RuleCall:
+    """What a function is called with.
+
+    Attributes
+    ----------
+    id : str
+        Says which rule calls, for which event, and how often before: the same after a restart. A call may come twice
+        then; so note the ids of those that were done.
+    name, rule : str
+    time : datetime or int
+        Of the event, or of the end of a window.
+    row : int or None
+        The event; None where it is the end of a window.
+    arguments : tuple
+    """
+
+    id: str
+    name: str
+    rule: str
+    time: Any
+    row: int | None
+    arguments: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Iterator[RuleCall]:
+        """The calls of a table."""
+        for one in table.to_pylist():
+            yield cls(**{**one, "arguments": tuple(json.loads(one["arguments"]))})
+
+
+class RuleOutput(Mapping[str, pa.Table]):
+    """What came of some events: ``output["warn"]`` are the matches of a rule.
+
+    Attributes
+    ----------
+    changes : dict of str to pyarrow.Table
+        Per table what was written to it, in order: time, row of the event, rule, what was done, and the row afterwards.
+    calls : pyarrow.Table
+        In order.
+    store : StoreView
+        The tables.
+    """
+
+    def __init__(self, outcome: Outcome, store: StoreView) -> None:
+        self.outcome = outcome
+        self.changes = outcome.changes
+        self.calls = outcome.calls
+        self.store = store
+
+    def __getitem__(self, rule: str) -> pa.Table:
+        return self.outcome.matches[rule]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.outcome.matches)
+
+    def __len__(self) -> int:
+        return len(self.outcome.matches)
+
+    def __repr__(self) -> str:
+        matches = ", ".join(f"{rule}: {table.num_rows:,}" for rule, table in self.items())
+        return f"<RuleOutput of {matches or 'no events'}>"
+
+
+class TableView:
+    """A table as it is now."""
+
+    def __init__(self, rows: TableRows) -> None:
+        self._rows = rows
+
+    def to_arrow(self) -> pa.Table:
+        """Its rows, in the order of their keys."""
+        return self._rows.to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as a pandas DataFrame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The same as dicts."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    def __len__(self) -> int:
+        return int(self._rows.present.sum())
+
+    def __repr__(self) -> str:
+        return f"<table {self._rows.table.name} of {len(self):,} rows>"
+
+
+class StoreView(Mapping[str, TableView]):
+    """The tables of some rules, by name."""
+
+    def __init__(self, tables: Mapping[str, TableRows]) -> None:
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> TableView:
+        return TableView(self._tables[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        return f"<store of {', '.join(map(repr, self.values()))}>"

@@ -1,0 +1,137 @@
+"""Checkpoints of rules under way: when they are written, and how a run goes on from the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os import PathLike
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.keys import KeyCodes
+from acep_approx.query.rules.printer import to_text
+from acep_approx.query.rules.syntax import Table
+from acep_approx.rules.durable.checkpoint import Checkpoint
+from acep_approx.rules.durable.store import DELETED, Durable
+from acep_approx.rules.execution import Outcome, joined
+from acep_approx.rules.program import Program
+from acep_approx.rules.runner import Runner
+
+Begin = Callable[[], Runner]
+"""Makes a runner whose tables have the rows that they begin with."""
+
+
+class Checkpoints:
+    """The file in which a run keeps its store, and what of the run is not in it yet.
+
+    Parameters
+    ----------
+    program : Program
+    path : path
+    begin : callable
+        Makes the runner where the file is new.
+    every : int
+        Events between two checkpoints, at least.
+
+    Attributes
+    ----------
+    runner : Runner
+        Where the last checkpoint left it.
+    waiting : dict of str to pyarrow.Table
+        Matches of the last checkpoints of an earlier run which may not have been handed on.
+
+    Raises
+    ------
+    StoreError, UsageError
+        See ``Durable``.
+    """
+
+    def __init__(self, program: Program, path: str | PathLike[str], begin: Begin, every: int) -> None:
+        self._file = Durable(path, program.file.tables, to_text(program.file))
+        self._every = every
+        try:
+            last = self._file.load()
+            kept = self._file.take_matches()
+            self._given = [one.number for one in kept]
+            self.waiting = _by_rule((one.rule, one.matches) for one in kept)
+            self.calls = self._file.pending_calls()
+            if last is not None:
+                self.runner, _ = Runner.restored(program, last.engine)
+                self.runner.load({name: rows.drop_columns([DELETED]) for name, rows in last.changes.items()})
+        except BaseException:
+            self._file.close()
+            raise
+        self._taken: list[int] = []
+        self._made: list[str] = []
+        self._outcomes: list[Outcome] = []
+        if last is None:
+            self.runner = begin()
+            self.write(all_rows=True)
+        self._events = self.runner.offset
+        self.runner.keeps_last()
+
+    def note(self, outcome: Outcome) -> Outcome | None:
+        """Take in what came of a batch; gives what a checkpoint has made lasting, if one was due."""
+        self._outcomes.append(outcome)
+        return self.write() if self.runner.offset - self._events >= self._every else None
+
+    def write(self, *, all_rows: bool = False) -> Outcome:
+        """Write a checkpoint; gives what has come since the one before."""
+        outcome = joined(self._outcomes) if self._outcomes else self.runner.execution.nothing()
+        tables = self.runner.execution.tables
+        if all_rows:
+            changes = {name: _none_deleted(rows.to_arrow()) for name, rows in tables.items()}
+        else:
+            parts = [one.last for one in self._outcomes if one.last]
+            changes = {n: _last([part[n] for part in parts], rows.table) for n, rows in tables.items() if parts}
+        state = self.runner.state({}, with_tables=False)
+        matches = {rule: table for rule, table in outcome.matches.items() if table.num_rows}
+        self._given += self._file.commit(
+            Checkpoint(self.runner.offset, state, changes, matches, outcome.calls, self._taken, self._made)
+        )
+        self._taken, self._made, self._outcomes, self._events = [], [], [], self.runner.offset
+        return outcome
+
+    def hand_on(self) -> None:
+        """Who asks for more has got all matches so far: the next checkpoint says so."""
+        self._taken += self._given
+        self._given = []
+
+    def made(self, ids: Iterable[str]) -> None:
+        """Calls of these ids have been made: the next checkpoint says so."""
+        self._made += ids
+
+    def close(self, *, is_failed: bool = False) -> None:
+        """Let go of the file; calls that were made, and matches that were handed on, are noted.
+
+        ``is_failed``: who got the last matches may not be done with them.
+        """
+        if self._file.is_closed:  # somebody else wrote it
+            return
+        if not is_failed:
+            self.hand_on()
+        self._file.delivered(self._made)
+        self._file.taken(self._taken)
+        self._file.close()
+
+
+def _by_rule(kept: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+    found: dict[str, list[pa.Table]] = {}
+    for rule, table in kept:
+        found.setdefault(rule, []).append(table)
+    return {rule: pa.concat_tables(tables, promote_options="permissive") for rule, tables in found.items()}
+
+
+def _none_deleted(rows: pa.Table) -> pa.Table:
+    return rows.append_column(DELETED, pa.repeat(pa.scalar(value=False), rows.num_rows))
+
+
+def _last(parts: list[pa.Table], table: Table) -> pa.Table:
+    """Changed rows, each key once, as it was last."""
+    rows = pa.concat_tables(parts).combine_chunks()
+    if len(parts) == 1:
+        return rows
+    numbers = KeyCodes().encode([rows.column(name).combine_chunks() for name in table.key])
+    _, first = np.unique(numbers[::-1], return_index=True)
+    return rows.take(to_arrow(np.sort(len(numbers) - 1 - first)))

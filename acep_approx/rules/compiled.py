@@ -1,0 +1,250 @@
+"""A rule that can be run: the plan of its query, the store's values that its events carry, and what its actions need.
+
+A read of the store as of an event is one more column of that event: the query is compiled with an attribute in its
+place, and whoever runs it gives the column with each batch. So letters, registers, errors and ``why`` stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from acep_approx.errors import UnsupportedError
+from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.predicates import conjuncts, variables
+from acep_approx.query.printer import to_text
+from acep_approx.query.rules.reads import as_of, is_late, rewritten
+from acep_approx.query.rules.syntax import OLD, Rule, Write
+from acep_approx.query.shape import kleene_variables, replaced, walk
+from acep_approx.query.syntax import (
+    Aggregate,
+    Atom,
+    Attribute,
+    Expression,
+    Machine,
+    OtherPattern,
+    QuerySyntax,
+    Read,
+    ReturnItem,
+    Sequence,
+)
+
+HIDDEN = " "
+"""What the names of columns begin with that results have for the actions, and that users do not see."""
+Leaf = Attribute | Aggregate
+
+
+@dataclass(frozen=True)
+class ReadColumn:
+    """A column that events get from the store, as of themselves; ``column`` is None for EXISTS.
+
+    ``keys`` are over the event alone: their attributes name no variable.
+    """
+
+    table: str
+    keys: tuple[Expression, ...]
+    column: str | None
+
+    @cached_property
+    def name(self) -> str:
+        """What attributes call it."""
+        where = f"store.{self.table}[{', '.join(map(to_text, self.keys))}]"
+        return f"EXISTS {where}" if self.column is None else f"{where}.{self.column}"
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """A rule of a file.
+
+    Parameters
+    ----------
+    number : int
+        Its place in the file, from 0.
+    rule : Rule
+    plan : Plan
+        Of its query, with attributes in the places of reads.
+    reads : tuple of ReadColumn
+        Columns that its events need.
+    late : tuple of Expression
+        Conditions on complete matches: those that read the store for one event as of another.
+    """
+
+    number: int
+    rule: Rule
+    plan: Plan
+    reads: tuple[ReadColumn, ...]
+    late: tuple[Expression, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of the rule."""
+        return self.rule.name
+
+    @property
+    def writes(self) -> tuple[Write, ...]:
+        """The actions that write the store."""
+        return tuple(action for action in self.rule.actions if isinstance(action, Write))
+
+    @cached_property
+    def lists(self) -> bool:
+        """Whether its matches are listed; else the event that completes them says all that is asked."""
+        if self.rule.each == "match" or self.is_late or self.late:
+            return True
+        last, shared = always_last(self.plan.query), {one.name for one in self.plan.query.equivalences}
+        if any(variables(one) - {last} for one in self.conditions):  # those that have no event make them void
+            return True
+        return not all(
+            isinstance(leaf, Attribute) and (leaf.name in shared or leaf.variable == last) for leaf in self.leaves
+        )
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a negation at the end makes matches wait for the end of their window."""
+        return self.plan.registers is not None and self.plan.registers.has_late_ends
+
+    @cached_property
+    def conditions(self) -> tuple[Expression, ...]:
+        """Those of WHEN that must all hold for the actions to be run."""
+        return () if self.rule.when is None else conjuncts(self.rule.when)
+
+    @cached_property
+    def leaves(self) -> dict[Leaf, str]:
+        """What of a match is asked for beside what its results show, with the names of the hidden columns."""
+        asked: dict[Leaf, str] = {}
+        for expression in (*self.conditions, *self.late, *self._of_actions()):
+            for leaf in walk(expression):
+                if isinstance(leaf, Leaf) and not is_old(leaf):
+                    asked.setdefault(leaf, f"{HIDDEN}{HIDDEN}{len(asked)}")
+        return asked
+
+    def _of_actions(self) -> Iterable[Expression]:
+        for action in self.rule.actions:
+            if isinstance(action, Write):
+                yield from action.key
+                yield from (one.value for one in action.sets)
+            else:
+                yield from action.arguments
+
+    @cached_property
+    def hidden(self) -> tuple[ReturnItem, ...]:
+        """The leaves as outputs."""
+        return tuple(ReturnItem(name, leaf) for leaf, name in self.leaves.items())
+
+    @cached_property
+    def when_reads(self) -> tuple[Read, ...]:
+        """The reads of WHEN, each once."""
+        return _reads(self.conditions)
+
+    @cached_property
+    def late_reads(self) -> tuple[Read, ...]:
+        """The reads of conditions on complete matches, each once."""
+        return _reads(self.late)
+
+
+def _reads(expressions: Iterable[Expression]) -> tuple[Read, ...]:
+    return tuple(dict.fromkeys(node for one in expressions for node in walk(one) if isinstance(node, Read)))
+
+
+def always_last(query: QuerySyntax) -> str | None:
+    """The variable whose event ends every match, if there is one."""
+    part = query.pattern
+    while isinstance(part, Sequence):
+        part = part.parts[-1]
+    if not isinstance(part, Atom) or dict(query.weights).get(part.variable, 1) <= query.errors:
+        return None
+    return part.variable
+
+
+def is_old(leaf: Expression) -> bool:
+    """Whether an expression is a value of the row that is written, as it was before."""
+    return isinstance(leaf, Attribute) and leaf.variable == OLD
+
+
+def compiled(number: int, rule: Rule) -> CompiledRule:
+    """Compile a rule.
+
+    Raises
+    ------
+    QueryError
+        Its query is wrong, or no engine can run it.
+    """
+    query, reads = rule.query, dict[ReadColumn, None]()
+    if isinstance(query.pattern, Machine | OtherPattern):
+        raise UnsupportedError(
+            "an automaton written by hand does not go into a rule yet",
+            code="ACEP-Q900",
+            hint="write the pattern with SEQ",
+            text=query.text,
+            start=query.pattern.span[0],
+            end=query.pattern.span[1],
+        )
+
+    def as_attribute(node: Expression) -> Expression | None:
+        if not isinstance(node, Read):
+            return None
+        event = as_of(node, query)
+        assert event is not None, "checks refuse reads of no event"
+        keys = tuple(replaced(key, _of_event) for key in rewritten(node, query).keys)
+        column = ReadColumn(node.table, keys, node.column)
+        reads[column] = None
+        return Attribute(event.variable, event.index, column.name, node.span)
+
+    for one in () if rule.when is None else conjuncts(rule.when):
+        if _is_of_each(one, query):
+            raise _unsupported(query, one, "WHEN asks something of each event of a variable that has several")
+
+    def unless_late(node: Expression) -> Expression | None:
+        return None if isinstance(node, Read) and is_late(node, query) else as_attribute(node)
+
+    late = tuple(one for one in query.predicates if _is_late(one, query))
+    kept = tuple(replaced(one, as_attribute) for one in query.predicates if one not in late)
+    outputs = []
+    for output in query.outputs:
+        if _is_late(output.value, query):
+            raise _unsupported(query, output.value, "RETURN reads the store for one event as of another")
+        outputs.append(replace(output, value=replaced(output.value, as_attribute)))
+    if late:
+        _check_late(query, late)
+    changed = replace(query, predicates=kept, outputs=tuple(outputs))
+    beside = tuple(replaced(one, unless_late) for one in late)  # reads of an event beside late ones are its columns
+    return CompiledRule(number, rule, plan(changed), tuple(reads), beside)
+
+
+def _is_late(expression: Expression, query: QuerySyntax) -> bool:
+    """Whether an expression reads the store for one event as of another."""
+    return any(isinstance(node, Read) and is_late(node, query) for node in walk(expression))
+
+
+def _of_event(node: Expression) -> Expression | None:
+    return Attribute(None, None, node.name) if isinstance(node, Attribute) else None
+
+
+def _check_late(query: QuerySyntax, late: tuple[Expression, ...]) -> None:
+    if query.strategy != "skip_till_any_match" or query.non_overlap:
+        what = "NON OVERLAP" if query.non_overlap else query.strategy
+        raise _unsupported(query, late[0], f"with {what}, a condition reads the store for one event as of another")
+    for one in late:
+        if query.window.unit == "events":
+            raise _unsupported(query, one, "in a window of events, a condition reads the store for one as of another")
+        if _is_of_each(one, query):
+            raise _unsupported(query, one, "a condition reads the store for each of several events as of another")
+
+
+def _is_of_each(expression: Expression, query: QuerySyntax) -> bool:
+    """Whether an expression has a value for each event of a Kleene variable."""
+    nodes = [node for node in walk(expression) if isinstance(node, Attribute)]
+    nodes += [node.at for node in walk(expression) if isinstance(node, Read) and node.at is not None]
+    several = kleene_variables(query.pattern)
+    return any(one.index in ("current", "previous") or (one.index is None and one.variable in several) for one in nodes)
+
+
+def _unsupported(query: QuerySyntax, where: Expression, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        what,
+        code="ACEP-Q900",
+        hint="ask of one event, such as a[1] or a[a.LEN], or read as of the event that the key names, without AT",
+        text=query.text,
+        start=where.span[0],
+        end=where.span[1],
+    )

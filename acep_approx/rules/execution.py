@@ -1,0 +1,266 @@
+"""A program that is carried out: batches of events in; matches, changes of tables and calls out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.fitting import kinds_of, with_text
+from acep_approx.matching.stream_side import StreamSide
+from acep_approx.query.rules.types import check_types
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Attribute, Expression
+from acep_approx.rules.changes import NO_CALLS, called, change_table
+from acep_approx.rules.compiled import CompiledRule
+from acep_approx.rules.drivers import AnyStage, Surroundings
+from acep_approx.rules.firing import Firing
+from acep_approx.rules.lockstep.arenas import TableArena
+from acep_approx.rules.lockstep.eligible import planned_stages
+from acep_approx.rules.log import FailedWriteError, TableLog
+from acep_approx.rules.matched import Moment
+from acep_approx.rules.past import PastRows
+from acep_approx.rules.pipeline import RulePipeline
+from acep_approx.rules.program import Driver, Program
+from acep_approx.rules.stages import Detector, Found
+from acep_approx.rules.table import TableRows
+from acep_approx.rules.words import Texts
+
+NO_ROWS = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of some events.
+
+    Attributes
+    ----------
+    matches : dict of str to pyarrow.Table
+        Per rule, in the order of the file: its matches in the order in which they became known.
+    changes : dict of str to pyarrow.Table
+        Per table what was written to it, in order.
+    calls : pyarrow.Table
+        Calls in order; see ``changes.CALLS``.
+    last : dict of str to pyarrow.Table
+        Per table the rows that were written, each once, as they are now, with a column ``deleted``.
+    """
+
+    matches: dict[str, pa.Table]
+    changes: dict[str, pa.Table]
+    calls: pa.Table
+    last: dict[str, pa.Table] = field(default_factory=dict)
+
+
+def joined(parts: Sequence[Outcome]) -> Outcome:
+    """What came of several batches, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def of(tables: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+        names = dict.fromkeys(name for some in tables for name in some)
+        return {
+            name: pa.concat_tables([some[name] for some in tables if name in some], promote_options="permissive")
+            for name in names
+        }
+
+    calls = [one.calls for one in parts if one.calls.num_rows] or [one.calls for one in parts[-1:]] or [NO_CALLS]
+    return Outcome(of([one.matches for one in parts]), of([one.changes for one in parts]), pa.concat_tables(calls))
+
+
+@dataclass
+class Counters:
+    """What happened so far: events, values written twice in one transaction, writes of rows that were not there."""
+
+    events: int = 0
+    conflicts: int = 0
+    without_row: int = 0
+
+
+@dataclass
+class Bound:
+    """What runs once the columns of the events are known."""
+
+    schema: pa.Schema
+    roles: Roles
+    sides: list[StreamSide]
+    pipelines: list[RulePipeline]
+    logs: dict[str, TableLog]
+    stages: list[AnyStage]
+    columns: tuple[str, ...]
+    nothing: dict[str, pa.Table] = field(default_factory=dict)
+    unchanged: dict[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether ticks are shown as times."""
+        return any(pipeline.is_time for pipeline in self.pipelines)
+
+
+class RuleExecution:
+    """Carries out a program over a stream, without the verbs that ``RuleRun`` adds.
+
+    Parameters
+    ----------
+    program : Program
+    driver : {"auto", "stepping"}, default "auto"
+        Parts of rules that wait for one another in a circle are run in turn, all others over whole batches; or all
+        in turn, to hold the one against the other.
+
+    Attributes
+    ----------
+    tables : dict of str to TableRows
+        The store.
+    counters : Counters
+    bound : Bound or None
+        None until the columns of the events are known.
+    keeps_last : bool
+        Whether outcomes have ``last``.
+    """
+
+    keeps_last = False
+
+    def __init__(self, program: Program, driver: Driver = "auto") -> None:
+        self.program = program
+        self.driver: Driver = driver
+        self.texts = Texts()
+        self.tables = {table.name: TableRows(table, self.texts) for table in program.file.tables}
+        self.counters = Counters()
+        self.bound: Bound | None = None
+
+    def bind(self, schema: pa.Schema, roles: Roles, sides: Sequence[StreamSide] = ()) -> Bound:
+        """Check the rules against the columns of the events, and set all up.
+
+        Parameters
+        ----------
+        schema : pyarrow.Schema
+        roles : Roles
+        sides : sequence of StreamSide, optional
+            Of a saved state, one for each stage that detects. Default: new ones.
+
+        Raises
+        ------
+        DataError, QueryError
+            A column is missing or has the wrong type.
+        """
+        program = self.program
+        check_types(program.file, kinds_of(with_text(schema, ()), roles))
+        programs = program.programs(schema, roles)
+        logs = {name: TableLog(rows, programs[name]) for name, rows in self.tables.items()}
+        firings = {rule.number: Firing(rule, logs, program.statements[rule.number], roles) for rule in program.rules}
+        around = Surroundings(program, firings, logs, TableArena())
+        stages: list[AnyStage] = []
+        detectors: list[Detector] = []
+        for planned in planned_stages(program, self.driver):
+            side = sides[len(detectors)] if sides and planned.stage.detecting else None
+            detector = around.detector(planned, schema, roles, side)
+            stages.append(around.stage(planned, detector))
+            detectors += [] if detector is None else [detector]
+        keys = [key for rule in program.rules for read in rule.reads for key in read.keys]
+        columns = [roles.time, *(name for one in detectors for name in one.stream.columns), *_names(keys, roles)]
+        streams = [one.stream for one in detectors]
+        pipelines = [pipeline for one in detectors for pipeline in one.pipelines]
+        self.bound = Bound(schema, roles, streams, pipelines, logs, stages, tuple(dict.fromkeys(columns)))
+        for one in pipelines:
+            for read in one.rule.late_reads:
+                past = logs[read.table].past or PastRows(len(self.tables[read.table].columns))
+                past.window = max(past.window, one.window)
+                logs[read.table].past = past
+        self.bound.nothing = {one.rule.name: firings[one.rule.number].nothing(one.nothing()) for one in pipelines}
+        names, is_time = [rule.name for rule in program.rules], self.bound.is_time
+        self.bound.unchanged = {n: change_table(log.fold(), names, is_time=is_time) for n, log in logs.items()}
+        for log in logs.values():
+            log.forget()
+        return self.bound
+
+    def run(self, batch: EventBatch) -> Outcome:
+        """Run a batch.
+
+        Raises
+        ------
+        FailedWriteError
+            An action cannot be done; the engine stands somewhere in the batch, the tables are those before it.
+        """
+        assert self.bound is not None, "bind first"
+        moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
+        found = Found()
+        try:
+            for stage in self.bound.stages:
+                stage.run(batch, moment, found)
+            outcome = self._outcome(found, moment.last_tick)
+        except FailedWriteError:
+            self._forget()
+            raise
+        self.counters.events += len(batch)
+        return outcome
+
+    def pass_time(self, tick: int) -> Outcome:
+        """No event before ``tick`` will come any more: what waited for windows that end before it.
+
+        Raises
+        ------
+        FailedWriteError
+        """
+        return self._close(tick)
+
+    def finish(self) -> Outcome:
+        """The stream has ended: what waited for the end of its window.
+
+        Raises
+        ------
+        FailedWriteError
+        """
+        return self._close(None)
+
+    def _close(self, before: int | None) -> Outcome:
+        last = [side.last_tick for side in self.bound.sides] if self.bound is not None else []
+        moment = Moment(None, self.counters.events, len(self.program.rules), (last and last[0]) or 0)
+        found = Found()
+        try:
+            for stage in self.bound.stages if self.bound is not None else ():
+                stage.close(before, moment, found)
+            return self._outcome(found, moment.last_tick)
+        except FailedWriteError:
+            self._forget()
+            raise
+
+    def nothing(self) -> Outcome:
+        """What comes of no events."""
+        return self._outcome(Found())
+
+    def _forget(self) -> None:
+        assert self.bound is not None, "something was written"
+        for log in self.bound.logs.values():
+            log.bring_back()
+            log.forget()
+
+    def _outcome(self, found: Found, last_tick: int = 0) -> Outcome:
+        if self.bound is None:
+            return Outcome({}, {}, NO_CALLS)
+        names, is_time = [rule.name for rule in self.program.rules], self.bound.is_time
+        folded = {name: log.fold() for name, log in self.bound.logs.items() if len(log.ordered())}
+        last = {}
+        if self.keeps_last:
+            last = {n: rows.written(folded[n].row if n in folded else NO_ROWS) for n, rows in self.tables.items()}
+        for log in self.bound.logs.values():
+            log.forget()
+            log.keep_past(last_tick)
+            log.rows.forget_read_keys(log.past.rows if log.past is not None else NO_ROWS)
+        changed = {name: change_table(one, names, is_time=is_time) for name, one in folded.items()}
+        self.counters.conflicts += sum(one.conflicts for one in folded.values())
+        self.counters.without_row += sum(one.without_row for one in folded.values())
+        matches = {rule.name: self._joined(rule, found) for rule in self.program.rules}
+        return Outcome(matches, self.bound.unchanged | changed, called(found.calls, names, is_time=is_time), last)
+
+    def _joined(self, rule: CompiledRule, found: Found) -> pa.Table:
+        assert self.bound is not None, "something was run"
+        tables = [table for table, _ in found.results.get(rule.number, [])]
+        nothing = self.bound.nothing[rule.name]
+        return pa.concat_tables([nothing, *tables], promote_options="permissive") if tables else nothing
+
+
+def _names(keys: list[Expression], roles: Roles) -> list[str]:
+    return [roles.column(node.name) for key in keys for node in walk(key) if isinstance(node, Attribute)]

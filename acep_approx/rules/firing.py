@@ -1,0 +1,364 @@
+"""What comes of the matches of a rule: which of them act, what these write and call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.errors import DataError
+from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.events.roles import Roles
+from acep_approx.kernels.rules.rows import NO_VALUE as UNKNOWN
+from acep_approx.kernels.rules.rows import VALUE
+from acep_approx.query.evaluate import evaluate
+from acep_approx.query.predicates import variables
+from acep_approx.query.rules.syntax import Call, Write
+from acep_approx.query.shape import replaced
+from acep_approx.query.syntax import Attribute, Constant, Expression, Read
+from acep_approx.rules.compiled import HIDDEN, CompiledRule, Leaf
+from acep_approx.rules.log import Chunk, TableLog, Transactions
+from acep_approx.rules.matched import Matched, Moment, edge
+from acep_approx.rules.programs import Slot
+from acep_approx.rules.words import to_words
+
+NO_KEY, NO_VALUE = -1, -2
+"""In the place of a row: the key is NULL; something cannot be computed."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls of a rule, in order: transactions, numbers of matches and actions, names and arguments."""
+
+    of: Transactions
+    rule: int
+    match: Ints
+    action: int
+    name: str
+    arguments: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Fired:
+    """What came of matches: the results that users see, in order, their transactions, and calls."""
+
+    table: pa.Table
+    of: Transactions
+    calls: list[Calls]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A writing action of a rule: its number among the actions, and among the statements of its table."""
+
+    action: int
+    write: Write
+    number: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a statement takes from some matches, or events: rows and values of slots, as in ``log.Chunk``."""
+
+    row: Ints
+    slots: Ints
+    slot_state: Ints
+
+    def take(self, which: Ints) -> Taken:
+        """From some of them."""
+        return Taken(self.row[which], self.slots[which], self.slot_state[which])
+
+
+@dataclass(frozen=True)
+class Known:
+    """What statements take from events that complete matches, by the number of the action, and whether they act.
+
+    ``rows`` are those of the events, rising.
+    """
+
+    rows: Ints
+    acts: Bools
+    by_action: Mapping[int, Taken]
+
+    def of(self, action: int, ends: Ints) -> Taken:
+        """From matches that end with these events."""
+        return self.by_action[action].take(np.searchsorted(self.rows, ends))
+
+    def do_act(self, ends: Ints) -> Bools:
+        """Whether matches that end with these events act."""
+        return self.acts[np.searchsorted(self.rows, ends)]
+
+
+class Firing:
+    """Runs the actions of one rule.
+
+    Parameters
+    ----------
+    rule : CompiledRule
+    logs : mapping of str to TableLog
+        By table.
+    statements : list of Statement
+        Its writing actions.
+    roles : Roles
+    """
+
+    def __init__(
+        self, rule: CompiledRule, logs: Mapping[str, TableLog], statements: list[Statement], roles: Roles
+    ) -> None:
+        self.rule = rule
+        self.statements = statements
+        self._logs = logs
+        self._roles = roles
+        self._conditions = [(_with_values(one), variables(one)) for one in rule.conditions]
+        self._late = [(_with_values(one), variables(one)) for one in rule.late]
+        self._matches = 0
+        self._constants: dict[Slot, tuple[Ints, Ints]] = {}
+
+    def fire(self, found: Matched, moment: Moment, known: Known | None = None) -> Fired:
+        """Write and call for the matches that act; gives what users see of all of them.
+
+        ``known``: whether the events that complete matches act, and what statements take from them. Default: it is
+        computed.
+
+        Raises
+        ------
+        FailedWriteError
+            Something that WHEN reads depends on a write that cannot be done.
+        """
+        values = Values(self.rule, found, moment, self._roles)
+        if self._late:
+            read = {_name_of(one): self._read_before(one, values) for one in self.rule.late_reads}
+            found = found.take(np.flatnonzero(_holds(self._late, values, read)))
+            values = Values(self.rule, found, moment, self._roles)
+        acts = self._acts(found, values) if known is None else known.do_act(found.end)
+        result = self._result(found, acts)
+        acting = np.flatnonzero(acts)
+        if self.rule.rule.each == "point":
+            of = found.of.take(acting)
+            acting = acting[_firsts(of.place, of.tick, of.start, found.end[acting])]
+        if not self.rule.rule.actions or not len(acting):
+            return Fired(*result, [])
+        if len(acting) < len(found):
+            found, values = found.take(acting), values.take(acting)
+        numbers = self._matches + np.arange(len(acting))
+        self._matches += len(acting)
+        self._write(found, values, numbers, known)
+        return Fired(*result, self._calls(found, values, numbers))
+
+    def _acts(self, found: Matched, values: Values) -> Bools:
+        """Which matches WHEN holds for."""
+        read = {_name_of(one): self._read(one, values, found.of) for one in self.rule.when_reads}
+        return _holds(self._conditions, values, read)
+
+    def nothing(self, table: pa.Table) -> pa.Table:
+        """The results of no matches; ``table`` are those of its pipeline."""
+        none = np.zeros(0, np.int64)
+        found = Matched(table, Transactions(none, none, none, none, none), none)
+        return self._result(found, np.zeros(0, np.bool_))[0]
+
+    def _result(self, found: Matched, acts: Bools) -> tuple[pa.Table, Transactions]:
+        table = found.table.select([name for name in found.table.column_names if not name.startswith(HIDDEN)])
+        of = found.of
+        if self.rule.rule.when is not None:
+            table = table.append_column("fired", pa.array(acts.tolist(), pa.bool_()))
+        if self.rule.rule.each == "point" and self.rule.lists:
+            return self._points(table, found, acts)
+        return table, of
+
+    def _points(self, table: pa.Table, found: Matched, acts: Bools) -> tuple[pa.Table, Transactions]:
+        """Of each event that completes matches the first one of those that act, or of all where none does."""
+        order = np.lexsort((~acts, found.end, found.of.start, found.of.tick, found.of.place))
+        columns = (found.of.place[order], found.of.tick[order], found.of.start[order], found.end[order])
+        first = order[_firsts(*columns)]
+        keys = [name for name in table.column_names if name in self._key_columns]
+        kept = [*keys, "errors", "start", "end"]
+        points = table.select(kept).append_column("row", to_arrow(found.end))
+        if "fired" in table.column_names:
+            points = points.append_column("fired", table.column("fired"))
+        return points.take(to_arrow(first)), found.of.take(first)
+
+    @property
+    def _key_columns(self) -> set[str]:
+        return {self._roles.column(name) for name in self.rule.plan.keys}
+
+    # --- conditions -------------------------------------------------------------------------------------------
+
+    def _read(self, read: Read, values: Values, of: Transactions) -> pa.Array:
+        log = self._logs[read.table]
+        rows = log.rows.row_of([values.computed(key) for key in read.keys])
+        return log.read(read.column, of.reads(rows))
+
+    def _read_before(self, read: Read, values: Values) -> pa.Array:
+        """A read as of the event behind AT, of each match; where it has none the value plays no role."""
+        assert read.at is not None, "other reads are columns of events"
+        log = self._logs[read.table]
+        rows = log.rows.row_of([values.computed(key) for key in read.keys])
+        return log.read_before(read.column, rows, 2 * values.rows_of(read.at) + 1)
+
+    # --- actions ----------------------------------------------------------------------------------------------
+
+    def takes(self, one: Statement, values: Values, row: Ints | None = None) -> Taken:
+        """What a statement takes from matches, or from events; ``row``: what it writes, where that is known."""
+        log = self._logs[one.write.table]
+        if row is None:
+            keys, failed = _all([values.tried(key) for key in one.write.key])
+            row = np.where(failed, NO_VALUE, log.rows.row_of(keys))
+        slots, slot_state = (np.zeros((len(values), log.programs.width), np.int64) for _ in range(2))
+        for place, slot in enumerate(log.programs.slots[one.number]) if len(values) else ():
+            slots[:, place], slot_state[:, place] = self._filled(slot, values, log)
+        return Taken(row, slots, slot_state)
+
+    def _filled(self, slot: Slot, values: Values, log: TableLog) -> tuple[Ints, Ints]:
+        """The words of a slot, and their states; constants are made once."""
+        if slot in self._constants:
+            return self._constants[slot]
+        is_constant = isinstance(slot.value, Constant)
+        given, wrong = (values.first() if is_constant else values).tried(slot.value)
+        words, ok, how = to_words(given, slot.holds, log.rows.texts)
+        made = words, np.where(wrong, VALUE + UNKNOWN, VALUE * (ok | (how > 0)) + how)
+        if is_constant:
+            self._constants[slot] = made
+        return made
+
+    def _write(self, found: Matched, values: Values, numbers: Ints, known: Known | None) -> None:
+        for one in self.statements:
+            taken = self.takes(one, values) if known is None else known.of(one.action, found.end)
+            chunk = Chunk(
+                of=found.of,
+                rule=np.full(len(found), self.rule.number),
+                match=numbers,
+                action=np.full(len(found), one.action),
+                row=taken.row,
+                statement=np.full(len(found), one.number),
+                slots=taken.slots,
+                slot_state=taken.slot_state,
+            )
+            self._logs[one.write.table].add(chunk)
+
+    def _calls(self, found: Matched, values: Values, numbers: Ints) -> list[Calls]:
+        made = []
+        for action, one in enumerate(self.rule.rule.actions):
+            if isinstance(one, Call):
+                given = [values.computed(argument).to_pylist() for argument in one.arguments]
+                arguments = [*zip(*given, strict=True)] if given else [()] * len(found)
+                made.append(Calls(found.of, self.rule.number, numbers, action, one.name, arguments))
+        return made
+
+
+class Values:
+    """Values of expressions over the events of matches.
+
+    Parameters
+    ----------
+    rule : CompiledRule
+    found : Matched
+    moment : Moment
+        Has the events that complete match points.
+    roles : Roles
+    """
+
+    def __init__(self, rule: CompiledRule, found: Matched, moment: Moment, roles: Roles) -> None:
+        self._rule, self._found, self._moment, self._roles = rule, found, moment, roles
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def take(self, which: Ints) -> Values:
+        """Of some of the matches."""
+        return Values(self._rule, self._found.take(which), self._moment, self._roles)
+
+    def first(self) -> Values:
+        """Of the first of them."""
+        return self.take(np.arange(min(len(self), 1)))
+
+    def column(self, leaf: Leaf) -> pa.Array:
+        """An attribute or an aggregate."""
+        if self._rule.lists:
+            return self._found.table.column(self._rule.leaves[leaf]).combine_chunks()
+        batch = self._moment.batch
+        assert batch is not None, "points come with their batch"
+        assert leaf.name is not None, "count() needs matches"
+        return batch.data.column(self._roles.column(leaf.name)).take(to_arrow(batch.at(self._found.end)))
+
+    def computed(self, expression: Expression) -> pa.Array:
+        """An expression, one value per match."""
+        value = evaluate(expression, self.column)
+        return pa.repeat(value, len(self)) if isinstance(value, pa.Scalar) else value
+
+    def tried(self, expression: Expression) -> tuple[pa.Array, Bools]:
+        """The same, and for which matches it cannot be computed: there it is NULL."""
+        failed = np.zeros(len(self), np.bool_)
+        try:
+            return self.computed(expression), failed
+        except DataError:
+            parts = []
+            for match in range(len(self)):
+                try:
+                    parts.append(self.take(np.array([match])).computed(expression))
+                except DataError:
+                    failed[match] = True
+                    parts.append(pa.nulls(1))
+            kinds = [part.type for part in parts if not pa.types.is_null(part.type)]
+            return pa.concat_arrays([part.cast(kinds[0]) if kinds else part for part in parts]), failed
+
+    def rows_of(self, event: Attribute) -> Ints:
+        """The row of an event of each match; 0 where it is missing."""
+        rows = self._found.table.column(HIDDEN + str(event.variable)).combine_chunks()
+        if pa.types.is_list(rows.type):
+            return np.maximum(edge(rows, last=event.index != "first"), 0)
+        return to_numpy(pc.fill_null(rows, 0))
+
+    def lacks(self, named: frozenset[str]) -> Bools:
+        """Which matches have no event for one of some variables."""
+        lacking = np.zeros(len(self), np.bool_)
+        for name in named:
+            if not self._rule.lists or HIDDEN + name not in self._found.table.column_names:
+                continue
+            rows = self._found.table.column(HIDDEN + name).combine_chunks()
+            is_list = pa.types.is_list(rows.type)
+            lacking |= to_numpy(pc.equal(rows.value_lengths(), 0) if is_list else rows.is_null())
+        return lacking
+
+
+def _holds(
+    conditions: list[tuple[Expression, frozenset[str]]], values: Values, read: Mapping[str, pa.Array]
+) -> Bools:
+    """Which matches all conditions hold for; those that name a variable without event are void."""
+    holds = np.ones(len(values), np.bool_)
+    for condition, named in conditions:
+        value = evaluate(condition, lambda leaf: read[leaf.name] if leaf.name in read else values.column(leaf))
+        holds &= _true(value, len(values)) | values.lacks(named)
+    return holds
+
+
+def _with_values(condition: Expression) -> Expression:
+    """A condition with attributes of no variable in the places of reads."""
+    return replaced(condition, lambda node: Attribute(None, None, _name_of(node)) if isinstance(node, Read) else None)
+
+
+def _name_of(read: Read) -> str:
+    return HIDDEN + repr(read)
+
+
+def _all(tried: list[tuple[pa.Array, Bools]]) -> tuple[list[pa.Array], Bools]:
+    return [values for values, _ in tried], np.logical_or.reduce([failed for _, failed in tried])
+
+
+def _true(value: pa.Array | pa.Scalar, rows: int) -> Bools:
+    if isinstance(value, pa.Scalar):
+        return np.full(rows, bool(value.as_py()), np.bool_)
+    return to_numpy(pc.fill_null(value, False))
+
+
+def _firsts(*columns: Ints) -> Ints:
+    """Where something new begins in sorted columns."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64)
+    differ = np.ones(len(columns[0]), np.bool_)
+    differ[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(differ)

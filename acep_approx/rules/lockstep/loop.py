@@ -1,0 +1,220 @@
+"""The kernel of a circle with all that it is given: before it everything is columns, and after it again."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.kernels.rules import lockstep as out
+from acep_approx.kernels.rules.lockstep import Circle, Events, Out, Store, lockstep, number_events
+from acep_approx.kernels.rules.rows import DONE
+from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.rules.firing import Known
+from acep_approx.rules.lockstep.arenas import CellArena, TableArena
+from acep_approx.rules.lockstep.classes import JointClasses, Member
+from acep_approx.rules.lockstep.pipeline import LockstepPipeline
+from acep_approx.rules.lockstep.questions import Live, Operands, Questions
+from acep_approx.rules.lockstep.writes import Acts, OfBatch, Prepared
+from acep_approx.rules.log import FailedWriteError
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a batch.
+
+    Attributes
+    ----------
+    of : list of int64, shape (hits, HIT)
+        Per rule its hits, in the order of events.
+    classes : dict of int to numpy.ndarray
+        Per rule whose matches are listed the class of each event.
+    saw : dict of str to (words, ok)
+        What was read of the columns that results show, by event.
+    numbers : dict of int to numpy.ndarray
+        Per rule with a window of events the number of each within its key.
+    prepared : Prepared
+    """
+
+    of: list[Ints]
+    classes: dict[int, Ints]
+    saw: dict[str, tuple[Ints, Bools]]
+    numbers: dict[int, Ints]
+    prepared: Prepared
+
+
+class Loop:
+    """Runs the rules of a circle over batches.
+
+    Parameters
+    ----------
+    pipelines : sequence of LockstepPipeline
+        Of its rules, in their order.
+    live : mapping of str to Live
+        The columns that they read and write, by name.
+    acts : Acts
+    arena : TableArena
+        Has the tables of these columns.
+    """
+
+    def __init__(
+        self, pipelines: Sequence[LockstepPipeline], live: Mapping[str, Live], acts: Acts, arena: TableArena
+    ) -> None:
+        self._pipelines = pipelines
+        self._live = live
+        self._acts = acts
+        self._tables = arena
+        self._cells = CellArena()
+        self._known_rules = 0, np.zeros(0, np.int64)
+        self._questions = Questions(live, arena, arena.tables[0].texts)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know no classes yet."""
+        names = frozenset(self._live)
+        self._members = [Member.of(number, one, names) for number, one in enumerate(self._pipelines)]
+        self._joint = JointClasses(self._members)
+
+    def run(self, events: StreamBatch, given: OfBatch, rows: Sequence[Ints]) -> Ran:
+        """Run a batch.
+
+        Parameters
+        ----------
+        events : StreamBatch
+            In the types of the stream.
+        given : OfBatch
+            The same as they came.
+        rows : sequence of numpy.ndarray of int64
+            The rows that events name: the columns of ``Live.rows_of``.
+
+        Raises
+        ------
+        FailedWriteError
+            Then the tables are as before; where the rules stand is somewhere in the batch.
+        """
+        if self._joint.is_stale:
+            self._begin()
+        for one in self._pipelines:
+            one.take_keys(events)
+        joint = self._joint.of(events.computed.truths)
+        for one in self._pipelines:
+            one.take_classes()
+        at = [self._joint.finishing(member, joint) for member in self._members]
+        prepared = self._acts.prepared(given, at)
+        tests = [*self._joint.tests]
+        operands = self._questions.operands(tests, len(events), events.column)
+        self._tables.fit()
+        numbers = {n: _numbers(one, events) for n, one in enumerate(self._pipelines) if one.preparer.is_count}
+        seen = self._events(events, joint, rows, operands, [*numbers.values()])
+        made = self._kernel(seen, operands, prepared)
+        hits = made.hits[: made.ended[out.HITS] * out.HIT].reshape(-1, out.HIT)
+        if made.ended[out.HOW] != DONE:
+            raise self._failed(hits, made.ended, prepared, events)
+        listed = [number for number, one in enumerate(self._pipelines) if one.lists]
+        classes = dict(zip(listed, made.classes.reshape(-1, len(events)), strict=True))
+        words, ok = made.words.reshape(-1, len(events)), made.ok.reshape(-1, len(events))
+        saw = {name: (words[n], ok[n]) for n, name in enumerate(self._shown())}
+        of = [hits[hits[:, out.HIT_RULE] == number] if len(hits) else hits for number in range(len(self._pipelines))]
+        return Ran(of, classes, saw, numbers, prepared)
+
+    def known(self, member: int, ran: Ran, given: OfBatch) -> Known:
+        """What the statements of a rule take from the events that complete its matches."""
+        hits = ran.of[member]
+        return self._acts.known(member, ran.prepared, hits[:, out.HIT_PLACE], hits[:, out.HIT_ACTS] != 0, given)
+
+    def _events(
+        self,
+        events: StreamBatch,
+        joint: Sequence[Ints],
+        rows: Sequence[Ints],
+        operands: Operands,
+        numbers: Sequence[Ints],
+    ) -> Events:
+        by_key = {one.key_slots.columns: events.slots(one.key_slots.columns) for one in self._pipelines}
+        words = operands.words
+        return Events(
+            _joined(joint), _joined([*by_key.values()]), _joined([events.ticks, *numbers]), _joined(rows), words,
+            words.view(np.float64), operands.ok, len(events), len(joint)
+        )  # fmt: skip
+
+    def _kernel(self, events: Events, operands: Operands, prepared: Prepared) -> Out:
+        size, rules = events.size, len(self._pipelines)
+        detection = self._cells.fit([one.cells for one in self._pipelines])
+        shown, listed = self._shown(), sum(one.lists for one in self._pipelines)
+        room = sum(map(len, prepared.at))
+        made = Out(
+            np.empty((room + 1) * out.HIT, np.int64), np.zeros(out.ENDED, np.int64), np.zeros(rules, np.int64),
+            np.zeros(listed * size, np.int64), np.empty(len(shown) * size, np.int64),
+            np.empty(len(shown) * size, np.bool_),
+        )  # fmt: skip
+        store = Store(
+            self._tables.rows, self._acts.wanted(self._tables), self._acts.statements, prepared.writes,
+            self._acts.undo(len(prepared.writes.row)), self._acts.scratch,
+        )  # fmt: skip
+        lockstep(events, self._circle(operands, prepared, shown), detection, store, made)
+        return made
+
+    def _circle(self, operands: Operands, prepared: Prepared, shown: Sequence[str]) -> Circle:
+        """The rules as the kernel sees them."""
+        tests, lists = self._questions.records([*self._joint.tests], operands)
+        extra = [number for name in shown for number in self._questions.shown(name)]
+        if extra:
+            tests = np.concatenate((tests, np.array(extra, np.int64)))
+        at = [self._tables.at(table) for table in self._acts.tables]
+        statements = [number for pair in zip(at, prepared.first, strict=True) for number in pair]
+        first, entries, which, lookup = self._joint.arrays()
+        numbers = np.arange(len(shown)) + len(self._joint.tests)
+        return Circle(
+            self._rules(), np.array(statements, np.int64), first, entries, which, lookup, tests, lists, numbers
+        )
+
+    def _rules(self) -> Ints:
+        """A record of each rule, and the end of the statements."""
+        if self._known_rules[0] != self._cells.version:
+            self._known_rules = self._cells.version, self._records()
+        return self._known_rules[1]
+
+    def _records(self) -> Ints:
+        by_key = [*dict.fromkeys(one.key_slots.columns for one in self._pipelines)]
+        records: list[int] = []
+        clocks = listed = 0
+        for number, one in enumerate(self._pipelines):
+            clocks += one.preparer.is_count
+            records += [by_key.index(one.key_slots.columns), clocks * one.preparer.is_count, one.window]
+            records += [self._cells.tables_at[number], number * out.OFFSETS, self._cells.cells_at[number]]
+            records += [self._acts.first[number], listed if one.lists else -1]
+            listed += one.lists
+        records += [0] * out.STATEMENTS + [len(self._acts.tables), -1]
+        return np.array(records, np.int64)
+
+    def _shown(self) -> list[str]:
+        """The columns that are read and that results show."""
+        needed = {name for one in self._pipelines for name in one.recent.columns}
+        return [name for name in self._live if name in needed]
+
+    def _failed(self, hits: Ints, ended: Ints, prepared: Prepared, events: StreamBatch) -> FailedWriteError:
+        row = events.first_row + int(hits[-1, out.HIT_EVENT])
+        statement = bisect_right(prepared.first, int(ended[out.WRITE])) - 1
+        table, rule = self._acts.tables[statement].table.name, self._pipelines[int(ended[out.WHOSE])].rule
+        return FailedWriteError((2 * row + 1, 0, 0), row, rule.number, int(ended[out.HOW]), table)
+
+
+def _numbers(pipeline: LockstepPipeline, events: StreamBatch) -> Ints:
+    """In a window of events, the number of each event within its slot."""
+    seen, numbers = pipeline.preparer.counters, np.zeros(len(events), np.int64)
+    if pipeline.lists:  # they are counted once more when events are grouped
+        seen = seen.copy()
+    number_events(events.slots(pipeline.key_slots.columns), seen, numbers)
+    return numbers
+
+
+def _joined(columns: Sequence[Ints]) -> Ints:
+    """Columns one after the other, which kernels may change as far as they know."""
+    if len(columns) == 1:
+        if columns[0].flags.carray and columns[0].dtype == np.int64:
+            return columns[0]
+        return np.require(columns[0], np.int64, ("C", "W"))
+    return np.concatenate(columns) if columns else np.zeros(0, np.int64)

@@ -1,0 +1,204 @@
+"""The tests of a circle as records for the kernel, and what of each event the store is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.events.columns import to_numpy
+from acep_approx.kernels.rules.lockstep import (
+    AS_FLOATS,
+    AS_WORDS,
+    IN,
+    IS_NULL,
+    MICROSECONDS_AS_NANOSECONDS,
+    NOT_IN,
+    TEST,
+    WHOLE_AS_FLOATS,
+)
+from acep_approx.kernels.rules.rows import ROOM, ROWS, WORDS
+from acep_approx.query.evaluate import evaluate, time_of
+from acep_approx.query.rules.syntax import Holds
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Attribute, Expression
+from acep_approx.rules.compiled import ReadColumn
+from acep_approx.rules.lockstep.arenas import TableArena
+from acep_approx.rules.lockstep.conditions import Test
+from acep_approx.rules.log import TableLog
+from acep_approx.rules.words import Texts
+
+Column = Callable[[str], pa.Array]
+NONE = np.zeros(0, np.int64)
+EXISTS = -1
+
+
+@dataclass(frozen=True)
+class Live:
+    """A column that is read: its table, which column of rows the kernel has for it, what it holds, its number."""
+
+    log: TableLog
+    rows_of: int
+    holds: Holds
+    column: int
+
+    @classmethod
+    def of(cls, read: ReadColumn, logs: Mapping[str, TableLog], rows_of: int) -> Live:
+        """Of a read."""
+        table = logs[read.table].rows
+        if read.column is None:
+            return cls(logs[read.table], rows_of, "bool", EXISTS)
+        number = table.column(read.column)
+        return cls(logs[read.table], rows_of, table.columns[number].holds, number)
+
+    def record(self, arena: TableArena) -> list[int]:
+        """The beginning of the record of a test: where its values stand."""
+        table = self.log.rows
+        sizes = arena.rows.sizes[arena.at(table) :]
+        if self.column == EXISTS:
+            return [self.rows_of, -1, int(sizes[ROWS]), 0, 0]
+        begin = int(sizes[WORDS] + self.column * sizes[ROOM])
+        return [self.rows_of, begin, int(sizes[ROWS]), *map(int, table.default(self.column))]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What the store is compared with, by event: words, floats as their bits, and where they are not NULL."""
+
+    words: Ints
+    ok: Bools
+    number: dict[tuple[Expression, bool], int]
+    kinds: dict[Expression, str]
+
+
+class Questions:
+    """The tests of a circle.
+
+    Parameters
+    ----------
+    live : mapping of str to Live
+        By the names of columns that are read.
+    arena : TableArena
+    texts : Texts
+        Codes of the texts in the store.
+    """
+
+    def __init__(self, live: Mapping[str, Live], arena: TableArena, texts: Texts) -> None:
+        self._live, self._arena, self._texts = live, arena, texts
+        self._made: tuple[Any, tuple[Ints, Ints]] | None = None
+
+    def operands(self, tests: Sequence[Test], rows: int, column: Column) -> Operands:
+        """The values of the events of a batch; texts that no row can hold have no code."""
+        kinds: dict[Expression, str] = {}
+        values: dict[Expression, pa.Array] = {}
+        number: dict[tuple[Expression, bool], int] = {}
+        for test in tests:
+            if test.operand is None or not _names_events(test.operand):
+                continue
+            if test.operand not in values:
+                values[test.operand] = evaluate(test.operand, lambda leaf: column(leaf.name))
+                kinds[test.operand] = str(values[test.operand].type)
+            number.setdefault((test.operand, self._as_floats(test, values[test.operand].type)), len(number))
+        words, ok = np.zeros((len(number), rows), np.int64), np.zeros((len(number), rows), np.bool_)
+        for (operand, as_floats), place in number.items():
+            self._fill(values[operand], words[place], ok[place], as_floats=as_floats)
+        return Operands(words.reshape(-1), ok.reshape(-1), number, kinds)
+
+    def _as_floats(self, test: Test, type_: pa.DataType) -> bool:
+        return self._live[test.read].holds == "float" or pa.types.is_floating(type_)
+
+    def _fill(self, values: pa.Array, words: Ints, ok: Bools, *, as_floats: bool) -> None:
+        """Words of values, and where they are not NULL."""
+        if pa.types.is_null(values.type):
+            return
+        ok[:] = to_numpy(values.is_valid())
+        if pa.types.is_string(values.type) or pa.types.is_dictionary(values.type):
+            words[:] = self._texts.find(values)
+        elif as_floats:
+            words[:] = to_numpy(values.cast(pa.float64(), safe=False).fill_null(0.0)).view(np.int64)
+        elif pa.types.is_boolean(values.type):
+            words[:] = to_numpy(values.fill_null(False))
+        else:
+            words[:] = to_numpy(pc.fill_null(_in_microseconds(values).cast(pa.int64()), 0))
+
+    def records(self, tests: Sequence[Test], operands: Operands) -> tuple[Ints, Ints]:
+        """Records of ``TEST`` integers, and the constants of IN.
+
+        Made anew where there are more tests, a table has another place, or a column of the events another type.
+        """
+        key = len(tests), self._arena.version, operands.number, operands.kinds
+        if self._made is None or self._made[0] != key:
+            lists: list[int] = []
+            records = [self._record(test, operands, lists) for test in tests]
+            made = np.array(records, np.int64).reshape(-1), np.array(lists, np.int64)
+            self._made = key, made
+        return self._made[1]
+
+    def shown(self, read: str) -> list[int]:
+        """The record of a test of which only the value is wanted."""
+        return [*self._live[read].record(self._arena), *[0] * (TEST - 5)]
+
+    def _record(self, test: Test, operands: Operands, lists: list[int]) -> list[int]:
+        live = self._live[test.read]
+        begin = live.record(self._arena)
+        if test.outcomes in (IN, NOT_IN):
+            first = len(lists)
+            scalars = [evaluate(one, _no_column) for one in test.values]
+            as_floats = any(pa.types.is_floating(one.type) for one in scalars)
+            lists += [self._constant(live.holds, one, as_floats=as_floats)[0] for one in scalars]
+            return [*begin, _how(live.holds, as_floats=as_floats), test.outcomes, -1, first, len(lists)]
+        if test.outcomes >= IS_NULL or test.operand is None:
+            return [*begin, AS_WORDS, test.outcomes, -1, 0, 0]
+        if not _names_events(test.operand):
+            scalar = evaluate(test.operand, _no_column)
+            as_floats = pa.types.is_floating(scalar.type)
+            word, is_ok = self._constant(live.holds, scalar, as_floats=as_floats)
+            return [*begin, _how(live.holds, as_floats=as_floats), test.outcomes * is_ok, -1, word, 0]
+        kind = operands.kinds[test.operand]
+        as_floats = kind == "double"
+        how = MICROSECONDS_AS_NANOSECONDS if kind == "timestamp[ns]" else _how(live.holds, as_floats=as_floats)
+        place = operands.number[test.operand, live.holds == "float" or as_floats]
+        return [*begin, how, test.outcomes, place, 0, 0]
+
+    def _constant(self, holds: Holds, scalar: pa.Scalar, *, as_floats: bool) -> tuple[int, bool]:
+        """A constant that a column of the store is compared with, and whether it is not NULL."""
+        value = scalar.as_py()
+        if value is None:
+            return 0, False
+        if holds == "text":
+            return int(self._texts.encode(pa.array([value], pa.string()))[0]), True
+        if holds == "float" or as_floats:
+            return int(np.float64(value).view(np.int64)), True
+        if holds == "time":
+            scalar = time_of(value) if isinstance(value, str) else scalar
+            return int(_in_microseconds(scalar).cast(pa.int64()).as_py()), True
+        return int(value), True
+
+
+def _how(holds: Holds, *, as_floats: bool) -> int:
+    """How values of a column are compared with others, which are floats or not."""
+    if holds == "float":
+        return AS_FLOATS
+    return WHOLE_AS_FLOATS if as_floats else AS_WORDS
+
+
+def _in_microseconds(values: Any) -> Any:
+    """Times in microseconds, those in nanoseconds as they are."""
+    if pa.types.is_timestamp(values.type) and values.type.unit in ("s", "ms"):
+        return values.cast(pa.timestamp("us"))
+    return values
+
+
+@lru_cache(maxsize=4096)
+def _names_events(operand: Expression) -> bool:
+    return any(isinstance(node, Attribute) for node in walk(operand))
+
+
+def _no_column(leaf: object) -> pa.Array:
+    raise AssertionError(f"a constant names {leaf}")

@@ -1,0 +1,166 @@
+"""What the rules of a circle would write for an event: made for all events that may complete a match."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.automaton.letters import unbound
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
+from acep_approx.query.syntax import Expression
+from acep_approx.rules.compiled import Leaf
+from acep_approx.rules.firing import Firing, Known, Statement, Taken, Values
+from acep_approx.rules.lockstep.arenas import TableArena, begins, joined_statements
+from acep_approx.rules.log import TableLog
+
+NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class OfBatch:
+    """A batch of events, which columns are what, and the rows that the events name, by table and key."""
+
+    batch: EventBatch
+    roles: Roles
+    rows: Mapping[tuple[str, tuple[Expression, ...]], Ints]
+
+
+class OfEvents(Values):
+    """Values of expressions over single events of a batch.
+
+    Parameters
+    ----------
+    of : OfBatch
+    at : int64
+        Where they stand in it.
+    """
+
+    def __init__(self, of: OfBatch, at: Ints) -> None:
+        self.of, self.at = of, at
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def take(self, which: Ints) -> OfEvents:
+        """Of some of the events."""
+        return OfEvents(self.of, self.at[which])
+
+    def column(self, leaf: Leaf) -> pa.Array:
+        """An attribute."""
+        assert leaf.name is not None, "aggregates are of matches"
+        return self.of.batch.data.column(self.of.roles.column(leaf.name)).take(to_arrow(self.at))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is ready to be written in a batch: for each statement the kernel runs, what it takes from its events.
+
+    ``first``: where the writes of each begin; ``at``: per rule where its events stand in the batch.
+    """
+
+    writes: Writes
+    first: list[int]
+    taken: list[Taken]
+    at: list[Ints]
+
+
+class Acts:
+    """The statements of a circle: those that its own reads depend on, which the kernel runs, and all others.
+
+    Parameters
+    ----------
+    firings : sequence of Firing
+        Of its rules.
+    logs : mapping of str to TableLog
+        Of the tables that are read.
+    run : sequence of sequence of Statement
+        Per rule those that the kernel runs.
+    wanted : mapping of str to numpy.ndarray of bool
+        Per table the columns that reads depend on.
+
+    Attributes
+    ----------
+    first : list of int
+        Of each rule, the first of the statements that the kernel runs.
+    tables : list of TableRows
+        Per statement that it runs.
+    """
+
+    def __init__(
+        self,
+        firings: Sequence[Firing],
+        logs: Mapping[str, TableLog],
+        run: Sequence[Sequence[Statement]],
+        wanted: Mapping[str, Bools],
+    ) -> None:
+        self._firings = firings
+        self._pairs = [(number, one) for number, some in enumerate(run) for one in some]
+        self.first = begins([len(some) for some in run])
+        self.tables = [logs[one.write.table].rows for _, one in self._pairs]
+        self.statements, firsts = joined_statements([log.programs.statements for log in logs.values()])
+        begin = dict(zip(logs, firsts, strict=True))
+        self._numbers = [begin[one.write.table] + one.number for _, one in self._pairs]
+        self._width = max(log.programs.width for log in logs.values())
+        self._wanted = wanted
+        writes = [one.write for firing in firings for one in firing.statements]
+        self._keys = {write: tuple(map(unbound, write.key)) for write in writes}
+        self._columns = max(len(log.rows.columns) for log in logs.values())
+        stack = np.zeros(DEPTH, np.int64)
+        new = np.zeros(max(self._columns, 1), np.int64)
+        self.scratch = Scratch(
+            stack, stack.view(np.float64), np.zeros(DEPTH, np.bool_), new, np.zeros(len(new), np.bool_)
+        )
+        self._undo = Undo(np.zeros(1, np.int64), NONE, NONE, np.zeros(0, np.bool_))
+
+    def wanted(self, arena: TableArena) -> Bools:
+        """The columns that are written, of all tables."""
+        return arena.by_column(dict(self._wanted))
+
+    def prepared(self, of: OfBatch, at: list[Ints]) -> Prepared:
+        """What would be written for events of a batch, per rule."""
+        values = [OfEvents(of, own) for own in at]
+        taken = [self._takes(rule, one, values[rule]) for rule, one in self._pairs]
+        sizes = [len(one.row) for one in taken]
+        total, first = sum(sizes), begins(sizes)
+        row, statement = np.empty(total, np.int64), np.empty(total, np.int64)
+        slots, states = (np.zeros((total, self._width), np.int64) for _ in range(2))
+        for one, begin, number in zip(taken, first, self._numbers, strict=True):
+            part = slice(begin, begin + len(one.row))
+            row[part], statement[part] = one.row, number
+            slots[part, : one.slots.shape[1]], states[part, : one.slots.shape[1]] = one.slots, one.slot_state
+        none = np.zeros(total, np.int64) if total else NONE
+        writes = Writes(none, none, none, row, statement, slots.reshape(-1), states.reshape(-1))
+        return Prepared(writes, first, taken, at)
+
+    def _takes(self, rule: int, one: Statement, values: OfEvents) -> Taken:
+        """What a statement takes from events; many name the row that they write where they read it, too."""
+        row = values.of.rows.get((one.write.table, self._keys[one.write]))
+        return self._firings[rule].takes(one, values, None if row is None else row[values.at])
+
+    def undo(self, writes: int) -> Undo:
+        """Room to take so many writes back; its arrays are used again."""
+        room = writes * (2 * self._columns + 1) + 1
+        if len(self._undo.place) < room:
+            words = np.empty(room, np.int64), np.empty(room, np.int64)
+            self._undo = Undo(self._undo.used, *words, np.empty(room, np.bool_))
+        return self._undo
+
+    def known(self, rule: int, prepared: Prepared, places: Ints, acts: Bools, of: OfBatch) -> Known:
+        """What a rule takes from the events that complete its matches, by their places among ``at``."""
+        firing, at = self._firings[rule], prepared.at[rule][places]
+        ready = {
+            one.action: taken for (whose, one), taken in zip(self._pairs, prepared.taken, strict=True) if whose == rule
+        }
+        values = OfEvents(of, at)
+        by_action = {
+            one.action: ready[one.action].take(places) if one.action in ready else self._takes(rule, one, values)
+            for one in firing.statements
+        }
+        return Known(of.batch.first_row + at, acts, by_action)

@@ -1,0 +1,355 @@
+"""What rules write to a table in a batch: collected rule by rule, read as of any event, done at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
+from acep_approx.kernels.rules.sweep import EXISTS, Done, Reads, Values, fold, perform, sweep, take_back
+from acep_approx.rules.past import PastRows
+from acep_approx.rules.programs import TablePrograms
+from acep_approx.rules.table import TableRows
+from acep_approx.rules.words import from_words
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """Which transaction each of some things is of: later ones are greater, compared one after the other.
+
+    What event ``row`` causes has ``place`` 2 row + 1. What windows that have closed cause comes before the first event
+    after them: its ``place`` is 2 row of that event, then it is ordered by ``tick`` and ``start``. ``time`` is the tick
+    of the transaction, ``row`` the event that causes it, -1 where it is none.
+    """
+
+    place: Ints
+    tick: Ints
+    start: Ints
+    time: Ints
+    row: Ints
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Transactions]) -> Transactions:
+        """Those of several things, one after the other."""
+        return cls(*(np.concatenate([getattr(one, f.name) for one in parts]) for f in fields(cls)))
+
+    @classmethod
+    def of_events(cls, rows: Ints, ticks: Ints) -> Transactions:
+        """Those of events, by their row numbers."""
+        none = np.zeros(len(rows), np.int64)
+        return cls(2 * rows + 1, none, none, ticks, rows)
+
+    def take(self, which: Ints | slice) -> Transactions:
+        """Some of them."""
+        return Transactions(*(getattr(self, one.name)[which] for one in fields(self)))
+
+    def numbered(self) -> Ints:
+        """Numbers from 0 of those in order: equal where they are the same."""
+        if not len(self):
+            return np.zeros(0, np.int64)
+        differ = np.zeros(len(self), np.bool_)
+        for column in (self.place, self.tick, self.start):
+            differ[1:] |= column[1:] != column[:-1]
+        return np.cumsum(differ)
+
+    def reads(self, rows: Ints) -> Reads:
+        """Reads of table rows as of these transactions."""
+        return Reads(self.place, self.tick, self.start, rows)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Writes to one table: transactions, rules, numbers of matches within the rule, of actions, and what they take.
+
+    ``row`` is as in ``kernels.rules.rows.Writes``; ``slots`` and ``slot_state`` have a row for each write.
+    """
+
+    of: Transactions
+    rule: Ints
+    match: Ints
+    action: Ints
+    row: Ints
+    statement: Ints
+    slots: Ints
+    slot_state: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @classmethod
+    def joined(cls, chunks: Sequence[Chunk], width: int) -> Chunk:
+        """The writes of several chunks, in order."""
+        if len(chunks) == 1:
+            return chunks[0]
+        if not chunks:
+            none = np.zeros(0, np.int64)
+            nothing = Transactions(none, none, none, none, none)
+            return cls(nothing, none, none, none, none, none, *[none.reshape(0, width)] * 2)
+        of = Transactions.joined([one.of for one in chunks])
+        columns = {f.name: np.concatenate([getattr(one, f.name) for one in chunks]) for f in fields(cls)[1:]}
+        together = cls(of, **columns)
+        order = np.lexsort((together.action, together.match, together.rule, of.start, of.tick, of.place))
+        return together.take(order)
+
+    def take(self, which: Ints | slice) -> Chunk:
+        """Some of the writes."""
+        columns = {f.name: getattr(self, f.name)[which] for f in fields(self)[1:]}
+        return Chunk(self.of.take(which), **columns)
+
+    @property
+    def writes(self) -> Writes:
+        """As kernels see them."""
+        of = self.of
+        return Writes(
+            of.place, of.tick, of.start, self.row, self.statement, self.slots.reshape(-1), self.slot_state.reshape(-1)
+        )
+
+
+class FailedWriteError(Exception):
+    """A write could not be done: of which transaction and rule, and why."""
+
+    def __init__(self, at: tuple[int, int, int], row: int, rule: int, how: int, table: str) -> None:
+        super().__init__(table)
+        self.at, self.row, self.rule, self.how, self.table = at, row, rule, how, table
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What writes did to a table, in order, without those that did nothing.
+
+    ``values`` are its columns afterwards, the key first, ``beside`` those that are not of the key.
+    """
+
+    of: Transactions
+    rule: Ints
+    effect: Ints
+    row: Ints
+    values: dict[str, pa.Array]
+    beside: int
+    without_row: int
+    conflicts: int
+
+
+class TableLog:
+    """The writes of a batch to one table.
+
+    Parameters
+    ----------
+    rows : TableRows
+    programs : TablePrograms
+    """
+
+    def __init__(self, rows: TableRows, programs: TablePrograms) -> None:
+        self.rows = rows
+        self.programs = programs
+        self._chunks: list[Chunk] = []
+        self._ordered: Chunk | None = None  # those of them that are not done in place, in order
+        self._in_place: list[Chunk] = []
+        self._undos: list[Undo] = []
+        self._transactions = 0
+        self.past: PastRows | None = None
+        self._kept: tuple[Chunk, Done] | None = None
+        self._noted: list[Ints] = []
+        columns = len(rows.columns)
+        stack = np.zeros(DEPTH, np.int64)
+        new = np.zeros(max(columns, 1), np.int64)
+        self._scratch = Scratch(
+            stack, stack.view(np.float64), np.zeros(DEPTH, np.bool_), new, np.zeros(len(new), np.bool_)
+        )
+        self._none = np.zeros(columns, np.bool_)
+        self._all = np.ones(columns, np.bool_)
+
+    def add(self, chunk: Chunk) -> None:
+        """Take in more writes."""
+        if len(chunk):
+            self._chunks.append(chunk)
+            self._ordered = None
+            self._noted.append(chunk.row)
+
+    def take_noted(self) -> Ints | None:
+        """The rows that were written since the last call; None where there are none."""
+        if not self._noted:
+            return None
+        rows, self._noted = np.concatenate(self._noted), []
+        return rows
+
+    def ordered(self) -> Chunk:
+        """The writes so far, in order, without those done in place."""
+        if self._ordered is None or len(self._chunks) > 1:
+            self._ordered = Chunk.joined(self._chunks, self.programs.width)
+            self._chunks = [self._ordered] if len(self._ordered) else []
+        return self._ordered
+
+    # --- where writes depend on earlier ones: they are done in place, one transaction after the other -----------------
+
+    def do_before(self, place: int, tick: int, start: int, wanted: Bools) -> None:
+        """Do the writes of transactions before one in place, until ``bring_back``; of the wanted columns.
+
+        Raises
+        ------
+        FailedWriteError
+        """
+        given = self.ordered()
+        if not len(given):
+            return
+        of = given.of
+        last = int(np.searchsorted(of.place, place))
+        while last < len(given) and of.place[last] == place and (of.tick[last], of.start[last]) < (tick, start):
+            last += 1
+        if not last:
+            return
+        now, self._ordered = given.take(slice(0, last)), given.take(slice(last, None))
+        self._chunks = [self._ordered] if len(self._ordered) else []
+        undo, failed = self._undo(len(now)), np.zeros(1, np.int64)
+        culprit = perform(now.writes, self.programs.statements, self.rows.rows, wanted, undo, self._scratch, failed)
+        self._in_place.append(now)
+        self._undos.append(undo)
+        if culprit >= 0:
+            raise self._failed(now, culprit, int(failed[0]))
+
+    def bring_back(self) -> None:
+        """Make the table again what it was at the beginning of the batch."""
+        for undo in reversed(self._undos):
+            take_back(undo, self.rows.rows)
+        self._chunks = [*self._in_place, *self._chunks]
+        self._in_place, self._undos, self._ordered = [], [], None
+
+    # --- reading, and the end of the batch ------------------------------------------------------------------------
+
+    def read(self, column: str | None, reads: Reads) -> pa.Array:
+        """A column of rows as of transactions, in order; EXISTS where it is None.
+
+        Raises
+        ------
+        FailedWriteError
+        """
+        if column in self.rows.table.key:
+            return self._read_key(column, reads)
+        number = EXISTS if column is None else self.rows.column(column)
+        wanted = self._none if column is None else self.programs.needs[number]
+        values = Values(np.empty(len(reads.row), np.int64), np.empty(len(reads.row), np.bool_))
+        given, failed = self.ordered(), np.zeros(1, np.int64)
+        culprit = sweep(
+            reads, number, given.writes, self.programs.statements, self.rows.rows, wanted, self._undo(len(given)),
+            self._scratch, values, failed
+        )  # fmt: skip
+        if culprit >= 0:
+            raise self._failed(given, culprit, int(failed[0]))
+        holds = "bool" if column is None else self.rows.columns[number].holds
+        return from_words(values.words, values.ok, holds, self.rows.texts)
+
+    def read_before(self, column: str | None, rows: Ints, places: Ints) -> pa.Array:
+        """A column of rows as of events that came up to a window ago, in any order.
+
+        Raises
+        ------
+        FailedWriteError
+        """
+        assert self.past is not None, "it was asked for when the rules were bound"
+        self.bring_back()
+        order, none = np.argsort(places, kind="stable"), np.zeros(len(places), np.int64)
+        back = np.argsort(order, kind="stable")
+        reads = Reads(places[order], none, none, rows[order])
+        now = self.read(column, reads).take(to_arrow(back))
+        is_key = column in self.rows.table.key
+        number = None if column is None or is_key else self.rows.column(str(column))
+        known, present, words, ok = self.past.look(number, rows, places)
+        if number is None:
+            was = present | (self.rows.table.is_total and is_key)
+            then = to_arrow(was.astype(np.int64)).cast(pa.bool_())
+            if is_key:
+                then = self.rows.key_columns(np.where(was, rows, -1))[str(column)]
+        else:
+            absent, is_ok = self.rows.default(number)
+            words, ok = np.where(present, words, absent), np.where(present, ok, is_ok)
+            then = from_words(words, ok, self.rows.columns[number].holds, self.rows.texts)
+        return pc.if_else(to_arrow(known.astype(np.int64)).cast(pa.bool_()), then, now)
+
+    def _read_key(self, name: str, reads: Reads) -> pa.Array:
+        """A column of the key: that of the rows that there are; in a total table there are all."""
+        is_there = np.ones(len(reads.row), np.bool_)
+        if not self.rows.table.is_total:
+            is_there = to_numpy(self.read(None, reads))
+        return self.rows.key_columns(np.where(is_there, reads.row, -1))[name]
+
+    def fold(self) -> Changes:
+        """Do all writes; ``forget`` makes it final, ``unfold`` takes it back.
+
+        Raises
+        ------
+        FailedWriteError
+            Then none was done.
+        """
+        given, failed = self.ordered(), np.zeros(1, np.int64)
+        columns, writes = len(self.rows.columns), len(given)
+        numbers = given.of.numbered() + self._transactions
+        done = Done(
+            effect=np.zeros(writes, np.int64),
+            words=np.zeros(writes * columns, np.int64),
+            ok=np.zeros(writes * columns, np.bool_),
+            transaction=numbers,
+            stamp=self.rows.stamp,
+            set_words=self.rows.set_words,
+            set_ok=self.rows.set_ok,
+            conflicts=np.zeros(1, np.int64),
+            before=np.zeros(writes * (2 * columns + 1) if self.past is not None else 0, np.int64),
+        )
+        undo = self._undo(writes)
+        culprit = fold(
+            given.writes, self.programs.statements, self.rows.rows, self._all, undo, self._scratch, done, failed
+        )
+        if culprit >= 0:
+            raise self._failed(given, culprit, int(failed[0]))
+        self._transactions = int(numbers[-1]) + 1 if writes else self._transactions
+        self._undos.append(undo)
+        self._kept = (given, done) if self.past is not None else None
+        return self._changes(given, done)
+
+    def keep_past(self, now: int) -> None:
+        """Keep what the writes that were just done have overwritten, for those who read as of earlier events."""
+        if self.past is None or self._kept is None:
+            return
+        given, done = self._kept
+        did = np.flatnonzero(done.effect)
+        before = done.before.reshape(-1, 2 * len(self.rows.columns) + 1)[did]
+        self.past.add(given.of.place[did], given.of.time[did], given.row[did], before)
+        self.past.forget(now)
+        self._kept = None
+
+    def forget(self) -> None:
+        """Forget the writes of the batch, which are done or given up."""
+        self._chunks, self._in_place, self._undos, self._ordered = [], [], [], None
+        self._noted = []
+
+    def _changes(self, given: Chunk, done: Done) -> Changes:
+        kept = np.flatnonzero(done.effect)
+        columns = len(self.rows.columns)
+        words, ok = done.words.reshape(-1, columns)[kept], done.ok.reshape(-1, columns)[kept]
+        values = self.rows.key_columns(given.row[kept])
+        for number, column in enumerate(self.rows.columns):
+            own = np.ascontiguousarray(words[:, number])
+            values[column.name] = from_words(own, ok[:, number].copy(), column.holds, self.rows.texts)
+        without = len(given.row) - len(kept)
+        return Changes(
+            given.of.take(kept), given.rule[kept], done.effect[kept], given.row[kept], values, columns, without,
+            int(done.conflicts[0])
+        )  # fmt: skip
+
+    def _undo(self, writes: int) -> Undo:
+        room = writes * (2 * len(self.rows.columns) + 1) + 1
+        return Undo(np.zeros(1, np.int64), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_))
+
+    def _failed(self, given: Chunk, culprit: int, how: int) -> FailedWriteError:
+        of = given.of.take(np.array([culprit]))
+        at = int(of.place[0]), int(of.tick[0]), int(of.start[0])
+        return FailedWriteError(at, int(of.row[0]), int(given.rule[culprit]), how, self.rows.table.name)
+

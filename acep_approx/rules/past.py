@@ -1,0 +1,84 @@
+"""Rows of a table as they were: for conditions on complete matches that read the store as of an earlier event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acep_approx.arrays import Bools, Ints
+
+
+class PastRows:
+    """What stood in rows before each write of a window that ends now.
+
+    Parameters
+    ----------
+    columns : int
+        Of the table, beside the key.
+
+    Attributes
+    ----------
+    window : int
+        In ticks: earlier writes are forgotten.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self.window = 0
+        self._columns = columns
+        self._width = 2 * columns + 1
+        self._place = np.zeros(0, np.int64)
+        self._time = np.zeros(0, np.int64)
+        self._row = np.zeros(0, np.int64)
+        self._before = np.zeros((0, self._width), np.int64)  # as ``kernels.rules.sweep.Done.before`` has it
+
+    def add(self, place: Ints, time: Ints, row: Ints, before: Ints) -> None:
+        """Keep what stood in rows before later writes, which are in order."""
+        self._place = np.concatenate((self._place, place))
+        self._time = np.concatenate((self._time, time))
+        self._row = np.concatenate((self._row, row))
+        self._before = np.concatenate((self._before, before.reshape(-1, self._width)))
+
+    def forget(self, now: int) -> None:
+        """Let go of what no match that is completed from now on can ask for."""
+        first = int(np.searchsorted(self._time, now - self.window))
+        if 2 * first > len(self._time):
+            self._place, self._time = self._place[first:], self._time[first:]
+            self._row, self._before = self._row[first:], self._before[first:]
+
+    def look(self, column: int | None, rows: Ints, places: Ints) -> tuple[Bools, Bools, Ints, Bools]:
+        """What stood in rows as of transactions.
+
+        Returns
+        -------
+        known : bool
+            Whether a row was written since; else it is what it was then.
+        present, words, ok : arrays
+            Whether there was a row, and its value in the column.
+
+        Complexity: O((n + kept) log kept).
+        """
+        kept = len(self._row)
+        order = np.argsort(self._row * kept + np.arange(kept)) if kept else np.zeros(0, np.int64)
+        keys = self._row[order] * kept + order
+        at = np.searchsorted(keys, rows * kept + np.searchsorted(self._place, places))
+        found = np.append(order, kept)[np.minimum(at, kept)]
+        known = found < kept
+        known[known] = self._row[found[known]] == rows[known]
+        before = self._before[np.where(known, found, 0)] if kept else np.zeros((len(rows), self._width), np.int64)
+        words = before[:, 1 + (column or 0)] if self._columns else before[:, 0]
+        ok = before[:, 1 + self._columns + (column or 0)] != 0 if self._columns else before[:, 0] != 0
+        return known, before[:, 0] != 0, words, ok
+
+    def arrays(self) -> dict[str, Any]:
+        """The state as arrays, but for the numbers of rows."""
+        return {"place": self._place, "time": self._time, "before": self._before.reshape(-1)}
+
+    @property
+    def rows(self) -> Ints:
+        """The row of each write."""
+        return self._row
+
+    def restore(self, arrays: dict[str, Any], rows: Ints) -> None:
+        """Take over a state; rows have new numbers."""
+        self.add(arrays["place"], arrays["time"], rows, arrays["before"])

@@ -1,0 +1,99 @@
+"""A rule on its way through a batch: its query in a pipeline that shows for each match what its actions need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.automaton.automaton import Automaton
+from acep_approx.engines.columns import Listed
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.roles import Roles
+from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.completed import CompletedMatches
+from acep_approx.matching.outputs.of_runs import RunListing
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.outputs.returns import ReturnColumns
+from acep_approx.matching.outputs.tables import NO_REGISTERS, BindingColumns
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.stream_side import StreamSide
+from acep_approx.query.syntax import ReturnItem
+from acep_approx.rules.compiled import HIDDEN, CompiledRule
+
+KNOWN = 3 * HIDDEN + "known"
+"""The column that says when a match became known: in windows of events a row, else a tick."""
+
+
+class KnownMatches(RunListing):
+    """Lists matches with the moment at which each became known."""
+
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
+        return super()._table(found, known).append_column(KNOWN, to_arrow(known))
+
+
+class RulePipeline(Pipeline):
+    """The query of a rule, with hidden columns beside its results.
+
+    Where matches are listed these are ``" a"`` for a variable ``a``, the rows of its events; ``"  0"``, ``"  1"`` and
+    so on for the leaves of the actions; and ``KNOWN`` where a negation at the end makes them wait. Where only match
+    points are wanted the events of the batch have all that.
+
+    Parameters
+    ----------
+    stream : StreamSide
+    rule : CompiledRule
+    """
+
+    def __init__(self, stream: StreamSide, rule: CompiledRule) -> None:
+        self.rule = rule
+        if rule.is_late:
+            self.listing = KnownMatches
+        super().__init__(stream, rule.plan, "matches" if rule.lists else "points")
+
+    def _bindings(self) -> BindingColumns:
+        shown = super()._bindings()
+        return RuleColumns(shown.automaton, shown.returns, shown.events, self.rule.hidden, self.roles)
+
+    def _columns(self) -> tuple[str, ...]:
+        leaves = [self.roles.column(leaf.name) for leaf in self.rule.leaves if leaf.name is not None]
+        return tuple(dict.fromkeys([*super()._columns(), *leaves]))
+
+
+class RuleColumns(BindingColumns):
+    """The columns of matches, with those that the actions need.
+
+    Parameters
+    ----------
+    automaton, returns, events
+        As for ``BindingColumns``.
+    hidden : tuple of ReturnItem
+        What else is computed of the events of each match.
+    roles : Roles
+    """
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        returns: ReturnColumns,
+        events: BoundEvents,
+        hidden: tuple[ReturnItem, ...],
+        roles: Roles,
+    ) -> None:
+        super().__init__(automaton, returns, events, is_regex=False)
+        self._hidden = ReturnColumns(hidden, roles)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns of the events that are asked for."""
+        return tuple(dict.fromkeys((*super().needed, *self._hidden.needed)))
+
+    def shown(
+        self, listed: Listed, recent: Recent, registers: Mapping[str, pa.Array] = NO_REGISTERS
+    ) -> dict[str, pa.Array]:
+        """What users see, and what they do not."""
+        bound = self.columns(listed)
+        shown = super().shown(listed, recent, registers)
+        rows = {HIDDEN + name: column for name, column in bound.items()}
+        return {**shown, **rows, **self._hidden.columns(bound, recent, registers, len(listed))}

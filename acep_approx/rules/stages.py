@@ -1,0 +1,168 @@
+"""What runs parts of rules over a batch: who detects together, and stages without a circle, each over a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.stream_side import StreamSide
+from acep_approx.query.evaluate import evaluate
+from acep_approx.rules.compiled import CompiledRule, ReadColumn
+from acep_approx.rules.firing import Calls, Fired, Firing
+from acep_approx.rules.log import TableLog, Transactions
+from acep_approx.rules.matched import Matched, Moment, matched
+from acep_approx.rules.pipeline import RulePipeline
+from acep_approx.rules.words import ARROW
+
+
+@dataclass
+class Found:
+    """What has come of a batch so far: matches that are still to fire, results and calls, by rule."""
+
+    waiting: dict[int, list[Matched]] = field(default_factory=dict)
+    results: dict[int, list[tuple[pa.Table, Transactions]]] = field(default_factory=dict)
+    calls: list[Calls] = field(default_factory=list)
+
+    def take(self, rule: int, fired: Fired) -> None:
+        """Note what came of firing."""
+        self.results.setdefault(rule, []).append((fired.table, fired.of))
+        self.calls += fired.calls
+
+
+class Detector:
+    """Rules that detect together: one side of a stream, with a pipeline for each.
+
+    Parameters
+    ----------
+    rules : list of CompiledRule
+    stream : StreamSide
+    logs : mapping of str to TableLog
+        By table.
+    reads : list of ReadColumn
+        What their events get from the store.
+    kind : type of RulePipeline, optional
+        Of the pipelines.
+    """
+
+    def __init__(
+        self,
+        rules: list[CompiledRule],
+        stream: StreamSide,
+        logs: Mapping[str, TableLog],
+        reads: list[ReadColumn],
+        kind: type[RulePipeline] = RulePipeline,
+    ) -> None:
+        self.rules = rules
+        self.stream = stream
+        self.pipelines = [kind(stream, rule) for rule in rules]
+        self._logs = logs
+        self.reads = reads
+
+    def rows(self, batch: EventBatch) -> list[Ints]:
+        """For each column that is read the rows of the table that the events name."""
+        roles, made = self.stream.roles, dict[tuple[str, object], Ints]()
+        for read in self.reads:
+            if (read.table, read.keys) not in made:
+                keys = [
+                    _spread(evaluate(key, lambda leaf: batch.data.column(roles.column(leaf.name))), len(batch))
+                    for key in read.keys
+                ]
+                made[read.table, read.keys] = self._logs[read.table].rows.row_of(keys)
+        return [made[read.table, read.keys] for read in self.reads]
+
+    def run(self, batch: EventBatch, rows: list[Ints], moment: Moment) -> Iterator[tuple[int, Matched]]:
+        """Run events whose reads name these rows; gives matches by rule."""
+        yield from self.matched(self.stream.run(batch, self.derived(batch, rows)), moment)
+
+    def derived(
+        self, batch: EventBatch, rows: list[Ints], known: Mapping[str, pa.Array] | None = None
+    ) -> dict[str, pa.Array]:
+        """What events whose reads name these rows get from the store; of some columns this is ``known``.
+
+        Raises
+        ------
+        FailedWriteError
+            A write that one of them depends on cannot be done.
+        """
+        found = dict(known or {})
+        if len(found) == len(self.stream.derived):
+            return found
+        of = Transactions.of_events(batch.first_row + np.arange(len(batch)), batch.ticks)
+        for read, own in zip(self.reads, rows, strict=True):
+            if read.name in self.stream.derived and read.name not in found:
+                found[read.name] = self._logs[read.table].read(read.column, of.reads(own))
+        return found
+
+    def close(self, before: int | None, moment: Moment) -> Iterator[tuple[int, Matched]]:
+        """What waited for windows that end before a tick; for all windows where it is None."""
+        if before is not None:
+            yield from self.matched(self.stream.pass_time(before), moment)
+            return
+        tables = ((n, table) for n, pipeline in enumerate(self.pipelines) for table in pipeline.finish())
+        yield from self.matched(tables, moment)
+
+    def matched(self, tables: Iterable[tuple[int, pa.Table]], moment: Moment) -> Iterator[tuple[int, Matched]]:
+        """Results of pipelines by number as matches by rule, in order."""
+        parts: dict[int, list[pa.Table]] = {}
+        for number, table in tables:
+            if table.num_rows:
+                parts.setdefault(number, []).append(table)
+        for number, some in parts.items():
+            pipeline = self.pipelines[number]
+            yield pipeline.rule.number, matched(pipeline.rule, pipeline.joined(some), pipeline.window, moment)
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
+        ticks = [one.waits_until for one in self.pipelines]
+        return min((tick for tick in ticks if tick is not None), default=None)
+
+
+def reads_of(rules: list[CompiledRule]) -> list[ReadColumn]:
+    """The columns that the events of some rules get from the store."""
+    return [*dict.fromkeys(read for rule in rules for read in rule.reads)]
+
+
+def derived_types(reads: list[ReadColumn], logs: Mapping[str, TableLog]) -> dict[str, pa.DataType]:
+    """The types of these columns."""
+    types = {}
+    for read in reads:
+        column = None if read.column is None else logs[read.table].rows.table.column(read.column)
+        types[read.name] = pa.bool_() if column is None else ARROW[column.holds]
+    return types
+
+
+class BatchStage:
+    """Parts of rules none of which waits for another: each over the whole batch."""
+
+    def __init__(self, detector: Detector | None, firings: list[Firing]) -> None:
+        self.detector = detector
+        self._firings = firings
+
+    def run(self, batch: EventBatch, moment: Moment, found: Found) -> None:
+        """Run a batch."""
+        if self.detector is not None:
+            for rule, some in self.detector.run(batch, self.detector.rows(batch), moment):
+                found.waiting.setdefault(rule, []).append(some)
+        self._fire(moment, found)
+
+    def close(self, before: int | None, moment: Moment, found: Found) -> None:
+        """What waited for windows that end before a tick; for all windows where it is None."""
+        if self.detector is not None:
+            for rule, some in self.detector.close(before, moment):
+                found.waiting.setdefault(rule, []).append(some)
+        self._fire(moment, found)
+
+    def _fire(self, moment: Moment, found: Found) -> None:
+        for firing in self._firings:
+            for some in found.waiting.pop(firing.rule.number, []):
+                found.take(firing.rule.number, firing.fire(some, moment))
+
+
+def _spread(value: pa.Array | pa.Scalar, rows: int) -> pa.Array:
+    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
