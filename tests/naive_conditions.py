@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -72,12 +72,15 @@ class Conjunct:
     whole: frozenset[str | None]
     is_plain: bool
 
-    def is_true(self, events: Events) -> bool:
-        """Whether it is TRUE however it is read; there must be an event of each variable it names."""
+    def is_true(self, events: Events, values: Callable[..., Values] = Values) -> bool:
+        """Whether it is TRUE however it is read; there must be an event of each variable it names.
+
+        ``values`` makes the values of its leaves, as ``Values`` does.
+        """
         ranges = [range(first, len(events[name])) for name, first in self.each]
         names = [name for name, _ in self.each]
         return all(
-            value_of(self.condition, Values(events, dict(zip(names, at, strict=True)))) is True
+            value_of(self.condition, values(events, dict(zip(names, at, strict=True)))) is True
             for at in product(*ranges)
         )
 

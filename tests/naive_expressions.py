@@ -17,6 +17,7 @@ from acep_approx.query.syntax import (
     In,
     IsNull,
     Lasting,
+    Read,
     Unary,
 )
 
@@ -26,11 +27,11 @@ class OverflowOf64Bits(Exception):
 
 
 def value_of(expr: Expression, row: Mapping[Any, Any]) -> Any:
-    """The value of an expression for one row, a dict from attribute (the node) to value."""
+    """The value of an expression for one row, a dict from attribute, or what is read (the node), to value."""
     match expr:
         case Constant(value=value):
             return clean(value)
-        case Attribute() | Aggregate() | Lasting():
+        case Attribute() | Aggregate() | Lasting() | Read():
             return clean(row[expr])
         case Unary(op="NOT", operand=operand):
             return negated(value_of(operand, row))

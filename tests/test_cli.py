@@ -497,8 +497,8 @@ def test_version_and_help():
 
 
 PANELS = [
-    "Question", "Matching", "Output", "Input", "Many queries", "Late and revised events", "Budget", "Learning",
-    "Reports", "Spark", "Streams on Spark", "General",
+    "Question", "Matching", "Output", "Input", "Many queries", "Active rules", "Late and revised events", "Budget",
+    "Learning", "Reports", "Spark", "Streams on Spark", "General",
 ]  # fmt: skip
 
 

@@ -49,6 +49,7 @@ RULES = {
     "acep_approx/query/assemble.py": "Assembler.",
     "acep_approx/query/assemble_machine.py": "MachineRules.",
     "acep_approx/query/cel/assemble.py": "CelAssembler.",
+    "acep_approx/query/rules/assemble.py": "RulesAssembler.",
 }
 """Methods that are named after rules of a grammar, which says what they are."""
 

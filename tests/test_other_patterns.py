@@ -28,6 +28,8 @@ MAY_ASK = {
     "automaton/registers.py": "places them",
     "planning/planner.py": "chooses the compiler, and refuses what no engine can do",
     "planning/air.py": "writes the text of a query in CEL down, which is its pattern",
+    "rules/compiled.py": "makes the tree of a rule's query, with columns in the places of reads",
+    "rules/lockstep/eligible.py": "asks whether an event can complete several matches",
     "subscriptions/adding.py": "refuses in a set what a set cannot run",
     "subscriptions/templates/template.py": "chooses which queries may share an automaton",
     "why/answer.py": "asks what a query with another pattern, or strategy, would find",

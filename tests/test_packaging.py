@@ -208,7 +208,7 @@ FROM_THE_TOP = (
     {"spark"},
     {"results"},
     {"shedding"},
-    {"learning"},
+    {"learning", "rules"},
     {"training", "why", "revisions", "subscriptions"},
     {"matching"},
     {"planning", "engines", "report"},

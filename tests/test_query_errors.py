@@ -26,7 +26,7 @@ SYNTAX = [
     ("PATTERN SEQ(A a, B b WITHIN 5", "Q001", 22, "unexpected `WITHIN`; expected `)`", "a bracket is still open"),
     ("PATTERN SEQ(Select a, within b) WITHIN 5", "Q001", 23, "unexpected `within`", "reserved word"),
     ("PATTERN WITHIN 5", "Q001", 9, "expected a component", "say what to look for"),
-    ("PATTERN A a -> B b WITHIN 5", "Q001", 13, "unexpected `-`", "SEQ(A a, B b)"),
+    ("PATTERN A a -> B b WITHIN 5", "Q001", 13, "unexpected `->`", "SEQ(A a, B b)"),
     ("PATTERN A{,3} a WITHIN 5", "Q001", 11, "expected a whole number", "{2}, {2,} or {2,3}"),
     ("PATTERN A a WITHN 5", "Q001", 13, "unexpected `WITHN`", "did you mean `WITHIN`?"),
     ("PATTERN A a WERE a.x > 3 WITHIN 5", "Q001", 13, "unexpected `WERE`", "did you mean `WHERE`?"),

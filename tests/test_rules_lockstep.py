@@ -1,0 +1,62 @@
+"""Circles that run in one kernel: that they do, that they are right, and what a wrong kernel would do.
+
+Random worlds and all pairs of small rules are in ``test_rules.py``: most of their circles run so.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from acep_approx import compile_rules
+from acep_approx.query.rules.parser import parse_rules
+from acep_approx.rules.lockstep.eligible import planned_stages
+from acep_approx.rules.program import Program
+from experiments.bench_rules import ACROSS, PARTS, THREE, TOGGLE, by_hand, stream
+from tests.rule_runs import disagreement
+from tests.rule_worlds import rule_world
+
+
+def runs_in_kernel(text: str) -> bool:
+    """Whether all circles of some rules run in one kernel."""
+    stages = planned_stages(Program.of(parse_rules(text)), "auto")
+    circles = [one for one in stages if one.stage.is_cycle]
+    return bool(circles) and all(one.in_kernel for one in circles)
+
+
+def test_which_circles_run_in_one_kernel() -> None:
+    assert runs_in_kernel(THREE)
+    assert runs_in_kernel(TOGGLE)
+    assert not runs_in_kernel(ACROSS)
+
+
+def test_most_worlds_of_cells_reach_the_kernel_and_are_right() -> None:
+    reached = 0
+    for seed in range(300, 324):
+        world = rule_world(seed, "cells")
+        reached += runs_in_kernel(world.text)
+        assert not disagreement(world, seed)
+    assert reached > 8
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 5000])
+def test_three_rules_are_what_a_loop_by_hand_says(chunk: int) -> None:
+    """Long enough that tables grow and windows end."""
+    events = stream(5000 if chunk > 1 else 600, 40)
+    run = compile_rules(THREE).start()
+    for first in range(0, events.num_rows, chunk):
+        run.push(events.slice(first, chunk))
+    found = {row["hcw"]: row["level"] for row in run.store["status"].to_pylist()}
+    expected = by_hand(events)
+    assert {who: level for who, level in found.items() if level} == {who: n for who, n in expected.items() if n}
+
+
+def test_each_write_of_a_toggle_decides_the_next_read() -> None:
+    """A kernel in which an event sees its own write, or reads as of the beginning of a batch, switches otherwise."""
+    events = stream(101, 1, (0.0, 0.0, 0.0, 1.0))
+    out = compile_rules(TOGGLE).start().push(events)
+    assert out["on"].column("row").to_pylist() == list(range(0, 101, 2))
+    assert out["off"].column("row").to_pylist() == list(range(1, 101, 2))
+
+
+def test_every_part_of_the_benchmark_says_something() -> None:
+    assert all(part(600, 1) for part in PARTS.values())
