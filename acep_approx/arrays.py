@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from history.arrays import Bools, Floats, Ints
 
-__all__ = ["Bools", "ByKey", "Floats", "Ints", "Ragged", "by_key", "extended", "places", "zeros"]
+__all__ = ["Bools", "ByKey", "Floats", "Ints", "Ragged", "by_key", "extended", "firsts", "places", "zeros"]
 
 
 def extended(array: Ints, size: int, fill: int | None = None) -> Ints:
@@ -41,6 +41,19 @@ def places(first: Ints, lengths: Ints) -> Ints:
     [5, 6, 0, 1, 2]
     """
     return np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+
+
+def firsts(*columns: Ints) -> Ints:
+    """Where something new begins in sorted columns.
+
+    Examples
+    --------
+    >>> firsts(np.array([4, 4, 7]), np.array([1, 2, 2])).tolist()
+    [0, 1, 2]
+    """
+    differ = np.ones(len(columns[0]), np.bool_)
+    differ[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(differ)
 
 
 class ByKey(NamedTuple):

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.predicates import MIRRORED, is_static, variables
 from acep_approx.query.shape import kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import Aggregate, Attribute, Between, Binary, Expression, QuerySyntax
 
-FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
+FLIPPED = {op: other for op, other in MIRRORED.items() if op != "!="}
 
 
 @dataclass(frozen=True)

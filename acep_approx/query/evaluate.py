@@ -34,6 +34,8 @@ from acep_approx.query.syntax import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.arrays import Bools
+
     Column = Callable[[Any], pa.Array]
 
 Leaf = Attribute | Aggregate | RegisterValue
@@ -91,6 +93,24 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
             code="ACEP-D201",
             hint="write one number with a fraction, as in a.x * 2.0, to compute with floating point",
         ) from error
+
+
+def spread(value: Any, rows: int) -> pa.Array:
+    """What ``evaluate`` gives as a column; a constant stands in every row."""
+    import pyarrow as pa
+
+    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
+
+
+def is_true(value: Any, rows: int) -> Bools:
+    """For which rows a condition holds, of what ``evaluate`` gives; NULL does not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(value, pa.Scalar):
+        return np.full(rows, bool(value.as_py()), np.bool_)
+    found: Bools = pc.fill_null(value, False).to_numpy(zero_copy_only=False)
+    return found
 
 
 class _Evaluator:

@@ -28,6 +28,10 @@ def naming(expr: Expression) -> Iterator[Attribute | Aggregate]:
             yield node.at
 
 
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What comparisons are with their sides changed."""
+
+
 def variables(expr: Expression) -> frozenset[str]:
     """The variables an expression names.
 

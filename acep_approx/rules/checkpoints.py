@@ -13,7 +13,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.query.rules.printer import to_text
 from acep_approx.query.rules.syntax import Table
 from acep_approx.rules.durable.checkpoint import Checkpoint
-from acep_approx.rules.durable.store import DELETED, Durable
+from acep_approx.rules.durable.store import DELETED, Durable, none_deleted
 from acep_approx.rules.execution import Outcome, joined
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
@@ -81,7 +81,7 @@ class Checkpoints:
         outcome = joined(self._outcomes) if self._outcomes else self.runner.execution.nothing()
         tables = self.runner.execution.tables
         if all_rows:
-            changes = {name: _none_deleted(rows.to_arrow()) for name, rows in tables.items()}
+            changes = {name: none_deleted(rows.to_arrow()) for name, rows in tables.items()}
         else:
             parts = [one.last for one in self._outcomes if one.last]
             changes = {n: _last([part[n] for part in parts], rows.table) for n, rows in tables.items() if parts}
@@ -121,10 +121,6 @@ def _by_rule(kept: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
     for rule, table in kept:
         found.setdefault(rule, []).append(table)
     return {rule: pa.concat_tables(tables, promote_options="permissive") for rule, tables in found.items()}
-
-
-def _none_deleted(rows: pa.Table) -> pa.Table:
-    return rows.append_column(DELETED, pa.repeat(pa.scalar(value=False), rows.num_rows))
 
 
 def _last(parts: list[pa.Table], table: Table) -> pa.Table:

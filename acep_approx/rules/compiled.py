@@ -10,16 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from acep_approx.automaton.letters import unbound
 from acep_approx.errors import UnsupportedError
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.predicates import conjuncts, variables
 from acep_approx.query.printer import to_text
+from acep_approx.query.rules.bound import ends_late, last_variable
 from acep_approx.query.rules.reads import as_of, is_late, rewritten
 from acep_approx.query.rules.syntax import OLD, Rule, Write
 from acep_approx.query.shape import kleene_variables, replaced, walk
 from acep_approx.query.syntax import (
     Aggregate,
-    Atom,
     Attribute,
     Expression,
     Machine,
@@ -27,7 +28,6 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     Read,
     ReturnItem,
-    Sequence,
 )
 
 HIDDEN = " "
@@ -104,6 +104,19 @@ class CompiledRule:
         return self.plan.registers is not None and self.plan.registers.has_late_ends
 
     @cached_property
+    def last_letters(self) -> int:
+        """The letters on which a match can end, as a mask."""
+        registers, automaton = self.plan.registers, self.plan.automaton
+        if registers is not None:
+            ends = {state for state, finals in enumerate(registers.finals) if finals}
+            letters = {step.letter for step in registers.steps if step.target in ends}
+        else:
+            costs = {final.state: final.cost for final in automaton.finals}
+            arcs = (arc for arc in automaton.arcs if arc.target in costs)
+            letters = {arc.letter for arc in arcs if arc.cost + costs[arc.target] <= automaton.errors}
+        return sum(1 << letter for letter in letters)
+
+    @cached_property
     def conditions(self) -> tuple[Expression, ...]:
         """Those of WHEN that must all hold for the actions to be run."""
         return () if self.rule.when is None else conjuncts(self.rule.when)
@@ -147,13 +160,9 @@ def _reads(expressions: Iterable[Expression]) -> tuple[Read, ...]:
 
 
 def always_last(query: QuerySyntax) -> str | None:
-    """The variable whose event ends every match, if there is one."""
-    part = query.pattern
-    while isinstance(part, Sequence):
-        part = part.parts[-1]
-    if not isinstance(part, Atom) or dict(query.weights).get(part.variable, 1) <= query.errors:
-        return None
-    return part.variable
+    """The variable of the one event that ends every match, if there is one."""
+    last = last_variable(query)
+    return None if last in kleene_variables(query.pattern) or ends_late(query.pattern) else last
 
 
 def is_old(leaf: Expression) -> bool:
@@ -185,7 +194,7 @@ def compiled(number: int, rule: Rule) -> CompiledRule:
             return None
         event = as_of(node, query)
         assert event is not None, "checks refuse reads of no event"
-        keys = tuple(replaced(key, _of_event) for key in rewritten(node, query).keys)
+        keys = tuple(map(unbound, rewritten(node, query).keys))
         column = ReadColumn(node.table, keys, node.column)
         reads[column] = None
         return Attribute(event.variable, event.index, column.name, node.span)
@@ -214,10 +223,6 @@ def compiled(number: int, rule: Rule) -> CompiledRule:
 def _is_late(expression: Expression, query: QuerySyntax) -> bool:
     """Whether an expression reads the store for one event as of another."""
     return any(isinstance(node, Read) and is_late(node, query) for node in walk(expression))
-
-
-def _of_event(node: Expression) -> Expression | None:
-    return Attribute(None, None, node.name) if isinstance(node, Attribute) else None
 
 
 def _check_late(query: QuerySyntax, late: tuple[Expression, ...]) -> None:

@@ -257,7 +257,7 @@ class RuleExecution:
 
     def _joined(self, rule: CompiledRule, found: Found) -> pa.Table:
         assert self.bound is not None, "something was run"
-        tables = [table for table, _ in found.results.get(rule.number, [])]
+        tables = found.results.get(rule.number, [])
         nothing = self.bound.nothing[rule.name]
         return pa.concat_tables([nothing, *tables], promote_options="permissive") if tables else nothing
 

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Bools, Ints, firsts
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.kernels.rules.rows import NO_VALUE as UNKNOWN
 from acep_approx.kernels.rules.rows import VALUE
-from acep_approx.query.evaluate import evaluate
+from acep_approx.query.evaluate import evaluate, is_true, spread
 from acep_approx.query.predicates import variables
 from acep_approx.query.rules.syntax import Call, Write
 from acep_approx.query.shape import replaced
@@ -45,10 +45,9 @@ class Calls:
 
 @dataclass(frozen=True)
 class Fired:
-    """What came of matches: the results that users see, in order, their transactions, and calls."""
+    """What came of matches: the results that users see, in order, and calls."""
 
     table: pa.Table
-    of: Transactions
     calls: list[Calls]
 
 
@@ -140,15 +139,15 @@ class Firing:
         acting = np.flatnonzero(acts)
         if self.rule.rule.each == "point":
             of = found.of.take(acting)
-            acting = acting[_firsts(of.place, of.tick, of.start, found.end[acting])]
+            acting = acting[firsts(of.place, of.tick, of.start, found.end[acting])]
         if not self.rule.rule.actions or not len(acting):
-            return Fired(*result, [])
+            return Fired(result, [])
         if len(acting) < len(found):
             found, values = found.take(acting), values.take(acting)
         numbers = self._matches + np.arange(len(acting))
         self._matches += len(acting)
         self._write(found, values, numbers, known)
-        return Fired(*result, self._calls(found, values, numbers))
+        return Fired(result, self._calls(found, values, numbers))
 
     def _acts(self, found: Matched, values: Values) -> Bools:
         """Which matches WHEN holds for."""
@@ -159,28 +158,27 @@ class Firing:
         """The results of no matches; ``table`` are those of its pipeline."""
         none = np.zeros(0, np.int64)
         found = Matched(table, Transactions(none, none, none, none, none), none)
-        return self._result(found, np.zeros(0, np.bool_))[0]
+        return self._result(found, np.zeros(0, np.bool_))
 
-    def _result(self, found: Matched, acts: Bools) -> tuple[pa.Table, Transactions]:
+    def _result(self, found: Matched, acts: Bools) -> pa.Table:
         table = found.table.select([name for name in found.table.column_names if not name.startswith(HIDDEN)])
-        of = found.of
         if self.rule.rule.when is not None:
             table = table.append_column("fired", pa.array(acts.tolist(), pa.bool_()))
         if self.rule.rule.each == "point" and self.rule.lists:
             return self._points(table, found, acts)
-        return table, of
+        return table
 
-    def _points(self, table: pa.Table, found: Matched, acts: Bools) -> tuple[pa.Table, Transactions]:
+    def _points(self, table: pa.Table, found: Matched, acts: Bools) -> pa.Table:
         """Of each event that completes matches the first one of those that act, or of all where none does."""
         order = np.lexsort((~acts, found.end, found.of.start, found.of.tick, found.of.place))
         columns = (found.of.place[order], found.of.tick[order], found.of.start[order], found.end[order])
-        first = order[_firsts(*columns)]
+        first = order[firsts(*columns)]
         keys = [name for name in table.column_names if name in self._key_columns]
         kept = [*keys, "errors", "start", "end"]
         points = table.select(kept).append_column("row", to_arrow(found.end))
         if "fired" in table.column_names:
             points = points.append_column("fired", table.column("fired"))
-        return points.take(to_arrow(first)), found.of.take(first)
+        return points.take(to_arrow(first))
 
     @property
     def _key_columns(self) -> set[str]:
@@ -287,8 +285,7 @@ class Values:
 
     def computed(self, expression: Expression) -> pa.Array:
         """An expression, one value per match."""
-        value = evaluate(expression, self.column)
-        return pa.repeat(value, len(self)) if isinstance(value, pa.Scalar) else value
+        return spread(evaluate(expression, self.column), len(self))
 
     def tried(self, expression: Expression) -> tuple[pa.Array, Bools]:
         """The same, and for which matches it cannot be computed: there it is NULL."""
@@ -332,7 +329,7 @@ def _holds(
     holds = np.ones(len(values), np.bool_)
     for condition, named in conditions:
         value = evaluate(condition, lambda leaf: read[leaf.name] if leaf.name in read else values.column(leaf))
-        holds &= _true(value, len(values)) | values.lacks(named)
+        holds &= is_true(value, len(values)) | values.lacks(named)
     return holds
 
 
@@ -347,18 +344,3 @@ def _name_of(read: Read) -> str:
 
 def _all(tried: list[tuple[pa.Array, Bools]]) -> tuple[list[pa.Array], Bools]:
     return [values for values, _ in tried], np.logical_or.reduce([failed for _, failed in tried])
-
-
-def _true(value: pa.Array | pa.Scalar, rows: int) -> Bools:
-    if isinstance(value, pa.Scalar):
-        return np.full(rows, bool(value.as_py()), np.bool_)
-    return to_numpy(pc.fill_null(value, False))
-
-
-def _firsts(*columns: Ints) -> Ints:
-    """Where something new begins in sorted columns."""
-    if not len(columns[0]):
-        return np.zeros(0, np.int64)
-    differ = np.ones(len(columns[0]), np.bool_)
-    differ[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-    return np.flatnonzero(differ)

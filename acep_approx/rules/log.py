@@ -139,6 +139,17 @@ class Changes:
     conflicts: int
 
 
+def scratch_for(columns: int) -> Scratch:
+    """Room for the programs of a table of so many columns."""
+    stack, new = np.zeros(DEPTH, np.int64), np.zeros(max(columns, 1), np.int64)
+    return Scratch(stack, stack.view(np.float64), np.zeros(DEPTH, np.bool_), new, np.zeros(len(new), np.bool_))
+
+
+def room_to_undo(writes: int, columns: int) -> int:
+    """What so many writes may change at most, of rows of so many columns."""
+    return writes * (2 * columns + 1) + 1
+
+
 class TableLog:
     """The writes of a batch to one table.
 
@@ -160,11 +171,7 @@ class TableLog:
         self._kept: tuple[Chunk, Done] | None = None
         self._noted: list[Ints] = []
         columns = len(rows.columns)
-        stack = np.zeros(DEPTH, np.int64)
-        new = np.zeros(max(columns, 1), np.int64)
-        self._scratch = Scratch(
-            stack, stack.view(np.float64), np.zeros(DEPTH, np.bool_), new, np.zeros(len(new), np.bool_)
-        )
+        self._scratch = scratch_for(columns)
         self._none = np.zeros(columns, np.bool_)
         self._all = np.ones(columns, np.bool_)
 
@@ -282,7 +289,7 @@ class TableLog:
         return self.rows.key_columns(np.where(is_there, reads.row, -1))[name]
 
     def fold(self) -> Changes:
-        """Do all writes; ``forget`` makes it final, ``unfold`` takes it back.
+        """Do all writes; ``forget`` makes it final, ``bring_back`` takes it back.
 
         Raises
         ------
@@ -345,7 +352,7 @@ class TableLog:
         )  # fmt: skip
 
     def _undo(self, writes: int) -> Undo:
-        room = writes * (2 * len(self.rows.columns) + 1) + 1
+        room = room_to_undo(writes, len(self.rows.columns))
         return Undo(np.zeros(1, np.int64), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_))
 
     def _failed(self, given: Chunk, culprit: int, how: int) -> FailedWriteError:

@@ -35,7 +35,6 @@ class Moment:
             return np.full(len(ticks), self.events, np.int64)
         return self.batch.first_row + np.searchsorted(self.batch.ticks, ticks, side="right")
 
-
     def ticks(self, rows: Ints) -> Ints:
         """The ticks of events of the batch; of the last event where there is none."""
         if self.batch is None:

@@ -50,10 +50,6 @@ class Runner:
         self.wanted = dict(wanted)
         self.execution = RuleExecution(program, driver)
         self._keeps_last = False
-        self._begin()
-
-    def _begin(self) -> None:
-        """Note where the rules stand."""
         self._snapshot: bytes | None = None
         self._since: list[EventBatch] = []
         self._events_since = 0

@@ -11,7 +11,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.query.evaluate import evaluate
+from acep_approx.query.evaluate import evaluate, spread
 from acep_approx.rules.compiled import CompiledRule, ReadColumn
 from acep_approx.rules.firing import Calls, Fired, Firing
 from acep_approx.rules.log import TableLog, Transactions
@@ -25,13 +25,18 @@ class Found:
     """What has come of a batch so far: matches that are still to fire, results and calls, by rule."""
 
     waiting: dict[int, list[Matched]] = field(default_factory=dict)
-    results: dict[int, list[tuple[pa.Table, Transactions]]] = field(default_factory=dict)
+    results: dict[int, list[pa.Table]] = field(default_factory=dict)
     calls: list[Calls] = field(default_factory=list)
 
     def take(self, rule: int, fired: Fired) -> None:
         """Note what came of firing."""
-        self.results.setdefault(rule, []).append((fired.table, fired.of))
+        self.results.setdefault(rule, []).append(fired.table)
         self.calls += fired.calls
+
+    def wait(self, matches: Iterable[tuple[int, Matched]]) -> None:
+        """Take in matches by rule, which are still to fire."""
+        for rule, some in matches:
+            self.waiting.setdefault(rule, []).append(some)
 
 
 class Detector:
@@ -69,7 +74,7 @@ class Detector:
         for read in self.reads:
             if (read.table, read.keys) not in made:
                 keys = [
-                    _spread(evaluate(key, lambda leaf: batch.data.column(roles.column(leaf.name))), len(batch))
+                    spread(evaluate(key, lambda leaf: batch.data.column(roles.column(leaf.name))), len(batch))
                     for key in read.keys
                 ]
                 made[read.table, read.keys] = self._logs[read.table].rows.row_of(keys)
@@ -147,22 +152,16 @@ class BatchStage:
     def run(self, batch: EventBatch, moment: Moment, found: Found) -> None:
         """Run a batch."""
         if self.detector is not None:
-            for rule, some in self.detector.run(batch, self.detector.rows(batch), moment):
-                found.waiting.setdefault(rule, []).append(some)
+            found.wait(self.detector.run(batch, self.detector.rows(batch), moment))
         self._fire(moment, found)
 
     def close(self, before: int | None, moment: Moment, found: Found) -> None:
         """What waited for windows that end before a tick; for all windows where it is None."""
         if self.detector is not None:
-            for rule, some in self.detector.close(before, moment):
-                found.waiting.setdefault(rule, []).append(some)
+            found.wait(self.detector.close(before, moment))
         self._fire(moment, found)
 
     def _fire(self, moment: Moment, found: Found) -> None:
         for firing in self._firings:
             for some in found.waiting.pop(firing.rule.number, []):
                 found.take(firing.rule.number, firing.fire(some, moment))
-
-
-def _spread(value: pa.Array | pa.Scalar, rows: int) -> pa.Array:
-    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value

@@ -9,7 +9,7 @@ Source: single-event-initiated execution, Wang et al., PVLDB 4(10) 2011, section
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ import pyarrow as pa
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_batch import StreamBatch
-from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.firing import Firing
 from acep_approx.rules.log import TableLog
 from acep_approx.rules.matched import Matched, Moment
@@ -70,7 +69,7 @@ class SteppingStage:
     def close(self, before: int | None, moment: Moment, found: Found) -> None:
         """What waited for windows that end before a tick; for all windows where it is None."""
         if self.detector is not None:
-            self._wait(self.detector.close(before, moment), found)
+            found.wait(self.detector.close(before, moment))
         self._take_turns((FAR, 0, 0), moment, found)
         for log, _ in self._logs:
             log.bring_back()
@@ -91,7 +90,7 @@ class SteppingStage:
             last = min(int(cuts[np.searchsorted(cuts, first, side="right")]), fresh)
             if (waits := detector.waits_until) is not None:
                 last = min(last, max(first + 1, int(np.searchsorted(part.ticks, waits))))
-            self._wait(detector.matched(ahead.run(first, last), moment), found)
+            found.wait(detector.matched(ahead.run(first, last), moment))
             self._take_turns((2 * (part.first_row + last) - 1, FAR, FAR), moment, found)
             first = last
         detector.stream.end(int(part.ticks[first - 1]))
@@ -107,12 +106,8 @@ class SteppingStage:
         waits, tick = detector.waits_until, int(part.ticks[at])
         if waits is not None and waits <= tick:
             tables = [(n, table) for n, one in enumerate(detector.pipelines) for table in one.pass_time(tick)]
-            self._wait(detector.matched(tables, moment), found)
+            found.wait(detector.matched(tables, moment))
         self._take_turns((2 * (part.first_row + at), FAR, FAR), moment, found)
-
-    def _wait(self, matches: Iterable[tuple[int, Matched]], found: Found) -> None:
-        for rule, some in matches:
-            found.waiting.setdefault(rule, []).append(some)
 
     def _bring_up(self, to: tuple[int, int, int]) -> None:
         for log, wanted in self._logs:
@@ -192,24 +187,8 @@ def _may_complete(pipeline: RulePipeline, batch: StreamBatch) -> Bools:
     rule, preparer = pipeline.rule, pipeline.preparer
     if rule.is_late and rule.plan.is_count_window:
         return np.ones(len(batch), np.bool_)
-    last = _last_letters(rule)
-    completes = np.array([bool(mask & last) for mask in preparer.classes])
+    completes = np.array([bool(mask & rule.last_letters) for mask in preparer.classes])
     return completes[batch.here(batch.computed.classes[preparer])]
-
-
-def _last_letters(rule: CompiledRule) -> int:
-    """The letters on which a match can end, as a mask."""
-    registers, mask = rule.plan.registers, 0
-    if registers is not None:
-        for step in registers.steps:
-            if step.target is not None and registers.finals[step.target]:
-                mask |= 1 << step.letter
-        return mask
-    last = {final.state for final in rule.plan.automaton.finals}
-    for arc in rule.plan.automaton.arcs:
-        if arc.target in last:
-            mask |= 1 << arc.letter
-    return mask
 
 
 def _split(waiting: list[Matched], now: tuple[int, int, int]) -> tuple[list[Matched], list[Matched]]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.keys import KeyCodes
+from acep_approx.kernels.rules.rows import NOT_WHOLE, PASSED
 from acep_approx.query.rules.syntax import Column, Holds
 
 ARROW: dict[Holds, pa.DataType] = {
@@ -21,8 +22,6 @@ ARROW: dict[Holds, pa.DataType] = {
     "time": pa.timestamp("us"),
 }
 """The Arrow type of the columns of a table."""
-NOT_WHOLE, PASSED = 2, 1
-"""Why a float cannot be a whole number: see ``kernels.rules.rows``."""
 
 
 class Texts:

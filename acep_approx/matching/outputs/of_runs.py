@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Ints, firsts
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Hits
@@ -292,7 +292,7 @@ class RunPoints(RunOutput):
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((-found.start, found.errors, found.end, known))
-        best = order[_firsts(known[order], found.end[order])]
+        best = order[firsts(known[order], found.end[order])]
         ends, ticks, starts = found.end[best], found.tick[best], found.start[best]
         return self.table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
 
@@ -321,7 +321,7 @@ class RunCounts(RunOutput):
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         order = np.lexsort((found.errors, found.end, known))
         row, errors = found.end[order], found.errors[order]
-        first = _firsts(known[order], row, errors)
+        first = firsts(known[order], row, errors)
         at = order[first]
         ids = self.recent.ids_of(found.end[at])
         columns = {
@@ -331,10 +331,3 @@ class RunCounts(RunOutput):
         }
         event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
         return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})
-
-
-def _firsts(*columns: Ints) -> Ints:
-    """Where something new begins in sorted columns."""
-    differ = np.ones(len(columns[0]), np.bool_)
-    differ[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-    return np.flatnonzero(differ)

@@ -25,7 +25,7 @@ from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import BindingColumns
-from acep_approx.query.evaluate import evaluate
+from acep_approx.query.evaluate import evaluate, spread
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression, RegisterValue
 
@@ -218,11 +218,6 @@ class _Column:
         known = values.is_valid().to_numpy(zero_copy_only=False)
         self.is_known[which] = known
         self.values[which[known]] = values.drop_null().to_numpy(zero_copy_only=False)
-
-
-def spread(value: pa.Array | pa.Scalar, rows: int) -> pa.Array:
-    """A constant as a column."""
-    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
 def _read_by(wanted: set[str], transfers: tuple[Mapping[str, Expression], ...]) -> set[str]:

@@ -13,7 +13,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.aggregates import aggregate
-from acep_approx.query.evaluate import Leaf, evaluate
+from acep_approx.query.evaluate import Leaf, evaluate, spread
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, RegisterValue, ReturnItem
 
@@ -76,7 +76,7 @@ class ReturnColumns:
         Complexity: O(bound events) per distinct attribute and aggregate.
         """
         leaves = _MatchLeaves(bound, recent, registers, self._roles)
-        return {output.name: _spread(evaluate(output.value, leaves.column), matches) for output in self._outputs}
+        return {output.name: spread(evaluate(output.value, leaves.column), matches) for output in self._outputs}
 
 
 class _MatchLeaves:
@@ -134,8 +134,3 @@ def _edge(rows: pa.ListArray, which: str) -> pa.Array:
     ends = np.cumsum(lengths)
     places = ends - lengths if which == "first" else ends - 1
     return rows.flatten().take(pa.array(places, mask=lengths == 0))
-
-
-def _spread(value: pa.Array | pa.Scalar, rows: int) -> pa.Array:
-    """A constant as a column."""
-    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints, places
 from acep_approx.automaton.conditions import Condition, Leaf
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.query.evaluate import evaluate
+from acep_approx.query.evaluate import evaluate, is_true
 from acep_approx.query.syntax import Aggregate, Attribute
 
 
@@ -104,7 +103,7 @@ class Verifier:
         if len(unit):
             leaves = _CombinationLeaves(self._roles, self.recent, bindings, match[unit], chosen)
             leaves.extra = {name: rows[unit] for name, rows in extra.items()}
-            np.logical_and.at(result, unit, _is_true(evaluate(condition.expression, leaves.column), len(unit)))
+            np.logical_and.at(result, unit, is_true(evaluate(condition.expression, leaves.column), len(unit)))
         return result
 
 
@@ -160,10 +159,3 @@ def _all_bound(names: frozenset[str], bindings: Bindings, match: Ints) -> Bools:
         ends, _ = bindings.events(name)
         bound &= ends[match + 1] > ends[match]
     return bound
-
-
-def _is_true(value: pa.Array | pa.Scalar, rows: int) -> Bools:
-    if isinstance(value, pa.Scalar):
-        return np.full(rows, bool(value.as_py()), np.bool_)
-    filled: Bools = pc.fill_null(value, False).to_numpy(zero_copy_only=False)
-    return filled

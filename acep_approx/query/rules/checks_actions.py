@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from acep_approx.query.checks_expressions import check_names
 from acep_approx.query.predicates import naming
 from acep_approx.query.printer import to_text
-from acep_approx.query.rules.bound import can_be_missing, certain, ends_late, known_variables, last_variable, several
+from acep_approx.query.rules.bound import can_be_missing, certain, ends_late, last_variable
 from acep_approx.query.rules.checks_reads import check_count, no_column, table_of
-from acep_approx.query.rules.messages import fault
+from acep_approx.query.rules.checks_rule import RuleChecks
 from acep_approx.query.rules.reads import reads_of
 from acep_approx.query.rules.syntax import OLD, Call, Rule, Table, Write, place
-from acep_approx.query.shape import negated_variables, replaced
-from acep_approx.query.syntax import Aggregate, Attribute, Constant, Expression, Machine, Span
+from acep_approx.query.shape import replaced
+from acep_approx.query.syntax import Aggregate, Attribute, Constant, Expression, Machine
 
 
-class ActionChecks:
+class ActionChecks(RuleChecks):
     """What is wrong with WHEN and the actions of one rule, whose query passed its checks.
 
     Parameters
@@ -27,19 +25,9 @@ class ActionChecks:
     """
 
     def __init__(self, rule: Rule, tables: dict[str, Table]) -> None:
-        self.rule = rule
-        self.query = rule.query
-        self.tables = tables
-        pattern = rule.query.pattern
-        self.known = known_variables(pattern)
-        self.several = several(pattern)
-        self.negated = negated_variables(pattern)
-        self.certain = certain(pattern)
+        super().__init__(rule, tables)
+        self.certain = certain(rule.query.pattern)
         self.last = last_variable(rule.query)
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Refuse the rule."""
-        raise fault(self.query.text, code, message, span, hint)
 
     def check(self) -> None:
         """Check WHEN, then the actions in their order.

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NoReturn
 
 from acep_approx.errors import UnsupportedError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.predicates import naming, variables
 from acep_approx.query.printer import event_name, field_name, to_text
-from acep_approx.query.rules.bound import known_variables, several
+from acep_approx.query.rules.checks_rule import RuleChecks
 from acep_approx.query.rules.messages import fault
 from acep_approx.query.rules.reads import as_of, events_of_key, is_late, nodes_of_key, reads_of, rewritten
 from acep_approx.query.rules.syntax import OLD, Rule, Table, Write, expressions
-from acep_approx.query.shape import negated_variables
 from acep_approx.query.syntax import (
     NO_SPAN,
     Aggregate,
@@ -32,7 +30,7 @@ from acep_approx.query.syntax import (
 _TABLE = re.compile(r"(?:EXISTS\s+)?store\s*\.\s*(\w+)", re.IGNORECASE)
 
 
-class ReadChecks:
+class ReadChecks(RuleChecks):
     """What is wrong with the reads of one rule.
 
     Parameters
@@ -41,18 +39,6 @@ class ReadChecks:
     tables : dict of str to Table
         All tables of its file.
     """
-
-    def __init__(self, rule: Rule, tables: dict[str, Table]) -> None:
-        self.rule = rule
-        self.query = rule.query
-        self.tables = tables
-        self.known = known_variables(rule.query.pattern)
-        self.several = several(rule.query.pattern)
-        self.negated = negated_variables(rule.query.pattern)
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Refuse the rule."""
-        raise fault(self.query.text, code, message, span, hint)
 
     def check_names(self) -> None:
         """Check which tables, columns and events are named; the query itself may be wrong still.

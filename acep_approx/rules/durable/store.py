@@ -121,7 +121,7 @@ class Durable:
             return None
         offset, engine = notes.read_state(self._database)
         rows = {name: read_rows(self._database, table) for name, table in self.tables.items()}
-        return Checkpoint(offset, engine, {name: _none_deleted(table) for name, table in rows.items()})
+        return Checkpoint(offset, engine, {name: none_deleted(table) for name, table in rows.items()})
 
     def commit(self, checkpoint: Checkpoint) -> list[int]:
         """Write a checkpoint: all of it or nothing.
@@ -216,5 +216,6 @@ class Durable:
         self.close()
 
 
-def _none_deleted(rows: pa.Table) -> pa.Table:
+def none_deleted(rows: pa.Table) -> pa.Table:
+    """Rows as changes, none of which is deleted."""
     return rows.append_column(DELETED, pa.repeat(pa.scalar(value=False), rows.num_rows))

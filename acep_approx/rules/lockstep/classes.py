@@ -63,17 +63,6 @@ class Member:
         """All that it asks of events alone."""
         return (*self.letters, *(Letter(None, (one.condition,)) for one in self.givens))
 
-    @cached_property
-    def finishing(self) -> int:
-        """The letters that may complete a match."""
-        automaton = self.pipeline.plan.automaton
-        costs = {final.state: final.cost for final in automaton.finals}
-        found = 0
-        for arc in automaton.arcs:
-            if arc.target in costs and arc.cost + costs[arc.target] <= automaton.errors:
-                found |= 1 << arc.letter
-        return found
-
     def outcomes(self, mask: int, known: Truth) -> tuple[list[Test], list[int]]:
         """What is left to be asked where some letters may hold, and the letters that do by outcome.
 
@@ -223,7 +212,7 @@ class JointClasses:
             tests, masks = member.outcomes(letters, known)
             if not any(masks):
                 continue
-            finishes = bool(letters & member.finishing)
+            finishes = bool(letters & member.pipeline.rule.last_letters)
             made.finishes[member.number][number] = finishes
             asked, acts = member.acts(known) if finishes else ([], [True])
             classes = member.pipeline.preparer.classes_of(np.array(masks, np.uint64)).tolist()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from acep_approx.kernels.rules.lockstep import EQUAL, GREATER, IN, IS_NULL, IS_VALUE, LESS, NOT_IN
+from acep_approx.query.predicates import MIRRORED
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
@@ -24,7 +25,6 @@ OUTCOMES = {
     ">=": GREATER + EQUAL,
 }
 ALL_OUTCOMES = LESS + EQUAL + GREATER
-MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TRUE = Constant(True)
 NEVER_KNOWN = 2**53
 """Whole numbers from here on have neighbours that are the same as floats."""

@@ -13,12 +13,12 @@ from acep_approx.automaton.letters import unbound
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
+from acep_approx.kernels.rules.rows import Undo, Writes
 from acep_approx.query.syntax import Expression
 from acep_approx.rules.compiled import Leaf
 from acep_approx.rules.firing import Firing, Known, Statement, Taken, Values
 from acep_approx.rules.lockstep.arenas import TableArena, begins, joined_statements
-from acep_approx.rules.log import TableLog
+from acep_approx.rules.log import TableLog, room_to_undo, scratch_for
 
 NONE = np.zeros(0, np.int64)
 
@@ -112,11 +112,7 @@ class Acts:
         writes = [one.write for firing in firings for one in firing.statements]
         self._keys = {write: tuple(map(unbound, write.key)) for write in writes}
         self._columns = max(len(log.rows.columns) for log in logs.values())
-        stack = np.zeros(DEPTH, np.int64)
-        new = np.zeros(max(self._columns, 1), np.int64)
-        self.scratch = Scratch(
-            stack, stack.view(np.float64), np.zeros(DEPTH, np.bool_), new, np.zeros(len(new), np.bool_)
-        )
+        self.scratch = scratch_for(self._columns)
         self._undo = Undo(np.zeros(1, np.int64), NONE, NONE, np.zeros(0, np.bool_))
 
     def wanted(self, arena: TableArena) -> Bools:
@@ -146,7 +142,7 @@ class Acts:
 
     def undo(self, writes: int) -> Undo:
         """Room to take so many writes back; its arrays are used again."""
-        room = writes * (2 * self._columns + 1) + 1
+        room = room_to_undo(writes, self._columns)
         if len(self._undo.place) < room:
             words = np.empty(room, np.int64), np.empty(room, np.int64)
             self._undo = Undo(self._undo.used, *words, np.empty(room, np.bool_))

@@ -10,20 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from acep_approx.automaton import conditions
 from acep_approx.automaton.automaton import START
 from acep_approx.planning.cel import plan_unbound
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.cel.splitting import left_associated
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.parameters import MARK, as_attributes, parameters_of
+from acep_approx.query.predicates import MIRRORED
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Machine, QuerySyntax, Window
 from acep_approx.subscriptions.templates.texts import Syntax, text_of, uses
 
 _LONGEST = 2**40
 """Windows above may be too long in microseconds: they are checked as those of single queries are."""
-FLIPPED = conditions.FLIPPED | {"!=": "!="}
 
 
 @dataclass(frozen=True)
@@ -136,11 +135,11 @@ def asks_parameter(expression: Expression) -> bool:
 
 def test_of(condition: Expression) -> Test | None:
     """A condition on one event as a test against one constant; None where it is something else."""
-    if not isinstance(condition, Binary) or condition.op not in FLIPPED:
+    if not isinstance(condition, Binary) or condition.op not in MIRRORED:
         return None
     for own, other, op in (
         (condition.left, condition.right, condition.op),
-        (condition.right, condition.left, FLIPPED[condition.op]),
+        (condition.right, condition.left, MIRRORED[condition.op]),
     ):
         is_constant = isinstance(other, Attribute) and other.name.startswith(MARK)
         if is_constant and not asks_parameter(own) and any(isinstance(node, Attribute) for node in walk(own)):
