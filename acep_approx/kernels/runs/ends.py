@@ -129,15 +129,14 @@ def merge_across(
         low = event.low
     table, children, first = pools.table, pools.table[ix(p + CHILDREN)], control[at.LINKS]
     made = runs - children
-    runs = across_events(program, pools, p, lineage.links, first, children, runs, low)
+    runs, used = across_events(program, pools, p, lineage.links, first, children, runs, low)
     gone = made - (runs - children)
     control[at.MERGED] += gone
     note_trial(table, p, made, gone)
-    if program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE:
-        if program.shape[at.KEEPS_LINEAGE] == at.WITH_OWNER:
-            for link in range(first, first + gone):
-                lineage.owner[ix(link)] = event.key
-        control[at.LINKS] = first + gone
+    if program.shape[at.KEEPS_LINEAGE] == at.WITH_OWNER:
+        for link in range(first, used):
+            lineage.owner[ix(link)] = event.key
+    control[at.LINKS] = used
     return runs
 
 

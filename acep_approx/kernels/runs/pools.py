@@ -258,12 +258,12 @@ def fill_index(pools: Pools, p: int) -> None:
 @inline
 def across_events(
     program: Program, pools: Pools, p: int, links: Ints, used: int, children: int, runs: int, low: int
-) -> int:
+) -> tuple[int, int]:
     """Merge children with runs of other events that agree in all registers.
 
-    The links of both become alternatives under a new link: others may point to either.
-    ``low`` as for ``equal_run``. Returns where the runs end now; each child that is gone has used one link where there
-    is lineage.
+    The links of both become alternatives under a new link: others may point to either. A child that has none, or whose
+    own has left the window while it waited for the end of its tick, needs no new one.
+    ``low`` as for ``equal_run``. Returns where the runs end now, and how many links are used.
     """
     words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
     flag, end = index_flag(pools.table, p), children
@@ -289,7 +289,7 @@ def across_events(
             if is_indexed:
                 put_in_index(pools, p, end)
             end += 1
-    return end
+    return end, used
 
 
 @inline
