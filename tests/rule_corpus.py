@@ -181,6 +181,17 @@ RULE third ON PATTERN ENTER a WHERE store.door[a.hcw].n >= 2 WITHIN 0 DO DELETE 
         ],
         store={"door": {("eve",): {"n": 2}}},
     ),
+    "Where no two may overlap, a match that needs no negation at the end acts at once": RuleCase(
+        "ours: without ENTER nothing is asked of what follows, so nothing is waited for",
+        f"""{STATUS}
+RULE r ON PATTERN SEQ(EXIT a, ENTER b, ~(SANITIZE n)) WITHIN 5 ERRORS 1 WEIGHTS (a = 2) NON OVERLAP
+DO UPDATE status SET level = 'warning' AT (a.hcw) END
+{SEEN}""",
+        "EXIT@1 ENTER@2 ENTER@3 EXIT@12:hcw=bob",
+        matches={"r": [(1,), (12,)]},
+        returned={"seen": [(1, "safe"), (2, "warning"), (3, "warning"), (12, "safe")]},
+        changes=[(1, "r", WARNED), (12, "r", WARNED)],
+    ),
     "A window of events ends with one of a type that no rule asks for, the last of its batch": RuleCase(
         "ours",
         f"""{STATUS}

@@ -52,6 +52,10 @@ class Transactions:
         """Some of them."""
         return Transactions(*(getattr(self, one.name)[which] for one in fields(self)))
 
+    def replaced(self, where: Bools, by: Transactions) -> Transactions:
+        """Those of ``by`` in some places."""
+        return Transactions(*(np.where(where, getattr(by, f.name), getattr(self, f.name)) for f in fields(self)))
+
     def numbered(self) -> Ints:
         """Numbers from 0 of those in order: equal where they are the same."""
         if not len(self):

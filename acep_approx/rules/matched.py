@@ -14,7 +14,7 @@ from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.stream import EventBatch
 from acep_approx.rules.compiled import HIDDEN, CompiledRule
 from acep_approx.rules.log import Transactions
-from acep_approx.rules.pipeline import KNOWN
+from acep_approx.rules.pipeline import AT_ONCE, KNOWN
 
 NONE = 2**62
 LEAF = 2 * HIDDEN
@@ -88,7 +88,10 @@ def matched(rule: CompiledRule, table: pa.Table, window: int, moment: Moment) ->
     end = np.max([edge(rows, last=True) for rows in bound], axis=0)
     if rule.is_late:
         first = np.min([edge(rows, last=False) for rows in bound], axis=0)
-        of = _late(rule, first, start + window, _numbers(table, KNOWN), moment)
+        known = _numbers(table, KNOWN)
+        waited = known != AT_ONCE
+        late = _late(rule, first, start + window, np.where(waited, known, end), moment)
+        of = Transactions.of_events(end, tick).replaced(waited, late)
     else:
         of = Transactions.of_events(end, tick)
     order = np.lexsort((-start, errors, of.start, of.tick, of.place))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import to_arrow
@@ -23,7 +24,9 @@ from acep_approx.query.syntax import ReturnItem
 from acep_approx.rules.compiled import HIDDEN, CompiledRule
 
 KNOWN = 3 * HIDDEN + "known"
-"""The column that says when a match became known: in windows of events a row, else a tick."""
+"""The column that says when a match became known: in windows of events a row, else a tick; or ``AT_ONCE``."""
+AT_ONCE = -(2**62)
+"""It did not wait: where no two may overlap only those wait that a negation at the end may still exclude."""
 
 
 class KnownMatches(RunListing):
@@ -31,6 +34,9 @@ class KnownMatches(RunListing):
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         return super()._table(found, known).append_column(KNOWN, to_arrow(known))
+
+    def _waited_table(self, found: CompletedMatches, known: Ints, waited: Bools) -> pa.Table:
+        return self._table(found, np.where(waited, known, AT_ONCE))
 
 
 class RulePipeline(Pipeline):

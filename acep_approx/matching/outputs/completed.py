@@ -109,7 +109,7 @@ class Finder:
         if late:
             self.waiting = CompletedMatches.joined([self.waiting, *late])
 
-    def closed(self, limit: Ints | int, row_of: RowOf | None = None) -> tuple[CompletedMatches, Ints]:
+    def closed(self, limit: Ints | int, row_of: RowOf | None = None) -> tuple[CompletedMatches, Ints, Bools]:
         """Matches that waited and whose window has closed: it ends before ``limit`` (per slot, or for all).
 
         Where no two may overlap, all but those that ``_at_once`` finds wait.
@@ -126,6 +126,8 @@ class Finder:
             In order: as they became known, then by errors, later start, end.
         numpy.ndarray of int64
             When each became known: a tick; in count windows a row, ``FAR`` at the end of the stream.
+        numpy.ndarray of bool
+            Which of them waited.
         """
         waiting = self.waiting
         together = self.by_event and not self.non_overlap
@@ -146,11 +148,11 @@ class Finder:
             if isinstance(limit, np.ndarray):
                 known[waited] = row_of(ready.slot[waited], moment[waited])
         order = np.lexsort((ready.end, -ready.start, ready.errors, ready.end * ~waited, waited, moment, known))
-        ready, known = ready.take(order), known[order]
+        ready, known, waited = ready.take(order), known[order], waited[order]
         if not self.non_overlap:
-            return ready, known
+            return ready, known, waited
         kept = self._apart(ready)
-        return ready.take(kept), known[kept]
+        return ready.take(kept), known[kept], waited[kept]
 
     def _at_once(self, found: CompletedMatches) -> Bools:
         """Which matches are reported without waiting: where no way with a negation at the end has fewer errors.

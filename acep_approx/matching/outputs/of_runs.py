@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints, firsts
+from acep_approx.arrays import Bools, Ints, firsts
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Hits
@@ -146,13 +146,17 @@ class RunOutput:
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``limit`` (per slot, or for all)."""
         if self.finder.automaton.has_late_ends:
-            found, known = self.finder.closed(limit, self._neighbours.row_of if self._is_count else None)
+            found, known, waited = self.finder.closed(limit, self._neighbours.row_of if self._is_count else None)
             if len(found):
-                yield self._table(found, known)
+                yield self._waited_table(found, known, waited)
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         """Matches, in order, of which those with the same number in ``known`` became known together."""
         raise NotImplementedError
+
+    def _waited_table(self, found: CompletedMatches, known: Ints, waited: Bools) -> pa.Table:  # noqa: ARG002
+        """The same where they may have ``waited``: not all have where no two may overlap."""
+        return self._table(found, known)
 
     # --- state ----------------------------------------------------------------------------------------------
 

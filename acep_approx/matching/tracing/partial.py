@@ -219,7 +219,7 @@ class RunPartial(RunOutput):
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
-            found, _ = self.finder.closed(limit)
+            found, *_ = self.finder.closed(limit)
             self._matched(found.id[found.offset[:-1]])
         end = self.engine.start_of(self.engine.open) + self.engine.window
         over = end < (limit[self.slot] if isinstance(limit, np.ndarray) else limit)

@@ -236,7 +236,7 @@ class RunTrace(RunOutput):
 
     def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
-            found, _ = self.finder.closed(limit)
+            found, *_ = self.finder.closed(limit)
             self._found.append(self.recent.ids_of(found.end))
         yield from ()
 
