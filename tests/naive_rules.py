@@ -200,9 +200,14 @@ class Run:
                 for first in {match.bound[0][0] for match in matches}:
                     of_first = [match for match in matches if match.bound[0][0] == first]
                     due.append((LAST if is_count else tick, first, number, of_first))
-        for _, _, number, matches in sorted(due, key=lambda one: one[:3]):
-            if self.outcome.failure is None:
-                self.transact(matches[0].time, None, [(self.readings[number], matches)])
+        for _, of_tick in groupby(sorted(due, key=lambda one: one[:3]), key=lambda one: one[0]):
+            before = self.outcome.copied()
+            for _, _, number, matches in of_tick:
+                if self.outcome.failure is None:
+                    self.transact(matches[0].time, None, [(self.readings[number], matches)])
+            if self.outcome.failure is not None:  # all that windows of this tick did is undone
+                before.failure, self.outcome = self.outcome.failure, before
+                return
 
     def close_windows_of_events(self, row: int) -> None:
         """The transactions of windows of so many events of which this event was the last."""

@@ -328,10 +328,12 @@ def test_numbers_are_fitted_to_their_columns() -> None:
     assert type(outcome.store["t"]["p",]["v"]) is float
 
 
-def test_what_fails_when_a_window_closes_has_no_row() -> None:
+def test_what_fails_when_a_window_closes_has_no_row_and_undoes_all_windows_of_that_tick() -> None:
     text = f"{CELL} RULE r ON PATTERN SEQ(A a, ~(B b)) WITHIN 1 DO UPDATE cell SET n = a.y AT (a.k) END"
-    outcome = run(text, "A:y=0.5 C@9 A")
+    outcome = run(text, "A@0:y=7 A@1:y=8 A@1:y=0.5 C@9 A")
     assert outcome.failure == (None, "r")
+    assert [change.time for change in outcome.changes] == [1]
+    assert outcome.store["cell"]["p",]["n"] == 7
 
 
 # --- strategies, NON OVERLAP ------------------------------------------------------------------------------------------
