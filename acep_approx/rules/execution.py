@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.errors import DataError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.fitting import kinds_of, with_text
@@ -187,13 +189,10 @@ class RuleExecution:
         assert self.bound is not None, "bind first"
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
-        try:
+        with self._all_or_nothing():
             for stage in self.bound.stages:
                 stage.run(batch, moment, found)
             outcome = self._outcome(found, moment.last_tick)
-        except FailedWriteError:
-            self._forget()
-            raise
         self.counters.events += len(batch)
         return outcome
 
@@ -219,23 +218,25 @@ class RuleExecution:
         last = [side.last_tick for side in self.bound.sides] if self.bound is not None else []
         moment = Moment(None, self.counters.events, len(self.program.rules), (last and last[0]) or 0)
         found = Found()
-        try:
+        with self._all_or_nothing():
             for stage in self.bound.stages if self.bound is not None else ():
                 stage.close(before, moment, found)
             return self._outcome(found, moment.last_tick)
-        except FailedWriteError:
-            self._forget()
-            raise
 
     def nothing(self) -> Outcome:
         """What comes of no events."""
         return self._outcome(Found())
 
-    def _forget(self) -> None:
-        assert self.bound is not None, "something was written"
-        for log in self.bound.logs.values():
-            log.bring_back()
-            log.forget()
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Where a write cannot be done none is, and the first one is told: also of an error that may come of it."""
+        try:
+            yield
+        except (FailedWriteError, DataError) as error:
+            failed = [one for log in self.bound.logs.values() if (one := log.given_up())] if self.bound else []
+            if not failed:
+                raise
+            raise min(failed, key=lambda one: (one.at, one.place)) from error
 
     def _outcome(self, found: Found, last_tick: int = 0) -> Outcome:
         if self.bound is None:

@@ -123,11 +123,6 @@ class Firing:
 
         ``known``: whether the events that complete matches act, and what statements take from them. Default: it is
         computed.
-
-        Raises
-        ------
-        FailedWriteError
-            Something that WHEN reads depends on a write that cannot be done.
         """
         values = Values(self.rule, found, moment, self._roles)
         if self._late:

@@ -119,11 +119,16 @@ class Chunk:
 
 
 class FailedWriteError(Exception):
-    """A write could not be done: of which transaction and rule, and why."""
+    """A write could not be done: of which transaction, rule, match and action, and why."""
 
-    def __init__(self, at: tuple[int, int, int], row: int, rule: int, how: int, table: str) -> None:
+    def __init__(self, at: tuple[int, int, int], place: tuple[int, int, int], row: int, how: int, table: str) -> None:
         super().__init__(table)
-        self.at, self.row, self.rule, self.how, self.table = at, row, rule, how, table
+        self.at, self.place, self.row, self.how, self.table = at, place, row, how, table
+
+    @property
+    def rule(self) -> int:
+        """The number of the rule."""
+        return self.place[0]
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,9 @@ def room_to_undo(writes: int, columns: int) -> int:
 
 class TableLog:
     """The writes of a batch to one table.
+
+    Who reads it gets what there would be if writes that cannot be done did nothing. Up to the first of them all is
+    right; ``fold`` tells which one that is, and then nothing counts.
 
     Parameters
     ----------
@@ -203,12 +211,7 @@ class TableLog:
     # --- where writes depend on earlier ones: they are done in place, one transaction after the other -----------------
 
     def do_before(self, place: int, tick: int, start: int, wanted: Bools) -> None:
-        """Do the writes of transactions before one in place, until ``bring_back``; of the wanted columns.
-
-        Raises
-        ------
-        FailedWriteError
-        """
+        """Do the writes of transactions before one in place, until ``bring_back``; of the wanted columns."""
         given = self.ordered()
         if not len(given):
             return
@@ -220,12 +223,10 @@ class TableLog:
             return
         now, self._ordered = given.take(slice(0, last)), given.take(slice(last, None))
         self._chunks = [self._ordered] if len(self._ordered) else []
-        undo, failed = self._undo(len(now)), np.zeros(1, np.int64)
-        culprit = perform(now.writes, self.programs.statements, self.rows.rows, wanted, undo, self._scratch, failed)
+        undo = self._undo(len(now))
+        perform(now.writes, self.programs.statements, self.rows.rows, wanted, undo, self._scratch)
         self._in_place.append(now)
         self._undos.append(undo)
-        if culprit >= 0:
-            raise self._failed(now, culprit, int(failed[0]))
 
     def bring_back(self) -> None:
         """Make the table again what it was at the beginning of the batch."""
@@ -237,34 +238,22 @@ class TableLog:
     # --- reading, and the end of the batch ------------------------------------------------------------------------
 
     def read(self, column: str | None, reads: Reads) -> pa.Array:
-        """A column of rows as of transactions, in order; EXISTS where it is None.
-
-        Raises
-        ------
-        FailedWriteError
-        """
+        """A column of rows as of transactions, in order; EXISTS where it is None."""
         if column in self.rows.table.key:
             return self._read_key(column, reads)
         number = EXISTS if column is None else self.rows.column(column)
         wanted = self._none if column is None else self.programs.needs[number]
         values = Values(np.empty(len(reads.row), np.int64), np.empty(len(reads.row), np.bool_))
-        given, failed = self.ordered(), np.zeros(1, np.int64)
-        culprit = sweep(
+        given = self.ordered()
+        sweep(
             reads, number, given.writes, self.programs.statements, self.rows.rows, wanted, self._undo(len(given)),
-            self._scratch, values, failed
+            self._scratch, values
         )  # fmt: skip
-        if culprit >= 0:
-            raise self._failed(given, culprit, int(failed[0]))
         holds = "bool" if column is None else self.rows.columns[number].holds
         return from_words(values.words, values.ok, holds, self.rows.texts)
 
     def read_before(self, column: str | None, rows: Ints, places: Ints) -> pa.Array:
-        """A column of rows as of events that came up to a window ago, in any order.
-
-        Raises
-        ------
-        FailedWriteError
-        """
+        """A column of rows as of events that came up to a window ago, in any order."""
         assert self.past is not None, "it was asked for when the rules were bound"
         self.bring_back()
         order, none = np.argsort(places, kind="stable"), np.zeros(len(places), np.int64)
@@ -341,6 +330,18 @@ class TableLog:
         self._chunks, self._in_place, self._undos, self._ordered = [], [], [], None
         self._noted = []
 
+    def given_up(self) -> FailedWriteError | None:
+        """Forget the writes of the batch, and take back those that are done; gives the first that cannot be done."""
+        self.bring_back()
+        failed = None
+        try:
+            self.fold()
+        except FailedWriteError as one:
+            failed = one
+        self.bring_back()
+        self.forget()
+        return failed
+
     def _changes(self, given: Chunk, done: Done) -> Changes:
         kept = np.flatnonzero(done.effect)
         columns = len(self.rows.columns)
@@ -362,5 +363,6 @@ class TableLog:
     def _failed(self, given: Chunk, culprit: int, how: int) -> FailedWriteError:
         of = given.of.take(np.array([culprit]))
         at = int(of.place[0]), int(of.tick[0]), int(of.start[0])
-        return FailedWriteError(at, int(of.row[0]), int(given.rule[culprit]), how, self.rows.table.name)
+        place = int(given.rule[culprit]), int(given.match[culprit]), int(given.action[culprit])
+        return FailedWriteError(at, place, int(of.row[0]), how, self.rows.table.name)
 

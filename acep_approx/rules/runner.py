@@ -154,7 +154,11 @@ class Runner:
         return self._error(failed, self.execution.nothing())
 
     def _undone(self, failed: FailedWriteError, batch: EventBatch) -> RuleError:
-        """Run the events before a transaction that failed again; an earlier one may fail then."""
+        """Run the events before a transaction that failed again.
+
+        Where another error had cut the batch short, an earlier one may fail then, or an earlier rule of the same event.
+        """
+        alone = None
         while True:
             self._restore()
             place, tick, _ = failed.at
@@ -164,6 +168,9 @@ class Runner:
                 if place % 2:  # of an event: windows that had closed before it
                     tick = int(batch.ticks[len(before)])
                 outcome = joined([outcome, self.execution.pass_time(tick)])
+                if place % 2 and place != alone:
+                    alone = place
+                    self.execution.run(batch.slice(len(before), 1))
             except FailedWriteError as earlier:
                 failed = earlier
                 continue

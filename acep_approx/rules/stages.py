@@ -87,13 +87,7 @@ class Detector:
     def derived(
         self, batch: EventBatch, rows: list[Ints], known: Mapping[str, pa.Array] | None = None
     ) -> dict[str, pa.Array]:
-        """What events whose reads name these rows get from the store; of some columns this is ``known``.
-
-        Raises
-        ------
-        FailedWriteError
-            A write that one of them depends on cannot be done.
-        """
+        """What events whose reads name these rows get from the store; of some columns this is ``known``."""
         found = dict(known or {})
         if len(found) == len(self.stream.derived):
             return found

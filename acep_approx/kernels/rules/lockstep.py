@@ -19,7 +19,6 @@ from acep_approx.kernels.cells.detect import CLEARED, FEW_LANES, STRIDE
 from acep_approx.kernels.cells.step import part, step
 from acep_approx.kernels.jit import inline, ix, kernel
 from acep_approx.kernels.rules.rows import (
-    DONE,
     Rows,
     Scratch,
     Statements,
@@ -57,9 +56,6 @@ TABLE, FIRST_WRITE, STATEMENT = range(3)
 # a hit: event, rule, least errors, latest start, the number of the event among those that may complete a match, whether
 # the rule acts
 HIT_EVENT, HIT_RULE, HIT_ERRORS, HIT_START, HIT_PLACE, HIT_ACTS, HIT = range(7)
-
-# how it ended: hits, why a write could not be done, which one, of which rule
-HITS, HOW, WRITE, WHOSE, ENDED = range(5)
 
 
 class Events(NamedTuple):
@@ -118,10 +114,10 @@ class Store(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Hits, how it ended, and per rule the next event that may complete a match; classes and values by event."""
+    """Hits, how many, and per rule the next event that may complete a match; classes and values by event."""
 
     hits: Ints
-    ended: Ints
+    made: Ints
     places: Ints
     classes: Ints
     words: Ints
@@ -193,12 +189,12 @@ def outcome(first: int, last: int, i: int, of: Circle, events: Events, store: St
 def lockstep(events: Events, of: Circle, detection: Detection, store: Store, out: Out) -> None:
     """Run a batch; the tables are afterwards what they were before, the cells are not.
 
-    Where a write cannot be done, nothing after it is: ``out.ended`` says which one. ``out.hits`` has room for a hit
-    of each rule on each event that may complete a match.
+    A write that cannot be done does nothing, as in ``sweep``. ``out.hits`` has room for a hit of each rule on each
+    event that may complete a match.
 
     Complexity: O(n x (tests and arcs of the classes that the events have)).
     """
-    size, hits, how = events.size, 0, DONE
+    size, hits = events.size, 0
     for i in range(size):
         for x in range(of.shown.size):
             word, is_ok = look(of.shown[ix(x)], i, of, events, store.rows)
@@ -250,18 +246,9 @@ def lockstep(events: Events, of: Circle, detection: Detection, store: Store, out
                 table = of.statements[ix(q * STATEMENT + TABLE)]
                 rows = store.rows
                 rows = Rows(rows.words, rows.ok, rows.present, rows.sizes, rows.default_words, rows.default_ok, table)
-                if how == DONE:
-                    how, _ = write_row(
-                        write, store.writes, store.statements, rows, store.wanted, store.undo, store.scratch
-                    )
-                    if how != DONE:
-                        out.ended[ix(WRITE)] = write
-                        out.ended[ix(WHOSE)] = r
-        if how != DONE:
-            break
+                write_row(write, store.writes, store.statements, rows, store.wanted, store.undo, store.scratch)
     undo_all(store.undo, store.rows)
-    out.ended[ix(HITS)] = hits
-    out.ended[ix(HOW)] = how
+    out.made[0] = hits
 
 
 @kernel

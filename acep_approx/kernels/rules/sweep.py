@@ -76,22 +76,16 @@ def sweep(
     undo: Undo,
     scratch: Scratch,
     out: Values,
-    failed: Ints,
-) -> int:
+) -> None:
     """Read a column of a table, or whether rows exist; the table is afterwards what it was before.
 
     ``wanted`` says which columns the writes must be done in: the one that is read and those that it is computed from.
-
-    Returns
-    -------
-    int
-        The first write that could not be done, ``failed[0]`` says why; -1: all could.
+    A write that cannot be done does nothing here: ``fold`` tells of it.
 
     Complexity: O(reads + writes).
     """
     room, is_total = rows.sizes[ix(ROOM)], rows.sizes[ix(TOTAL)]
     writes_left, at = writes.row.size, 0
-    culprit = -1
     for i in range(reads.row.size):
         place = reads.place[ix(i)]
         while at < writes_left and writes.place[ix(at)] <= place:
@@ -99,14 +93,8 @@ def sweep(
                 tick, start = writes.tick[ix(at)], writes.start[ix(at)]
                 if tick > reads.tick[ix(i)] or (tick == reads.tick[ix(i)] and start >= reads.start[ix(i)]):
                     break
-            how, _ = write_row(at, writes, of, rows, wanted, undo, scratch)
-            if how != DONE:
-                failed[ix(0)] = how
-                culprit = at
-                break
+            write_row(at, writes, of, rows, wanted, undo, scratch)
             at += 1
-        if culprit >= 0:
-            break
         row = reads.row[ix(i)]
         if row < 0:
             out.words[ix(i)] = 0
@@ -121,28 +109,16 @@ def sweep(
             out.words[ix(i)] = rows.default_words[ix(column)]
             out.ok[ix(i)] = is_total != 0 and rows.default_ok[ix(column)]
     undo_all(undo, rows)
-    return culprit
 
 
 @kernel
-def perform(
-    writes: Writes, of: Statements, rows: Rows, wanted: Bools, undo: Undo, scratch: Scratch, failed: Ints
-) -> int:
-    """Do writes in the wanted columns, so that they can be taken back.
-
-    Returns
-    -------
-    int
-        As for ``sweep``.
+def perform(writes: Writes, of: Statements, rows: Rows, wanted: Bools, undo: Undo, scratch: Scratch) -> None:
+    """Do writes in the wanted columns, so that they can be taken back; those that cannot be done as in ``sweep``.
 
     Complexity: O(writes).
     """
     for i in range(writes.row.size):
-        how, _ = write_row(i, writes, of, rows, wanted, undo, scratch)
-        if how != DONE:
-            failed[ix(0)] = how
-            return i
-    return -1
+        write_row(i, writes, of, rows, wanted, undo, scratch)
 
 
 @kernel
@@ -170,7 +146,7 @@ def fold(
     Returns
     -------
     int
-        As for ``sweep``.
+        The first write that could not be done, ``failed[0]`` says why; -1: all could.
 
     Complexity: O(writes x columns).
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ import numpy as np
 from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.rules import lockstep as out
 from acep_approx.kernels.rules.lockstep import Circle, Events, Out, Store, lockstep, number_events
-from acep_approx.kernels.rules.rows import DONE
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Known
 from acep_approx.rules.lockstep.arenas import CellArena, TableArena
@@ -19,7 +17,6 @@ from acep_approx.rules.lockstep.classes import JointClasses, Member
 from acep_approx.rules.lockstep.pipeline import LockstepPipeline
 from acep_approx.rules.lockstep.questions import Live, Operands, Questions
 from acep_approx.rules.lockstep.writes import Acts, OfBatch, Prepared
-from acep_approx.rules.log import FailedWriteError
 
 
 @dataclass(frozen=True)
@@ -89,11 +86,6 @@ class Loop:
             The same as they came.
         rows : sequence of numpy.ndarray of int64
             The rows that events name: the columns of ``Live.rows_of``.
-
-        Raises
-        ------
-        FailedWriteError
-            Then the tables are as before; where the rules stand is somewhere in the batch.
         """
         if self._joint.is_stale:
             self._begin()
@@ -110,9 +102,7 @@ class Loop:
         numbers = {n: _numbers(one, events) for n, one in enumerate(self._pipelines) if one.preparer.is_count}
         seen = self._events(events, joint, rows, operands, [*numbers.values()])
         made = self._kernel(seen, operands, prepared)
-        hits = made.hits[: made.ended[out.HITS] * out.HIT].reshape(-1, out.HIT)
-        if made.ended[out.HOW] != DONE:
-            raise self._failed(hits, made.ended, prepared, events)
+        hits = made.hits[: made.made[0] * out.HIT].reshape(-1, out.HIT)
         listed = [number for number, one in enumerate(self._pipelines) if one.lists]
         classes = dict(zip(listed, made.classes.reshape(-1, len(events)), strict=True))
         words, ok = made.words.reshape(-1, len(events)), made.ok.reshape(-1, len(events))
@@ -146,7 +136,7 @@ class Loop:
         shown, listed = self._shown(), sum(one.lists for one in self._pipelines)
         room = sum(map(len, prepared.at))
         made = Out(
-            np.empty((room + 1) * out.HIT, np.int64), np.zeros(out.ENDED, np.int64), np.zeros(rules, np.int64),
+            np.empty((room + 1) * out.HIT, np.int64), np.zeros(1, np.int64), np.zeros(rules, np.int64),
             np.zeros(listed * size, np.int64), np.empty(len(shown) * size, np.int64),
             np.empty(len(shown) * size, np.bool_),
         )  # fmt: skip
@@ -194,12 +184,6 @@ class Loop:
         """The columns that are read and that results show."""
         needed = {name for one in self._pipelines for name in one.recent.columns}
         return [name for name in self._live if name in needed]
-
-    def _failed(self, hits: Ints, ended: Ints, prepared: Prepared, events: StreamBatch) -> FailedWriteError:
-        row = events.first_row + int(hits[-1, out.HIT_EVENT])
-        statement = bisect_right(prepared.first, int(ended[out.WRITE])) - 1
-        table, rule = self._acts.tables[statement].table.name, self._pipelines[int(ended[out.WHOSE])].rule
-        return FailedWriteError((2 * row + 1, 0, 0), row, rule.number, int(ended[out.HOW]), table)
 
 
 def _numbers(pipeline: LockstepPipeline, events: StreamBatch) -> Ints:

@@ -48,12 +48,7 @@ class LockstepStage:
         self._loop = loop
 
     def run(self, batch: EventBatch, moment: Moment, found: Found) -> None:
-        """Run a batch.
-
-        Raises
-        ------
-        FailedWriteError
-        """
+        """Run a batch."""
         stream, rows = self.detector.stream, self.detector.rows(batch)
         shown = [name for name in self._live if name in stream.derived]
         nothing = {name: pa.nulls(len(batch), stream.schema.field(name).type) for name in shown}
