@@ -194,3 +194,24 @@ def test_both_zeros_are_one_key(rows: int, others: int) -> None:
     columns = [pa.array([0.0, -0.0] * (rows // 2)), *(pa.array(["p"] * rows) for _ in range(others))]
     assert keys.encode(columns).tolist() == [0] * rows
     assert len(keys) == 1
+
+
+@examples(60)
+@given(st.lists(st.lists(st.integers(-1, 9), min_size=FEW + 1, max_size=FEW + 9), min_size=1, max_size=5), st.data())
+def test_batches_of_one_dictionary_are_encoded_like_others(batches, data):
+    values, fast, slow = pa.array([f"v{n}" for n in range(10)]), KeyCodes(), KeyCodes()
+    for codes in batches:
+        indices = pa.array([None if code < 0 else code for code in codes], pa.int32())
+        column = pa.DictionaryArray.from_arrays(indices, values)
+        assert fast.encode([column]).tolist() == slow.encode([column.dictionary_decode()]).tolist()
+        gone = [slot for slot in fast.used().tolist() if data.draw(st.booleans())]
+        fast.release(gone)
+        slow.release(gone)
+    assert fast.to_state().equals(slow.to_state())
+
+
+def test_dictionaries_that_look_alike_are_told_apart():
+    keys, codes = KeyCodes(), pa.array([0, 1] * FEW, pa.int32())
+    both = pa.array(["a", "b", "c"])
+    for values, wanted in ((both[:2], [0, 1]), (both[1:], [1, 2]), (both[:2], [0, 1]), (pa.array(["d", "a"]), [3, 0])):
+        assert keys.encode([pa.DictionaryArray.from_arrays(codes, values)]).tolist()[:2] == wanted

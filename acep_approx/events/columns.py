@@ -216,7 +216,7 @@ def to_arrow(values: npt.NDArray[np.int64], bound: npt.NDArray[np.bool_] | None 
     pyarrow.Array
         ``int64``.
     """
-    valid = None if bound is None else pa.py_buffer(np.packbits(bound, bitorder="little"))
+    valid = None if bound is None or bound.all() else pa.py_buffer(np.packbits(bound, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
 
 

@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import encode_text, plain_type, text_codes, to_arrow
+from acep_approx.events.columns import empty, encode_text, plain_type, text_codes, to_arrow, to_numpy
 
 Slots = npt.NDArray[np.int64]
 
 FEW = 32
 """Events up to which each is looked up by itself: what is done per batch would take longer."""
+_UNKNOWN = -2
 _NAN = float("nan")  # one object: NaN equals itself as a key, as in GROUP BY
 
 
@@ -41,6 +42,7 @@ class KeyCodes:
         self._keys: list[Any] = []  # by slot; None where the slot is free
         self._free: list[int] = []  # a heap
         self.added = 0  # keys that were new
+        self._last: _Dictionary | None = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -77,12 +79,14 @@ class KeyCodes:
         self._check_types([plain_type(column.type) for column in columns])
         if len(columns[0]) <= FEW:
             return np.array(self._one_by_one(columns), np.int64)
+        if len(columns) == 1:
+            return self._of_dictionary(_coded(columns[0]))
         parts = [_distinct(column) for column in columns]
         codes, size = parts[0][0], len(parts[0][1])
         for more, values in parts[1:]:
             codes, size = _paired(codes, more, len(values))
         rows, distinct = _first_rows(codes, size)
-        found = self._find(_keys_at(parts, rows))
+        found = self._find(_keys_at([(own[rows], values) for own, values in parts]))
         slot_of = np.full(size + 1, -1, np.int64)  # the last one is what code -1 finds
         slot_of[distinct] = found
         return slot_of[codes]
@@ -115,15 +119,21 @@ class KeyCodes:
         LookupError
             A slot holds no key.
         """
+        if len(slots) <= FEW:
+            return self._typed([self._key(slot) for slot in slots.tolist()])
         is_used = np.zeros(len(self._keys) + 1, np.bool_)
         is_used[slots] = True  # -1 is the last one
         distinct = np.flatnonzero(is_used)
         place_of = np.cumsum(is_used) - 1
-        rows = [self._key(slot if slot < len(self._keys) else -1) for slot in distinct.tolist()]
-        columns = zip(*rows, strict=True) if rows else [()] * len(self._types or ())
+        keys = [self._key(slot if slot < len(self._keys) else -1) for slot in distinct.tolist()]
         take = to_arrow(place_of[slots])
+        return [column.take(take) for column in self._typed(keys)]
+
+    def _typed(self, keys: list[tuple[Any, ...]]) -> list[pa.Array]:
+        """The columns of keys."""
+        columns = zip(*keys, strict=True) if keys else [()] * len(self._types or ())
         return [
-            pa.array(column, _storage(type_)).cast(type_).take(take)
+            pa.array(column, _storage(type_)).cast(type_)
             for column, type_ in zip(columns, self._types or (), strict=True)
         ]
 
@@ -152,6 +162,7 @@ class KeyCodes:
             del self._slots[self._keys[slot]]
             self._keys[slot] = None
             heapq.heappush(self._free, slot)
+        self._last = None
 
     def to_state(self) -> pa.RecordBatch:
         """Everything this object knows, as columns: ``slot``, ``key0``, ``key1``, ..."""
@@ -225,6 +236,21 @@ class KeyCodes:
         keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
         return self._find(keys)
 
+    def _of_dictionary(self, coded: pa.DictionaryArray) -> Slots:
+        """The slots of a column; where batch after batch has one and the same dictionary it is looked up once."""
+        values = coded.dictionary
+        if self._last is None or not self._last.is_of(values):
+            self._last = _Dictionary(values)
+        slot_of = self._last.slot_of
+        codes = text_codes(coded) if coded.indices.null_count else to_numpy(coded.indices)  # that is not copied
+        found = np.take(slot_of, codes, out=empty(len(codes)), mode="wrap")  # any mode that raises copies
+        if len(found) and found.min() == _UNKNOWN:
+            unknown = np.flatnonzero(found == _UNKNOWN)
+            _, distinct = _first_rows(codes[unknown].astype(np.int64), len(values))
+            slot_of[distinct] = self._find(_keys_at([(distinct, values)]))
+            found[unknown] = slot_of[codes[unknown]]
+        return found
+
     def _find(self, keys: list[Any]) -> list[int]:
         """Slots of keys, -1 for None; those not known get one, in the order given."""
         found: list[Any] = list(map(self._slots.get, keys))
@@ -256,6 +282,23 @@ class KeyCodes:
         return key if width > 1 else (key,)
 
 
+class _Dictionary:
+    """The slots of the values of a dictionary, as far as they were asked for; the last one is that of code -1."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values  # kept: as long as it lives nothing else stands at its addresses
+        self.slot_of = np.full(len(values) + 1, _UNKNOWN)
+        self.slot_of[-1] = -1
+
+    def is_of(self, values: pa.Array) -> bool:
+        """Whether these are the same values in the same memory."""
+        mine = self._values
+        if len(mine) != len(values) or mine.offset != values.offset or mine.type != values.type:
+            return False
+        pairs = zip(mine.buffers(), values.buffers(), strict=True)
+        return all(a is b or (a is not None and b is not None and a.address == b.address) for a, b in pairs)
+
+
 def can_be_key(type_: pa.DataType) -> bool:
     """Whether the values of a column can be keys."""
     kinds = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
@@ -273,10 +316,16 @@ def _storage(type_: pa.DataType) -> pa.DataType:
 
 def _distinct(column: pa.Array) -> tuple[Slots, pa.Array]:
     """Codes into distinct values (-1: null), and the values. A dictionary may have unused values."""
-    coded = encode_text(column)
-    if not pa.types.is_dictionary(coded.type):
-        coded = coded.cast(_storage(coded.type)).dictionary_encode()
+    coded = _coded(column)
     return text_codes(coded), coded.dictionary
+
+
+def _coded(column: pa.Array) -> pa.DictionaryArray:
+    """Any column dictionary-encoded, with int32 codes."""
+    coded = encode_text(column)
+    if pa.types.is_dictionary(coded.type):
+        return coded
+    return coded.cast(_storage(coded.type)).dictionary_encode()
 
 
 def _paired(codes: Slots, more: Slots, size: int) -> tuple[Slots, int]:
@@ -297,11 +346,9 @@ def _first_rows(codes: Slots, size: int) -> tuple[Slots, Slots]:
     return rows, codes[rows]
 
 
-def _keys_at(parts: list[tuple[Slots, pa.Array]], rows: Slots) -> list[Any]:
-    """The keys of some rows as Python values: bare for one column, tuples for several."""
-    columns = []
-    for codes, values in parts:
-        columns.append(_in_python(values.take(to_arrow(codes[rows]))))
+def _keys_at(parts: list[tuple[Slots, pa.Array]]) -> list[Any]:
+    """The keys of some codes as Python values: bare for one column, tuples for several."""
+    columns = [_in_python(values.take(to_arrow(codes))) for codes, values in parts]
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 

@@ -102,6 +102,17 @@ def spread(value: Any, rows: int) -> pa.Array:
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
+def as_key(expr: Expression, column: Column, rows: int) -> pa.Array:
+    """An expression as a column of a key: texts of an attribute stay dictionary-encoded, as they are only looked up.
+
+    Raises
+    ------
+    DataError
+        As ``evaluate``.
+    """
+    return _normal(column(expr)) if isinstance(expr, Attribute) else spread(evaluate(expr, column), rows)
+
+
 def is_true(value: Any, rows: int) -> Bools:
     """For which rows a condition holds, of what ``evaluate`` gives; NULL does not."""
     import pyarrow as pa

@@ -51,6 +51,8 @@ class CellPoints:
         In a count window instead of start: span, in events, and position, the number of the event in its partition.
         """
         points = self.engine.detect(events.slot, events.tick, events.cls)
+        if not len(points):
+            return
         points = points[np.argsort(events.row[points[:, 0]], kind="stable")]
         at, errors, start = points[:, 0], points[:, 1], points[:, 2]
         yield self.table(Points(events.slot[at], errors, start, events.tick[at], events.at[at], events.id[at]), batch)
@@ -72,7 +74,8 @@ class CellPoints:
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        return next(self.run(NO_EVENTS, NO_BATCH, np.zeros(1, np.int64)))
+        none = np.zeros(0, np.int64)
+        return self.table(Points(none, none, none, none, none, none), NO_BATCH)
 
 
 class CellCounts:

@@ -29,7 +29,7 @@ REGISTER = "register "
 def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Tables of results as one, with the types that the columns have got by now."""
     parts = [table if table.schema.equals(schema) else table.cast(schema) for table in tables]
-    return pa.concat_tables([schema.empty_table(), *parts])
+    return parts[0] if len(parts) == 1 else pa.concat_tables([schema.empty_table(), *parts])
 
 
 class BindingColumns:
