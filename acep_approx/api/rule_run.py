@@ -137,7 +137,8 @@ class RuleRun:
                 lasting = self._checkpoints.write()
         if lasting is not None:
             self._ready.append(RuleOutput(lasting, self.store))
-            self._calls.extend(RuleCall.of(lasting.calls))
+            if lasting.calls.num_rows:
+                self._calls.extend(RuleCall.of(lasting.calls))
         self._call()
         while self._ready:
             yield self._ready.pop(0)

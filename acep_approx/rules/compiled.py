@@ -18,7 +18,7 @@ from acep_approx.query.printer import to_text
 from acep_approx.query.rules.bound import ends_late, last_variable
 from acep_approx.query.rules.reads import as_of, is_late, rewritten
 from acep_approx.query.rules.syntax import OLD, Rule, Write
-from acep_approx.query.shape import kleene_variables, replaced, walk
+from acep_approx.query.shape import atoms, kleene_variables, replaced, walk
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,
@@ -91,12 +91,30 @@ class CompiledRule:
         """Whether its matches are listed; else the event that completes them says all that is asked."""
         if self.rule.each == "match" or self.is_late or self.late:
             return True
-        last, shared = always_last(self.plan.query), {one.name for one in self.plan.query.equivalences}
+        last = always_last(self.plan.query)
         if any(variables(one) - {last} for one in self.conditions):  # those that have no event make them void
             return True
-        return not all(
-            isinstance(leaf, Attribute) and (leaf.name in shared or leaf.variable == last) for leaf in self.leaves
+        return not all(map(self.is_of_last, self.leaves))
+
+    def is_of_last(self, leaf: Leaf) -> bool:
+        """Whether the event that completes a match says it."""
+        query = self.plan.query
+        return isinstance(leaf, Attribute) and (
+            leaf.variable == always_last(query) or leaf.name in {one.name for one in query.equivalences}
         )
+
+    def types_reading(self, column: ReadColumn) -> set[str | None]:
+        """The types of the events of which a column that is read plays a role; None: of any type."""
+        query = self.plan.query
+        asked = (*query.predicates, *(output.value for output in query.outputs), *self.late)
+        leaves = (node for one in asked for node in walk(one) if isinstance(node, Attribute))
+        named = {leaf.variable for leaf in leaves if leaf.name == column.name}
+        types: set[str | None] = {atom.type for atom in atoms(query.pattern) if atom.variable in named}
+        return types | ({None} if None in named else set())
+
+    def names_row(self, write: Write) -> bool:
+        """Whether the event that completes a match says which row is written."""
+        return all(self.is_of_last(leaf) for key in write.key for leaf in walk(key) if isinstance(leaf, Leaf))
 
     @property
     def is_late(self) -> bool:

@@ -23,7 +23,7 @@ from acep_approx.rules.drivers import AnyStage, Surroundings
 from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.eligible import planned_stages
-from acep_approx.rules.log import FailedWriteError, TableLog
+from acep_approx.rules.log import FailedActionError, TableLog
 from acep_approx.rules.matched import Moment
 from acep_approx.rules.past import PastRows
 from acep_approx.rules.pipeline import RulePipeline
@@ -183,7 +183,7 @@ class RuleExecution:
 
         Raises
         ------
-        FailedWriteError
+        FailedActionError
             An action cannot be done; the engine stands somewhere in the batch, the tables are those before it.
         """
         assert self.bound is not None, "bind first"
@@ -201,7 +201,7 @@ class RuleExecution:
 
         Raises
         ------
-        FailedWriteError
+        FailedActionError
         """
         return self._close(tick)
 
@@ -210,7 +210,7 @@ class RuleExecution:
 
         Raises
         ------
-        FailedWriteError
+        FailedActionError
         """
         return self._close(None)
 
@@ -229,20 +229,23 @@ class RuleExecution:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Where a write cannot be done none is, and the first one is told: also of an error that may come of it."""
+        """Where an action cannot be done none is, and the first one is told: also of an error that may come of it."""
         try:
             yield
-        except (FailedWriteError, DataError) as error:
+        except (FailedActionError, DataError) as error:
             failed = [one for log in self.bound.logs.values() if (one := log.given_up())] if self.bound else []
+            failed += [error] if isinstance(error, FailedActionError) else []
             if not failed:
                 raise
-            raise min(failed, key=lambda one: (one.at, one.place)) from error
+            raise _first(failed) from error
 
     def _outcome(self, found: Found, last_tick: int = 0) -> Outcome:
         if self.bound is None:
             return Outcome({}, {}, NO_CALLS)
+        if failed := [one for calls in found.calls if (one := calls.first_failed)]:
+            raise _first(failed)
         names, is_time = [rule.name for rule in self.program.rules], self.bound.is_time
-        folded = {name: log.fold() for name, log in self.bound.logs.items() if len(log.ordered())}
+        folded = {name: log.fold() for name, log in self.bound.logs.items() if log.has_writes}
         last = {}
         if self.keeps_last:
             last = {n: rows.written(folded[n].row if n in folded else NO_ROWS) for n, rows in self.tables.items()}
@@ -261,6 +264,11 @@ class RuleExecution:
         tables = found.results.get(rule.number, [])
         nothing = self.bound.nothing[rule.name]
         return pa.concat_tables([nothing, *tables], promote_options="permissive") if tables else nothing
+
+
+def _first(failed: list[FailedActionError]) -> FailedActionError:
+    """The first in the order in which actions are run."""
+    return min(failed, key=lambda one: (one.at, one.place))
 
 
 def _names(keys: list[Expression], roles: Roles) -> list[str]:

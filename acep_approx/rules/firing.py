@@ -4,36 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints, firsts
-from acep_approx.errors import DataError
-from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.automaton.letters import unbound
+from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.kernels.rules.rows import NO_VALUE as UNKNOWN
 from acep_approx.kernels.rules.rows import VALUE
-from acep_approx.query.evaluate import evaluate, is_true, spread
+from acep_approx.query.evaluate import evaluate, is_true
 from acep_approx.query.predicates import variables
 from acep_approx.query.rules.syntax import Call, Write
 from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Constant, Expression, Read
-from acep_approx.rules.compiled import HIDDEN, CompiledRule, Leaf
-from acep_approx.rules.log import Chunk, TableLog, Transactions
-from acep_approx.rules.matched import Matched, Moment, edge
+from acep_approx.rules.compiled import HIDDEN, CompiledRule
+from acep_approx.rules.log import Chunk, FailedActionError, TableLog, Transactions
+from acep_approx.rules.matched import Matched, Moment
 from acep_approx.rules.programs import Slot
+from acep_approx.rules.values import OfEvents, Values
 from acep_approx.rules.words import to_words
 
 NO_KEY, NO_VALUE = -1, -2
 """In the place of a row: the key is NULL; something cannot be computed."""
+NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls of a rule, in order: transactions, numbers of matches and actions, names and arguments."""
+    """Calls of a rule, in order: transactions, numbers of matches and actions, names and arguments.
+
+    ``failed``: those of which an argument cannot be computed.
+    """
 
     of: Transactions
     rule: int
@@ -41,6 +46,17 @@ class Calls:
     action: int
     name: str
     arguments: list[tuple[Any, ...]]
+    failed: Bools
+
+    @property
+    def first_failed(self) -> FailedActionError | None:
+        """The first that cannot be made."""
+        if not self.failed.any():
+            return None
+        first = int(self.failed.argmax())
+        return FailedActionError.of(
+            self.of, first, (self.rule, int(self.match[first]), self.action), UNKNOWN, f"call {self.name}"
+        )
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,11 @@ class Statement:
     action: int
     write: Write
     number: int
+
+    @cached_property
+    def key(self) -> tuple[Expression, ...]:
+        """What names its row, over the event that completes a match."""
+        return tuple(map(unbound, self.write.key))
 
 
 @dataclass(frozen=True)
@@ -156,7 +177,9 @@ class Firing:
         return self._result(found, np.zeros(0, np.bool_))
 
     def _result(self, found: Matched, acts: Bools) -> pa.Table:
-        table = found.table.select([name for name in found.table.column_names if not name.startswith(HIDDEN)])
+        table = found.table
+        if self.rule.lists:
+            table = table.select([name for name in table.column_names if not name.startswith(HIDDEN)])
         if self.rule.rule.when is not None:
             table = table.append_column("fired", pa.array(acts.tolist(), pa.bool_()))
         if self.rule.rule.each == "point" and self.rule.lists:
@@ -195,14 +218,21 @@ class Firing:
 
     # --- actions ----------------------------------------------------------------------------------------------
 
-    def takes(self, one: Statement, values: Values, row: Ints | None = None) -> Taken:
-        """What a statement takes from matches, or from events; ``row``: what it writes, where that is known."""
+    def row_of(self, one: Statement, values: Values) -> Ints:
+        """The rows that a statement writes for matches, or for events: many name them where they read them, too."""
+        if isinstance(values, OfEvents) and (named := values.named(one.write.table, one.key)) is not None:
+            return named
+        keys, failed = _all([values.tried(key) for key in one.write.key])
+        return np.where(failed, NO_VALUE, self._logs[one.write.table].rows.row_of(keys))
+
+    def takes(self, one: Statement, values: Values) -> Taken:
+        """What a statement takes from matches, or from events."""
         log = self._logs[one.write.table]
-        if row is None:
-            keys, failed = _all([values.tried(key) for key in one.write.key])
-            row = np.where(failed, NO_VALUE, log.rows.row_of(keys))
         slots, slot_state = (np.zeros((len(values), log.programs.width), np.int64) for _ in range(2))
-        for place, slot in enumerate(log.programs.slots[one.number]) if len(values) else ():
+        if not len(values):
+            return Taken(NO_ROWS, slots, slot_state)
+        row = self.row_of(one, values)
+        for place, slot in enumerate(log.programs.slots[one.number]):
             slots[:, place], slot_state[:, place] = self._filled(slot, values, log)
         return Taken(row, slots, slot_state)
 
@@ -234,92 +264,18 @@ class Firing:
             self._logs[one.write.table].add(chunk)
 
     def _calls(self, found: Matched, values: Values, numbers: Ints) -> list[Calls]:
-        made = []
+        made: list[Calls] = []
         for action, one in enumerate(self.rule.rule.actions):
             if isinstance(one, Call):
-                given = [values.computed(argument).to_pylist() for argument in one.arguments]
-                arguments = [*zip(*given, strict=True)] if given else [()] * len(found)
-                made.append(Calls(found.of, self.rule.number, numbers, action, one.name, arguments))
+                given, failed = [()] * len(found), np.zeros(len(found), np.bool_)
+                if one.arguments:
+                    columns, failed = _all([values.tried(argument) for argument in one.arguments])
+                    given = [*zip(*(column.to_pylist() for column in columns), strict=True)]
+                made.append(Calls(found.of, self.rule.number, numbers, action, one.name, given, failed))
         return made
 
 
-class Values:
-    """Values of expressions over the events of matches.
-
-    Parameters
-    ----------
-    rule : CompiledRule
-    found : Matched
-    moment : Moment
-        Has the events that complete match points.
-    roles : Roles
-    """
-
-    def __init__(self, rule: CompiledRule, found: Matched, moment: Moment, roles: Roles) -> None:
-        self._rule, self._found, self._moment, self._roles = rule, found, moment, roles
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def take(self, which: Ints) -> Values:
-        """Of some of the matches."""
-        return Values(self._rule, self._found.take(which), self._moment, self._roles)
-
-    def first(self) -> Values:
-        """Of the first of them."""
-        return self.take(np.arange(min(len(self), 1)))
-
-    def column(self, leaf: Leaf) -> pa.Array:
-        """An attribute or an aggregate."""
-        if self._rule.lists:
-            return self._found.table.column(self._rule.leaves[leaf]).combine_chunks()
-        batch = self._moment.batch
-        assert batch is not None, "points come with their batch"
-        assert leaf.name is not None, "count() needs matches"
-        return batch.data.column(self._roles.column(leaf.name)).take(to_arrow(batch.at(self._found.end)))
-
-    def computed(self, expression: Expression) -> pa.Array:
-        """An expression, one value per match."""
-        return spread(evaluate(expression, self.column), len(self))
-
-    def tried(self, expression: Expression) -> tuple[pa.Array, Bools]:
-        """The same, and for which matches it cannot be computed: there it is NULL."""
-        failed = np.zeros(len(self), np.bool_)
-        try:
-            return self.computed(expression), failed
-        except DataError:
-            parts = []
-            for match in range(len(self)):
-                try:
-                    parts.append(self.take(np.array([match])).computed(expression))
-                except DataError:
-                    failed[match] = True
-                    parts.append(pa.nulls(1))
-            kinds = [part.type for part in parts if not pa.types.is_null(part.type)]
-            return pa.concat_arrays([part.cast(kinds[0]) if kinds else part for part in parts]), failed
-
-    def rows_of(self, event: Attribute) -> Ints:
-        """The row of an event of each match; 0 where it is missing."""
-        rows = self._found.table.column(HIDDEN + str(event.variable)).combine_chunks()
-        if pa.types.is_list(rows.type):
-            return np.maximum(edge(rows, last=event.index != "first"), 0)
-        return to_numpy(pc.fill_null(rows, 0))
-
-    def lacks(self, named: frozenset[str]) -> Bools:
-        """Which matches have no event for one of some variables."""
-        lacking = np.zeros(len(self), np.bool_)
-        for name in named:
-            if not self._rule.lists or HIDDEN + name not in self._found.table.column_names:
-                continue
-            rows = self._found.table.column(HIDDEN + name).combine_chunks()
-            is_list = pa.types.is_list(rows.type)
-            lacking |= to_numpy(pc.equal(rows.value_lengths(), 0) if is_list else rows.is_null())
-        return lacking
-
-
-def _holds(
-    conditions: list[tuple[Expression, frozenset[str]]], values: Values, read: Mapping[str, pa.Array]
-) -> Bools:
+def _holds(conditions: list[tuple[Expression, frozenset[str]]], values: Values, read: Mapping[str, pa.Array]) -> Bools:
     """Which matches all conditions hold for; those that name a variable without event are void."""
     holds = np.ones(len(values), np.bool_)
     for condition, named in conditions:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.events.columns import empty, to_arrow, to_numpy
 from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
 from acep_approx.kernels.rules.sweep import EXISTS, Done, Reads, Values, fold, perform, sweep, take_back
 from acep_approx.rules.past import PastRows
@@ -52,6 +52,13 @@ class Transactions:
         """Some of them."""
         return Transactions(*(getattr(self, one.name)[which] for one in fields(self)))
 
+    def until(self, place: int, tick: int, start: int) -> int:
+        """How many of those in order are at most a transaction."""
+        first, last = (int(np.searchsorted(self.place, place, side)) for side in ("left", "right"))
+        while first < last and (self.tick[first], self.start[first]) <= (tick, start):
+            first += 1
+        return first
+
     def replaced(self, where: Bools, by: Transactions) -> Transactions:
         """Those of ``by`` in some places."""
         return Transactions(*(np.where(where, getattr(by, f.name), getattr(self, f.name)) for f in fields(self)))
@@ -68,6 +75,20 @@ class Transactions:
     def reads(self, rows: Ints) -> Reads:
         """Reads of table rows as of these transactions."""
         return Reads(self.place, self.tick, self.start, rows)
+
+
+def places_of_events(first_row: int, events: int) -> Ints:
+    """The places of the transactions of consecutive events.
+
+    Examples
+    --------
+    >>> places_of_events(5, 3).tolist()
+    [11, 13, 15]
+    """
+    place = empty(events)
+    place.fill(2)
+    place[:1] = 2 * first_row + 1
+    return np.cumsum(place, out=place)  # in place: memory that is new costs more than all that is done here
 
 
 @dataclass(frozen=True)
@@ -118,12 +139,20 @@ class Chunk:
         )
 
 
-class FailedWriteError(Exception):
-    """A write could not be done: of which transaction, rule, match and action, and why."""
+class FailedActionError(Exception):
+    """An action cannot be done: of which transaction, rule, match and action, why, and what it would do."""
 
-    def __init__(self, at: tuple[int, int, int], place: tuple[int, int, int], row: int, how: int, table: str) -> None:
-        super().__init__(table)
-        self.at, self.place, self.row, self.how, self.table = at, place, row, how, table
+    def __init__(self, at: tuple[int, int, int], place: tuple[int, int, int], row: int, how: int, what: str) -> None:
+        super().__init__(what)
+        self.at, self.place, self.row, self.how, self.what = at, place, row, how, what
+
+    @classmethod
+    def of(
+        cls, transactions: Transactions, number: int, place: tuple[int, int, int], how: int, what: str
+    ) -> FailedActionError:
+        """That of one of some transactions."""
+        one = transactions.take(slice(number, number + 1))
+        return cls((int(one.place[0]), int(one.tick[0]), int(one.start[0])), place, int(one.row[0]), how, what)
 
     @property
     def rule(self) -> int:
@@ -201,6 +230,11 @@ class TableLog:
         rows, self._noted = np.concatenate(self._noted), []
         return rows
 
+    @property
+    def has_writes(self) -> bool:
+        """Whether there are some, without those done in place."""
+        return bool(self._chunks)
+
     def ordered(self) -> Chunk:
         """The writes so far, in order, without those done in place."""
         if self._ordered is None or len(self._chunks) > 1:
@@ -212,9 +246,9 @@ class TableLog:
 
     def do_before(self, place: int, tick: int, start: int, wanted: Bools) -> None:
         """Do the writes of transactions before one in place, until ``bring_back``; of the wanted columns."""
-        given = self.ordered()
-        if not len(given):
+        if not self.has_writes:
             return
+        given = self.ordered()
         of = given.of
         last = int(np.searchsorted(of.place, place))
         while last < len(given) and of.place[last] == place and (of.tick[last], of.start[last]) < (tick, start):
@@ -243,7 +277,7 @@ class TableLog:
             return self._read_key(column, reads)
         number = EXISTS if column is None else self.rows.column(column)
         wanted = self._none if column is None else self.programs.needs[number]
-        values = Values(np.empty(len(reads.row), np.int64), np.empty(len(reads.row), np.bool_))
+        values = Values(empty(len(reads.row)), np.empty(len(reads.row), np.bool_))
         given = self.ordered()
         sweep(
             reads, number, given.writes, self.programs.statements, self.rows.rows, wanted, self._undo(len(given)),
@@ -286,7 +320,7 @@ class TableLog:
 
         Raises
         ------
-        FailedWriteError
+        FailedActionError
             Then none was done.
         """
         given, failed = self.ordered(), np.zeros(1, np.int64)
@@ -330,13 +364,13 @@ class TableLog:
         self._chunks, self._in_place, self._undos, self._ordered = [], [], [], None
         self._noted = []
 
-    def given_up(self) -> FailedWriteError | None:
+    def given_up(self) -> FailedActionError | None:
         """Forget the writes of the batch, and take back those that are done; gives the first that cannot be done."""
         self.bring_back()
         failed = None
         try:
             self.fold()
-        except FailedWriteError as one:
+        except FailedActionError as one:
             failed = one
         self.bring_back()
         self.forget()
@@ -360,9 +394,6 @@ class TableLog:
         room = room_to_undo(writes, len(self.rows.columns))
         return Undo(np.zeros(1, np.int64), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_))
 
-    def _failed(self, given: Chunk, culprit: int, how: int) -> FailedWriteError:
-        of = given.of.take(np.array([culprit]))
-        at = int(of.place[0]), int(of.tick[0]), int(of.start[0])
+    def _failed(self, given: Chunk, culprit: int, how: int) -> FailedActionError:
         place = int(given.rule[culprit]), int(given.match[culprit]), int(given.action[culprit])
-        return FailedWriteError(at, place, int(of.row[0]), how, self.rows.table.name)
-
+        return FailedActionError.of(given.of, culprit, place, how, f"write the table {self.rows.table.name!r}")

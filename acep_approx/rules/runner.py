@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from acep_approx.errors import RuleError
+from acep_approx.errors import DataError, RuleError
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
 from acep_approx.matching.state import Header
 from acep_approx.rules.execution import Bound, Outcome, RuleExecution, joined
-from acep_approx.rules.log import FailedWriteError
+from acep_approx.rules.log import FailedActionError
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.state import pack, unpack
 
@@ -120,8 +120,11 @@ class Runner:
         self._note()
         try:
             outcome = self.execution.run(batch)
-        except FailedWriteError as failed:
+        except FailedActionError as failed:
             raise self._undone(failed, batch) from failed
+        except DataError:
+            self._restore()  # none of the batch was run
+            raise
         self._since.append(batch)
         self._events_since += len(batch)
         return outcome
@@ -136,16 +139,16 @@ class Runner:
         self._note(now=True)
         try:
             return self.execution.finish() if before is None else self.execution.pass_time(before)
-        except FailedWriteError as failed:
+        except FailedActionError as failed:
             self._restore()
             raise self._closed_before(failed) from failed
 
-    def _closed_before(self, failed: FailedWriteError) -> RuleError:
+    def _closed_before(self, failed: FailedActionError) -> RuleError:
         """Let the windows close that end before the one of a transaction that failed; an earlier one may fail then."""
         while (tick := failed.at[1]) < END:
             try:
                 outcome = self.execution.pass_time(tick)
-            except FailedWriteError as earlier:
+            except FailedActionError as earlier:
                 failed = earlier
                 self._restore()
                 continue
@@ -153,7 +156,7 @@ class Runner:
             return self._error(failed, outcome)
         return self._error(failed, self.execution.nothing())
 
-    def _undone(self, failed: FailedWriteError, batch: EventBatch) -> RuleError:
+    def _undone(self, failed: FailedActionError, batch: EventBatch) -> RuleError:
         """Run the events before a transaction that failed again.
 
         Where another error had cut the batch short, an earlier one may fail then, or an earlier rule of the same event.
@@ -171,7 +174,7 @@ class Runner:
                 if place % 2 and place != alone:
                     alone = place
                     self.execution.run(batch.slice(len(before), 1))
-            except FailedWriteError as earlier:
+            except FailedActionError as earlier:
                 failed = earlier
                 continue
             self._snapshot = None
@@ -188,13 +191,13 @@ class Runner:
         for batch in self._since:
             self.execution.run(batch)
 
-    def _error(self, failed: FailedWriteError, outcome: Outcome) -> RuleError:
+    def _error(self, failed: FailedActionError, outcome: Outcome) -> RuleError:
         rule = self.program.rules[failed.rule].name
         row = failed.row if failed.row >= 0 else None
         where = "at the end of a window" if row is None else f"row {row}"
         what, hint = REASONS[failed.how]
         return RuleError(
-            f"{where}: the rule {rule!r} cannot write the table {failed.table!r}: {what}",
+            f"{where}: the rule {rule!r} cannot {failed.what}: {what}",
             code="ACEP-R101",
             hint=f"{hint}. The transaction was undone: all is as it was before",
             row=row,

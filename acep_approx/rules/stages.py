@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
+from acep_approx.kernels.rules.sweep import Reads
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.query.evaluate import evaluate, spread
+from acep_approx.query.evaluate import as_key
 from acep_approx.rules.compiled import CompiledRule, ReadColumn
 from acep_approx.rules.firing import Calls, Fired, Firing
-from acep_approx.rules.log import TableLog, Transactions
-from acep_approx.rules.matched import Matched, Moment, matched
+from acep_approx.rules.log import TableLog, places_of_events
+from acep_approx.rules.matched import NONE, Matched, Moment, matched
 from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.words import ARROW
 
@@ -37,6 +38,18 @@ class Found:
         """Take in matches by rule, which are still to fire."""
         for rule, some in matches:
             self.waiting.setdefault(rule, []).append(some)
+
+    def due(self, rule: int, place: int, tick: int = NONE, start: int = NONE) -> Iterator[Matched]:
+        """Take matches of a rule away whose transactions are at most this one, in order."""
+        rest = []
+        for one in self.waiting.pop(rule, []):
+            n = one.of.until(place, tick, start)
+            if n:
+                yield one.take(np.arange(n)) if n < len(one) else one
+            if n < len(one):
+                rest.append(one.take(np.arange(n, len(one))))
+        if rest:
+            self.waiting[rule] = rest
 
 
 class Detector:
@@ -74,7 +87,7 @@ class Detector:
         for read in self.reads:
             if (read.table, read.keys) not in made:
                 keys = [
-                    spread(evaluate(key, lambda leaf: batch.data.column(roles.column(leaf.name))), len(batch))
+                    as_key(key, lambda leaf: batch.data.column(roles.column(leaf.name)), len(batch))
                     for key in read.keys
                 ]
                 made[read.table, read.keys] = self._logs[read.table].rows.row_of(keys)
@@ -91,10 +104,10 @@ class Detector:
         found = dict(known or {})
         if len(found) == len(self.stream.derived):
             return found
-        of = Transactions.of_events(batch.first_row + np.arange(len(batch)), batch.ticks)
+        place, none = places_of_events(batch.first_row, len(batch)), np.zeros(len(batch), np.int64)
         for read, own in zip(self.reads, rows, strict=True):
             if read.name in self.stream.derived and read.name not in found:
-                found[read.name] = self._logs[read.table].read(read.column, of.reads(own))
+                found[read.name] = self._logs[read.table].read(read.column, Reads(place, none, none, own))
         return found
 
     def close(self, before: int | None, moment: Moment) -> Iterator[tuple[int, Matched]]:

@@ -16,7 +16,8 @@ from acep_approx.rules.lockstep.arenas import CellArena, TableArena
 from acep_approx.rules.lockstep.classes import JointClasses, Member
 from acep_approx.rules.lockstep.pipeline import LockstepPipeline
 from acep_approx.rules.lockstep.questions import Live, Operands, Questions
-from acep_approx.rules.lockstep.writes import Acts, OfBatch, Prepared
+from acep_approx.rules.lockstep.writes import Acts, Prepared
+from acep_approx.rules.values import OfBatch
 
 
 @dataclass(frozen=True)

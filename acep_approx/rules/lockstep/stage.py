@@ -21,9 +21,9 @@ from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.loop import Loop, Ran
 from acep_approx.rules.lockstep.pipeline import LockstepPipeline
 from acep_approx.rules.lockstep.questions import Live
-from acep_approx.rules.lockstep.writes import OfBatch
 from acep_approx.rules.matched import Matched, Moment, matched
 from acep_approx.rules.stages import Detector, Found
+from acep_approx.rules.values import OfBatch
 from acep_approx.rules.words import from_words
 
 
@@ -91,18 +91,18 @@ class LockstepStage:
         hits = ran.of[number]
         if pipeline.lists:
             table = pipeline.joined(pipeline.run_classes(events, ran.classes[number]))
+            if not table.num_rows:
+                return None
         else:
             pipeline.progress.events += len(events)
+            if not len(hits):
+                return None
             table = self._points(pipeline, events, hits, ran.numbers.get(number, events.ticks))
-        if not table.num_rows:
-            return None
         return matched(pipeline.rule, table, pipeline.window, moment)
 
     def _points(self, pipeline: LockstepPipeline, events: StreamBatch, hits: Ints, ticks: Ints) -> pa.Table:
         """Hits as results."""
         assert isinstance(pipeline.results, CellPoints), "points are asked for"
-        if not len(hits):
-            return pipeline.nothing()
         hits = np.ascontiguousarray(hits.T)
         at = hits[HIT_EVENT]
         slot = events.slots(pipeline.key_slots.columns)[at]

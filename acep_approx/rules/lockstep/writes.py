@@ -6,56 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.letters import unbound
-from acep_approx.events.columns import to_arrow
-from acep_approx.events.roles import Roles
-from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.rows import Undo, Writes
-from acep_approx.query.syntax import Expression
-from acep_approx.rules.compiled import Leaf
-from acep_approx.rules.firing import Firing, Known, Statement, Taken, Values
+from acep_approx.rules.firing import Firing, Known, Statement, Taken
 from acep_approx.rules.lockstep.arenas import TableArena, begins, joined_statements
 from acep_approx.rules.log import TableLog, room_to_undo, scratch_for
+from acep_approx.rules.values import OfBatch, OfEvents
 
 NONE = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class OfBatch:
-    """A batch of events, which columns are what, and the rows that the events name, by table and key."""
-
-    batch: EventBatch
-    roles: Roles
-    rows: Mapping[tuple[str, tuple[Expression, ...]], Ints]
-
-
-class OfEvents(Values):
-    """Values of expressions over single events of a batch.
-
-    Parameters
-    ----------
-    of : OfBatch
-    at : int64
-        Where they stand in it.
-    """
-
-    def __init__(self, of: OfBatch, at: Ints) -> None:
-        self.of, self.at = of, at
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def take(self, which: Ints) -> OfEvents:
-        """Of some of the events."""
-        return OfEvents(self.of, self.at[which])
-
-    def column(self, leaf: Leaf) -> pa.Array:
-        """An attribute."""
-        assert leaf.name is not None, "aggregates are of matches"
-        return self.of.batch.data.column(self.of.roles.column(leaf.name)).take(to_arrow(self.at))
 
 
 @dataclass(frozen=True)
@@ -109,8 +68,6 @@ class Acts:
         self._numbers = [begin[one.write.table] + one.number for _, one in self._pairs]
         self._width = max(log.programs.width for log in logs.values())
         self._wanted = wanted
-        writes = [one.write for firing in firings for one in firing.statements]
-        self._keys = {write: tuple(map(unbound, write.key)) for write in writes}
         self._columns = max(len(log.rows.columns) for log in logs.values())
         self.scratch = scratch_for(self._columns)
         self._undo = Undo(np.zeros(1, np.int64), NONE, NONE, np.zeros(0, np.bool_))
@@ -122,7 +79,7 @@ class Acts:
     def prepared(self, of: OfBatch, at: list[Ints]) -> Prepared:
         """What would be written for events of a batch, per rule."""
         values = [OfEvents(of, own) for own in at]
-        taken = [self._takes(rule, one, values[rule]) for rule, one in self._pairs]
+        taken = [self._firings[rule].takes(one, values[rule]) for rule, one in self._pairs]
         sizes = [len(one.row) for one in taken]
         total, first = sum(sizes), begins(sizes)
         row, statement = np.empty(total, np.int64), np.empty(total, np.int64)
@@ -134,11 +91,6 @@ class Acts:
         none = np.zeros(total, np.int64) if total else NONE
         writes = Writes(none, none, none, row, statement, slots.reshape(-1), states.reshape(-1))
         return Prepared(writes, first, taken, at)
-
-    def _takes(self, rule: int, one: Statement, values: OfEvents) -> Taken:
-        """What a statement takes from events; many name the row that they write where they read it, too."""
-        row = values.of.rows.get((one.write.table, self._keys[one.write]))
-        return self._firings[rule].takes(one, values, None if row is None else row[values.at])
 
     def undo(self, writes: int) -> Undo:
         """Room to take so many writes back; its arrays are used again."""
@@ -156,7 +108,7 @@ class Acts:
         }
         values = OfEvents(of, at)
         by_action = {
-            one.action: ready[one.action].take(places) if one.action in ready else self._takes(rule, one, values)
+            one.action: ready[one.action].take(places) if one.action in ready else firing.takes(one, values)
             for one in firing.statements
         }
         return Known(of.batch.first_row + at, acts, by_action)
