@@ -12,6 +12,9 @@ from acep_approx.query.rules.parser import parse_rules
 from acep_approx.rules.lockstep.eligible import planned_stages
 from acep_approx.rules.program import Program
 from experiments.bench_rules import ACROSS, PARTS, THREE, TOGGLE, by_hand, stream
+from tests.cases import cases
+from tests.lockstep_mutants import MUTANTS
+from tests.processes import python
 from tests.rule_runs import disagreement
 from tests.rule_worlds import rule_world
 
@@ -60,3 +63,20 @@ def test_each_write_of_a_toggle_decides_the_next_read() -> None:
 
 def test_every_part_of_the_benchmark_says_something() -> None:
     assert all(part(600, 1) for part in PARTS.values())
+
+
+def seed_that_notices(mutant: str, worlds: int) -> int:
+    """``noticed`` in a process of its own, as plain Python."""
+    script = f"from tests.lockstep_mutants import noticed; print(noticed('{mutant}', {worlds}))"
+    done = python("-c", script, ACEP_JIT="0")
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_the_kernel_itself_is_right() -> None:
+    assert seed_that_notices("nothing", cases(100)) == -1
+
+
+@pytest.mark.parametrize("mutant", [mutant.__name__ for mutant in MUTANTS[1:]])
+def test_a_wrong_kernel_is_noticed(mutant: str) -> None:
+    assert seed_that_notices(mutant, cases(1000)) >= 0
