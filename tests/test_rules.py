@@ -44,6 +44,19 @@ def test_the_corpus(case: RuleCase) -> None:
         assert not disagreement(case.world(), seed)
 
 
+def test_texts_that_stood_in_rows_before_outlive_a_restart() -> None:
+    """The table alone would give them other codes."""
+    text = """TABLE t (k text, w text DEFAULT 'a', KEY (k))
+    RULE put ON PATTERN W w WITHIN 0 DO UPDATE t SET w = w.s AT (w.k) END
+    RULE see ON PATTERN SEQ(A a, B b) WHERE store.t[b.k AT a].w = b.s WITHIN 50"""
+    events = [("W", "z"), ("W", "y"), ("A", None), ("W", "m"), ("B", "z"), ("B", "y"), ("B", "m")]
+    rows = [{"ts": ts, "type": kind, "k": "p", "s": s} for ts, (kind, s) in enumerate(events)]
+    run = compile_rules(text).start()
+    run.push(rows[:4])
+    run = compile_rules(text).from_state(run.state_bytes())
+    assert run.push(rows[4:])["see"].column("b").to_pylist() == [5]
+
+
 PAIRS = small_pairs()
 
 

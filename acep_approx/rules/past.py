@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
+from acep_approx.rules.table import TableRows
+from acep_approx.rules.words import from_words
 
 
 class PastRows:
@@ -70,15 +74,31 @@ class PastRows:
         ok = before[:, 1 + self._columns + (column or 0)] != 0 if self._columns else before[:, 0] != 0
         return known, before[:, 0] != 0, words, ok
 
-    def arrays(self) -> dict[str, Any]:
-        """The state as arrays, but for the numbers of rows."""
-        return {"place": self._place, "time": self._time, "before": self._before.reshape(-1)}
-
     @property
     def rows(self) -> Ints:
         """The row of each write."""
         return self._row
 
-    def restore(self, arrays: dict[str, Any], rows: Ints) -> None:
-        """Take over a state; rows have new numbers."""
-        self.add(arrays["place"], arrays["time"], rows, arrays["before"])
+    # --- state ------------------------------------------------------------------------------------------------
+
+    def to_state(self, table: TableRows) -> tuple[dict[str, Ints], dict[str, pa.Table]]:
+        """The state as arrays; and what these have numbers and codes of, which are others after a restart."""
+        texts = {table.columns[n].name: self._texts(n, table) for n in _of_texts(table)}
+        arrays = {"place": self._place, "time": self._time, "before": self._before.reshape(-1)}
+        return arrays, {"keys": pa.table(table.key_columns(self._row)), "texts": pa.table(texts)}
+
+    def _texts(self, column: int, table: TableRows) -> pa.Array:
+        words, ok = self._before[:, 1 + column], self._before[:, 1 + self._columns + column] != 0
+        return from_words(words, ok, "text", table.texts)
+
+    def restore(self, arrays: Mapping[str, Any], tables: Mapping[str, pa.Table], table: TableRows) -> None:
+        """The inverse."""
+        keys, texts = ([one.combine_chunks() for one in tables[name].columns] for name in ("keys", "texts"))
+        before = arrays["before"].reshape(-1, self._width).copy()
+        for column, values in zip(_of_texts(table), texts, strict=True):
+            before[:, 1 + column] = table.texts.encode(values)
+        self.add(arrays["place"], arrays["time"], table.row_of(keys), before)
+
+
+def _of_texts(table: TableRows) -> list[int]:
+    return [number for number, column in enumerate(table.columns) if column.holds == "text"]

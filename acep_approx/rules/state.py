@@ -11,8 +11,6 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-import pyarrow as pa
-
 from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.events.roles import Roles
@@ -34,7 +32,7 @@ from acep_approx.rules.execution import Counters, RuleExecution
 from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.program import Program
 
-FORMAT = [1, INNER_FORMAT]
+FORMAT = [2, INNER_FORMAT]
 
 
 def fingerprint(program: Program) -> str:
@@ -74,8 +72,9 @@ def pack(execution: RuleExecution, options: Header, *, with_tables: bool = True)
     if bound is not None:
         for number, log in enumerate(bound.logs.values()):
             if log.past is not None:
-                arrays |= {f"b{number}_{name}": array for name, array in log.past.arrays().items()}
-                arrays[f"b{number}_keys"] = raw(pa.table(log.rows.key_columns(log.past.rows)))
+                columns, tables = log.past.to_state(log.rows)
+                arrays |= {f"b{number}_{name}": array for name, array in columns.items()}
+                arrays |= {f"b{number}_{name}": raw(table) for name, table in tables.items()}
         arrays["schema_of"] = raw(bound.schema.empty_table())
         streams = [save_stream(side, arrays, f"s{n}_") for n, side in enumerate(bound.sides)]
         pipelines = {one.rule.number: save_query(one, f"p{one.rule.number}_", arrays) for one in bound.pipelines}
@@ -138,7 +137,7 @@ def _restored(program: Program, saved: Header, parts: dict[str, Arrays]) -> Rule
     for number, log in enumerate(bound.logs.values()):
         if log.past is not None:
             kept = parts[f"b{number}"]
-            log.past.restore(kept, log.rows.row_of([one.combine_chunks() for one in from_ipc(kept["keys"]).columns]))
+            log.past.restore(kept, {name: from_ipc(kept[name]) for name in ("keys", "texts")}, log.rows)
     pipelines: dict[int, RulePipeline] = {one.rule.number: one for one in bound.pipelines}
     for number, header in held["pipelines"]:
         restore_query(pipelines[number], header, parts.get(f"p{number}", {}))
