@@ -23,6 +23,8 @@ import pyarrow as pa
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.query.rules.syntax import Table as TableSyntax
+from acep_approx.query.shape import atoms, kleene_variables
+from acep_approx.query.syntax import QuerySyntax
 from tests.naive_rules import Outcome, run_rules
 from tests.rule_writer import KINDS, FileWriter, value
 
@@ -40,6 +42,7 @@ ATTRIBUTES = {
     "f": pa.bool_(),
 }
 """The columns of a stream."""
+MOST_IN_A_WINDOW = 14
 HELD = {"int": pa.int64(), "float": pa.float64(), "text": pa.string(), "bool": pa.bool_()}
 """The types of the columns of tables."""
 
@@ -99,13 +102,31 @@ def rule_world(seed: int, kind: Kind | None = None, *, failures: bool | None = N
     writer = FileWriter(random, kind, failures=failures)
     text = writer.file()
     rows = stream(random)
+    file = parse_rules(text)
     tables = {
         table.name: table_rows(random, table)
-        for table in parse_rules(text).tables
+        for table in file.tables
         if table.is_static or random.random() < (0.3 if table.is_total else 0.85)
     }
+    while any(most_in_a_window(rule.query, rows) > MOST_IN_A_WINDOW for rule in file.rules):
+        rows = rows[:-1]
     cuts = sorted(random.randrange(len(rows) + 1) for _ in range(random.choice((0, 1, 1, 2, 3, 5))))
     return RuleWorld(text, rows, tables, tuple(cuts))
+
+
+def most_in_a_window(query: QuerySyntax, rows: Sequence[Row]) -> int:
+    """How many events of one window and key a repetition may take: brute force looks at each subset of them."""
+    several = kleene_variables(query.pattern)
+    types = {atom.type for atom in atoms(query.pattern) if atom.variable in several}
+    taken = [row for row in rows if None in types or row["type"] in types]
+    if query.window.unit == "events":
+        return 0
+    names, most = [one.name for one in query.equivalences], 0
+    for first in taken:
+        until, key = first["ts"] + query.window.amount, [first[name] for name in names]
+        alike = [row for row in taken if [row[name] for name in names] == key]
+        most = max(most, sum(first["ts"] <= row["ts"] <= until for row in alike))
+    return most
 
 
 def stream(random: Random) -> tuple[Row, ...]:
