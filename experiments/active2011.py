@@ -22,8 +22,7 @@ from experiments import active2011_figures as figures
 from experiments.active2011_figures import Asked
 from experiments.active2011_pictures import draw
 from experiments.active2011_real import figure_9
-from experiments.afa2010_pictures import markdown
-from experiments.sase_report import Column, Report, Row
+from experiments.sase_report import Column, Part, Report, Row, measured
 
 RATE, RATIO = ",.0f", ".2f"
 THROUGHPUTS = (
@@ -40,8 +39,7 @@ PAPER = Column("paper", "paper", "s")
 READ_N, WRITE_N = Column("read_n", "readN", "s"), Column("write_n", "writeN", "s")
 EVENTS = "events/s; S2PL: an event starts when it has all its locks"
 
-Part = tuple[str, str, Callable[[Asked], list[Row]], tuple[Column, ...]]
-PARTS: dict[str, Part] = {
+PARTS: dict[str, Part[Asked]] = {
     "5": ("Figure 5: reads, locks on rows, writeN = 0.25", EVENTS, figures.figure_5, (READ_N, *THROUGHPUTS)),
     "6": (
         "Figure 6: reads, locks on tables, writeN = 0.25",
@@ -139,18 +137,7 @@ PARTS: dict[str, Part] = {
 
 def run(asked: Asked, names: Sequence[str], folder: Path, say: Callable[[str], None]) -> dict[str, list[Row]]:
     """Simulate, and write each table once it is there."""
-    report, found, texts = Report(folder), dict[str, list[Row]](), list[str]()
-    for name in names:
-        title, note, figure, columns = PARTS[name]
-        say(f"{title} ...")
-        rows = figure(asked)
-        if not rows:
-            say(f"{title}: there is nothing to measure")
-            continue
-        found[name] = rows
-        report.table(name, title, rows, columns, note)
-        texts.append(f"**{title}.** {note}\n\n{markdown(rows, columns)}\n")
-        (folder / "tables.md").write_text("\n".join(texts), encoding="utf-8")
+    found = dict(measured(PARTS, names, asked, Report(folder), say))
     for path in draw(found, folder):
         say(f"drawn: {path}")
     return found

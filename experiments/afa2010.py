@@ -22,10 +22,10 @@ from rich.table import Table
 from acep_approx.errors import UnseenTypeWarning
 from experiments import afa2010_figures as figures
 from experiments.afa2010_figures import Asked
-from experiments.afa2010_pictures import markdown, write
+from experiments.afa2010_pictures import write
 from experiments.afa2010_same import functions, queries, same
 from experiments.runs_streams import DATA
-from experiments.sase_report import Column, Row
+from experiments.sase_report import Column, Row, markdown
 
 RATE = ",.2f"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acep_approx.report.drawing import label, short, steps
-from experiments.sase_report import Column, Row
+from experiments.sase_report import Row
 
 STYLE = (
     "text{font:15px sans-serif;fill:#222}.head{font-size:16px;font-weight:bold}.soft{fill:#59636e;font-size:14px}"
@@ -139,13 +139,6 @@ def panels_of(figures: dict[str, list[Row]]) -> Iterator[Bars | Lines]:
 FIGURE_12 = {"early_many": "AFA, 10,000 a push", "sequence_many": "AFA+O, 10,000", "early_few": "AFA, 1,000",
              "sequence_few": "AFA+O, 1,000"}  # fmt: skip
 FIGURE_16 = {"ignore": "IGNORE", "loop": "an arc consumes them"}
-
-
-def markdown(rows: Sequence[Row], columns: Sequence[Column]) -> str:
-    """Rows as a table of a page."""
-    lines = [[column.heading for column in columns], ["---" if c.format == "s" else "---:" for c in columns]]
-    lines += [[column.cell(row) for column in columns] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def write(figures: dict[str, list[Row]], folder: Path) -> Path | None:

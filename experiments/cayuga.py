@@ -21,11 +21,10 @@ from rich.console import Console
 
 from acep_approx.errors import UnseenTypeWarning
 from experiments import cayuga_real, cayuga_runs, cayuga_sets
-from experiments.afa2010_pictures import markdown
 from experiments.cayuga_pictures import draw
 from experiments.cayuga_sets import Asked
 from experiments.runs_streams import DATA
-from experiments.sase_report import Column, Report, Row
+from experiments.sase_report import Column, Part, Report, Row, measured
 
 RATE, MANY = ",.0f", ",d"
 RATE_COLUMN = Column("rate", "events/s", RATE)
@@ -33,8 +32,7 @@ POINTS = Column("points", "points per event", ".3f")
 GAIN = Column("gain", "of each by itself, x", ",.0f")
 ADDING = Column("adding", "adding, s", ".2f")
 
-Part = tuple[str, str, Callable[[Asked], list[Row]], tuple[Column, ...]]
-PARTS: dict[str, Part] = {
+PARTS: dict[str, Part[Asked]] = {
     "queries": (
         "1. Queries of one template",
         "events/s; no index: in a form that none is made for; joined: with the constants, the query as key",
@@ -154,18 +152,9 @@ PARTS: dict[str, Part] = {
 
 def run(asked: Asked, names: Sequence[str], folder: Path, say: Callable[[str], None]) -> dict[str, list[Row]]:
     """Measure, and write each table once it is there."""
-    report, found, texts = Report(folder), dict[str, list[Row]](), list[str]()
-    for name in names:
-        title, note, measure, columns = PARTS[name]
-        say(f"{title} ...")
-        rows = measure(asked)
-        if not rows:
-            say(f"{title}: there is nothing to measure")
-            continue
+    found: dict[str, list[Row]] = {}
+    for name, rows in measured(PARTS, names, asked, Report(folder), say):
         found[name] = rows
-        report.table(name, title, rows, columns, note)
-        texts.append(f"**{title}.** {note}\n\n{markdown(rows, columns)}\n")
-        (folder / "tables.md").write_text("\n".join(texts), encoding="utf-8")
         (folder / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         for path in draw({name: rows}, folder):
             say(f"drawn: {path}")

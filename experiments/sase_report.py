@@ -6,10 +6,10 @@ Source of the latter: Agrawal, Diao, Gyllstrom and Immerman, SIGMOD 2008, sectio
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = dict[str, Any]
+Asked = TypeVar("Asked")
 
 LENGTHS = {"p1s2": 250, "p1s3": 250, "p2s2": 4.5, "p2s3": 140, "p3s2": 250, "p3s3": 250}
 """Table 2: events of a match."""
@@ -66,6 +67,13 @@ class Column:
         if value is None:
             return "-"
         return value if isinstance(value, str) else f"{value:{self.format}}"
+
+
+def markdown(rows: Sequence[Row], columns: Sequence[Column]) -> str:
+    """Rows as a table of a page."""
+    lines = [[column.heading for column in columns], ["---" if c.format == "s" else "---:" for c in columns]]
+    lines += [[column.cell(row) for column in columns] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 class Report:
@@ -132,3 +140,25 @@ class Report:
             figure.savefig(self.folder / f"{name}.png", dpi=120)
 
         return axes, save
+
+
+Part = tuple[str, str, Callable[[Asked], list[Row]], Sequence[Column]]
+"""Title and note of a table, what measures its rows, and its columns."""
+
+
+def measured(
+    parts: Mapping[str, Part[Asked]], names: Sequence[str], asked: Asked, report: Report, say: Callable[[str], None]
+) -> Iterator[tuple[str, list[Row]]]:
+    """Measure some parts, and give name and rows of each once its table is written; ``tables.md`` has all so far."""
+    texts = list[str]()
+    for name in names:
+        title, note, measure, columns = parts[name]
+        say(f"{title} ...")
+        rows = measure(asked)
+        if not rows:
+            say(f"{title}: there is nothing to measure")
+            continue
+        report.table(name, title, rows, columns, note)
+        texts.append(f"**{title}.** {note}\n\n{markdown(rows, columns)}\n")
+        (report.folder / "tables.md").write_text("\n".join(texts), encoding="utf-8")
+        yield name, rows
