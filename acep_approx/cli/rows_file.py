@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -14,6 +15,25 @@ from acep_approx.events.reading.parquet import ParquetRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Tell of a file that cannot be opened as of a wrong option.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {str(path)!r}: {error.strerror}",
+            code="ACEP-U012",
+            hint="name a file in a folder that exists and that you may write to",
+        ) from error
 
 
 class RowsFile:
@@ -40,14 +60,8 @@ class RowsFile:
         self._form = form
         self._parquet: ParquetRows | None = None
         self._grows = grows
-        try:
+        with refusing(path):
             self._sink = files.enter_context(_to_grow(path) if grows else whole_file(path))
-        except OSError as error:
-            raise UsageError(
-                f"cannot write to {str(path)!r}: {error.strerror}",
-                code="ACEP-U012",
-                hint="name a file in a folder that exists and that you may write to",
-            ) from error
         self._has_header = form is not Format.CSV or (grows and self._sink.tell() > 0)
 
     def write(self, table: pa.Table) -> None:

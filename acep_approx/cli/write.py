@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import COMPRESSED_FILES
-from acep_approx.errors import UsageError
+from acep_approx.cli.rows_file import refusing
 from acep_approx.events.outfile import whole_file
 from acep_approx.events.plain import plain_text
 from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
@@ -151,14 +151,8 @@ def _destination(path: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         return
     with ExitStack() as stack:
-        try:
+        with refusing(path):
             sink = stack.enter_context(whole_file(path))
-        except OSError as error:
-            raise UsageError(
-                f"cannot write to {str(path)!r}: {error.strerror}",
-                code="ACEP-U012",
-                hint="name a file in a folder that exists and that you may write to",
-            ) from error
         yield sink
 
 

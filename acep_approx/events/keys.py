@@ -120,22 +120,23 @@ class KeyCodes:
             A slot holds no key.
         """
         if len(slots) <= FEW:
-            return self._typed([self._key(slot) for slot in slots.tolist()])
+            return self._typed(self._columns([self._key(slot) for slot in slots.tolist()]))
         is_used = np.zeros(len(self._keys) + 1, np.bool_)
         is_used[slots] = True  # -1 is the last one
         distinct = np.flatnonzero(is_used)
         place_of = np.cumsum(is_used) - 1
         keys = [self._key(slot if slot < len(self._keys) else -1) for slot in distinct.tolist()]
         take = to_arrow(place_of[slots])
-        return [column.take(take) for column in self._typed(keys)]
+        return [column.take(take) for column in self._typed(self._columns(keys))]
 
-    def _typed(self, keys: list[tuple[Any, ...]]) -> list[pa.Array]:
-        """The columns of keys."""
-        columns = zip(*keys, strict=True) if keys else [()] * len(self._types or ())
-        return [
-            pa.array(column, _storage(type_)).cast(type_)
-            for column, type_ in zip(columns, self._types or (), strict=True)
-        ]
+    def _columns(self, keys: list[tuple[Any, ...]]) -> Iterable[Sequence[Any]]:
+        """Keys column by column."""
+        return zip(*keys, strict=True) if keys else [()] * len(self._types or ())
+
+    def _typed(self, columns: Iterable[Sequence[Any]]) -> list[pa.Array]:
+        """Columns of keys as Arrow has them."""
+        pairs = zip(columns, self._types or (), strict=True)
+        return [pa.array(column, _storage(type_)).cast(type_) for column, type_ in pairs]
 
     def texts(self) -> list[str]:
         """Per slot its key as text, the values of several columns joined by " | "; "" where the slot is free."""
@@ -168,10 +169,9 @@ class KeyCodes:
         """Everything this object knows, as columns: ``slot``, ``key0``, ``key1``, ..."""
         used = [slot for slot, key in enumerate(self._keys) if key is not None]
         keys = [self._keys[slot] for slot in used] if self._free else self._keys
-        types = self._types or []
-        columns = [keys] if len(types) == 1 else zip(*keys, strict=True) if keys else [()] * len(types)
-        typed = [pa.array(column, _storage(type_)).cast(type_) for column, type_ in zip(columns, types, strict=True)]
-        names = ["slot", *(f"key{i}" for i in range(len(types)))]
+        width = len(self._types or ())
+        typed = self._typed([keys] if width == 1 else self._columns(keys))
+        names = ["slot", *(f"key{i}" for i in range(width))]
         return pa.RecordBatch.from_arrays([to_arrow(np.array(used, np.int64)), *typed], names=names)
 
     @classmethod

@@ -110,6 +110,8 @@ class Ahead:
 
     def _expect(self, pipeline: RulePipeline, expected: Expected, of: OfBatch) -> None:
         """Learn which rows a rule may write for which events; behind events of which this is not known is a stop."""
+        if expected.is_known and not expected.statements:
+            return
         at = np.flatnonzero(_may_complete(pipeline, self._batch))
         if not expected.is_known:
             self._stops.append(at + 1)

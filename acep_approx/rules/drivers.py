@@ -12,7 +12,7 @@ from acep_approx.arrays import Bools
 from acep_approx.events.roles import Roles
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.rules.firing import Firing, Statement
-from acep_approx.rules.graph import PRESENCE, Cell, Stage
+from acep_approx.rules.graph import PRESENCE, Cell, Stage, cell
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.eligible import Planned, live_reads
 from acep_approx.rules.lockstep.loop import Loop
@@ -79,16 +79,15 @@ class Surroundings:
     def _cells(self, stage: Stage) -> list[Cell]:
         """The columns that parts of a stage read."""
         rules = self.program.rules
-        reads = [(read.table, read.column) for rule in stage.detecting for read in rules[rule].reads]
-        reads += [(read.table, read.column) for rule in stage.firing for read in rules[rule].when_reads]
-        return [(table, column or PRESENCE) for table, column in reads]
+        reads = [cell(read) for rule in stage.detecting for read in rules[rule].reads]
+        return reads + [cell(read) for rule in stage.firing for read in rules[rule].when_reads]
 
     def _lockstep(self, stage: Stage, detector: Detector, firings: Sequence[Firing]) -> LockstepStage:
         reads = live_reads(stage, self.program)
         keys = [*dict.fromkeys((read.table, read.keys) for read in reads)]
         live = {read.name: Live.of(read, self.logs, keys.index((read.table, read.keys))) for read in reads}
-        wanted = self._wanted([(read.table, read.column or PRESENCE) for read in reads])
-        cells = {cell for read in reads for cell in self.program.graph.cells_of(read.table, read.column)}
+        wanted = self._wanted([*map(cell, reads)])
+        cells = set().union(*(self.program.graph.cells_of(read.table, read.column) for read in reads))
         run = [[one for one in firing.statements if self._writes(one, cells)] for firing in firings]
         for table in wanted:
             self.arena.add(self.logs[table].rows)

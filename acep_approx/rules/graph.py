@@ -16,8 +16,8 @@ from typing import Literal
 
 from acep_approx.query.rules.syntax import Table, Write
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Attribute
-from acep_approx.rules.compiled import CompiledRule, is_old
+from acep_approx.query.syntax import Attribute, Read
+from acep_approx.rules.compiled import CompiledRule, ReadColumn, is_old
 
 PRESENCE = ""
 """In the place of a column: which rows there are."""
@@ -96,12 +96,11 @@ class RuleGraph:
 
     def read_by_detecting(self, rule: CompiledRule) -> set[Cell]:
         """What the columns of a rule's events are computed from."""
-        return self._with_origins({(read.table, read.column or PRESENCE) for read in rule.reads})
+        return self._with_origins(set(map(cell, rule.reads)))
 
     def read_by_firing(self, rule: CompiledRule) -> set[Cell]:
         """What WHEN, and conditions on complete matches, are computed from."""
-        reads = (*rule.when_reads, *rule.late_reads)
-        return self._with_origins({(read.table, read.column or PRESENCE) for read in reads})
+        return self._with_origins(set(map(cell, (*rule.when_reads, *rule.late_reads))))
 
     def cells_of(self, table: str, column: str | None) -> set[Cell]:
         """What a column of a table is computed from; None stands for EXISTS."""
@@ -142,6 +141,11 @@ class RuleGraph:
         found = [(own, Stage(parts, is_cycle=True)) for own, parts in cycles]
         found += [(own, Stage(tuple(sorted(parts)), is_cycle=False)) for (own, _), parts in singles.items()]
         return [stage for _, stage in sorted(found, key=lambda one: one[0])]
+
+
+def cell(read: ReadColumn | Read) -> Cell:
+    """What a read asks for."""
+    return read.table, read.column or PRESENCE
 
 
 def _computed_from(rules: Sequence[CompiledRule]) -> dict[Cell, set[Cell]]:

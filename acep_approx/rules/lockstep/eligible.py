@@ -85,10 +85,10 @@ def _with_writers(stage: Stage, program: Program, more: Mapping[Part, set[Part]]
 def _cells_read(rules: Iterable[int], program: Program) -> set[Cell]:
     """What rules read of what some rule of theirs writes."""
     graph = program.graph
-    written = {cell for rule in rules for cell in graph.written(program.rules[rule])}
-    reads = [(read.table, read.column) for rule in rules for read in program.rules[rule].reads]
-    reads += [(read.table, read.column) for rule in rules for read in program.rules[rule].when_reads]
-    found = [graph.cells_of(table, column) for table, column in reads]
+    own = [program.rules[rule] for rule in rules]
+    written = {cell for one in own for cell in graph.written(one)}
+    found = [graph.cells_of(read.table, read.column) for one in own for read in one.reads]
+    found += [graph.cells_of(read.table, read.column) for one in own for read in one.when_reads]
     return {cell for cells in found if cells & written for cell in cells}
 
 
