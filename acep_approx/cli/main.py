@@ -107,43 +107,58 @@ def options(
     """Options of the program itself."""
 
 
-EXAMPLES: dict[Callable[..., None], list[str]] = {
-    run: [
-        "acep run 'PATTERN SEQ(A a, B b, C c) WITHIN 10 s ERRORS 1' events.parquet",
-        "cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv",
-        "acep run @query.acep logs/ --errors 2 --output points -o points.parquet",
-        "acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count",
-        "acep run --queries queries/ ticks.parquet -o found.parquet",
-        "acep run @hygiene.acep events.parquet --store hygiene.db --table room=rooms.csv -o found/ --calls calls.jsonl",
-        "tail -f changes.csv | acep run @query.acep - --watermark '10 s' --id id --emit early --late late.csv",
-    ],
-    check: [
-        "acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'",
-        "acep check @query.acep --input events.parquet --time when",
-        "acep check --queries queries/ --input events.parquet",
-    ],
-    explain: [
-        "acep explain @query.acep",
-        "acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg",
-        "acep explain --queries queries/",
-        "acep explain @hygiene.acep --format mermaid",
-    ],
-    why: [
-        "acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z",
-        "acep why @query.acep logs/ --key user=ann --key host=db1 --around 1714550400 --unit s --format json",
-    ],
-    train: [
-        "acep train @query.acep may.parquet -o history/",
-        "acep run @query.acep june.parquet --budget 20% --history history/",
-    ],
-    tune: ["acep tune @query.acep may.parquet --errors 0,1,2 --within '10 s,20 s' --plot curves.html"],
-    replay: ["acep replay @query.acep june.parquet --budget 20% --history history/ --at 2024-06-03T08:00:00Z"],
-    package: ["acep package -o acep.zip && spark-submit --py-files acep.zip job.py"],
-    demo: ["acep demo --output flights.html"],
+EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
+    "First look": {
+        demo: ["acep demo --output flights.html"],
+    },
+    "Run": {
+        run: [
+            "acep run 'PATTERN SEQ(A a, B b, C c) WITHIN 10 s ERRORS 1' events.parquet",
+            "cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv",
+            "acep run @query.acep logs/ --errors 2 --output points -o points.parquet",
+            "acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count",
+            "acep run --queries queries/ ticks.parquet -o found.parquet",
+            "acep run @hygiene.acep events.parquet --store hygiene.db --table room=rooms.csv --calls calls.jsonl",
+            "tail -f changes.csv | acep run @query.acep - --watermark '10 s' --id id --emit early --late late.csv",
+        ],
+        check: [
+            "acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'",
+            "acep check @query.acep --input events.parquet --time when",
+            "acep check --queries queries/ --input events.parquet",
+        ],
+        explain: [
+            "acep explain @query.acep",
+            "acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg",
+            "acep explain --queries queries/",
+            "acep explain @hygiene.acep --format mermaid",
+        ],
+    },
+    "Ask why": {
+        why: [
+            "acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z",
+            "acep why @query.acep logs/ --key user=ann --key host=db1 --around 1714550400 --unit s --format json",
+        ],
+        replay: ["acep replay @query.acep june.parquet --budget 20% --history history/ --at 2024-06-03T08:00:00Z"],
+    },
+    "Learn and tune": {
+        train: [
+            "acep train @query.acep may.parquet -o history/",
+            "acep run @query.acep june.parquet --budget 20% --history history/",
+        ],
+        tune: ["acep tune @query.acep may.parquet --errors 0,1,2 --within '10 s,20 s' --plot curves.html"],
+    },
+    "On a cluster": {
+        package: ["acep package -o acep.zip && spark-submit --py-files acep.zip job.py"],
+    },
 }
-"""The commands in the order of ``acep --help``, each with what its own help shows at the end."""
-for _command, _examples in EXAMPLES.items():
-    app.command(cls=Command, epilog="\n\n".join(f"[cyan]{example}[/cyan]" for example in _examples))(_command)
+"""The commands by the panels of ``acep --help``, each with what its own help shows at the end.
+
+The order is that of the help. Whoever adds a command enters it here, in the panel where a user looks for it.
+"""
+for _panel, _commands in EXAMPLES.items():
+    for _command, _examples in _commands.items():
+        _epilog = "\n\n".join(f"[cyan]{example}[/cyan]" for example in _examples)
+        app.command(cls=Command, epilog=_epilog, rich_help_panel=_panel)(_command)
 
 
 def main() -> None:
