@@ -1,9 +1,9 @@
 """Choosing by coverage: how much each rule covers, what sketches lose, how long a union takes, what proxies save.
 
-``python -m experiments.bench_selection`` prints one table per claim of docs/coverage.md, over several seeds (mean and,
-where it matters, the range), on match maps that are made up: bundles come in clusters, clusters have very different
-sizes (Zipf), and an item leads to a share of one or two clusters. Large clusters have many items, as busy parts of a
-stream have many runs, so maps overlap. Times are CPU time of this process.
+``python -m experiments.bench_selection`` prints one table per claim of docs/how-it-works/coverage.md, over several
+seeds (mean and, where it matters, the range), on match maps that are made up: bundles come in clusters, clusters have
+very different sizes (Zipf), and an item leads to a share of one or two clusters. Large clusters have many items, as
+busy parts of a stream have many runs, so maps overlap. Times are CPU time of this process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The history graph: match vectors, bundles, the edges between them, and what each vector led to.
 
-Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5; what is built on it is reconstruction (docs/paper.md).
+Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5; what is built on it is reconstruction
+(docs/how-it-works/paper.md).
 """
 
 from __future__ import annotations

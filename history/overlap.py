@@ -4,7 +4,8 @@ Whether one run covers another cannot be seen from the maps of their groups: ove
 same match points though no two runs of theirs ever do, because what they remember differs (the same place, a rising
 price). So every birth is asked what the run that would cover it reaches as well.
 
-Source: ours. As far as we can tell, Li and Ge, PVLDB 2016, choose by the match maps of vertices (docs/paper.md).
+Source: ours. As far as we can tell, Li and Ge, PVLDB 2016, choose by the match maps of vertices
+(docs/how-it-works/paper.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a run is worth: match points that it may still lead to, and run-steps that it may still take.
 
-All of this is ours, a reconstruction of section 3.2 of Li and Ge, PVLDB 2016 (docs/paper.md).
+All of this is ours, a reconstruction of section 3.2 of Li and Ge, PVLDB 2016 (docs/how-it-works/paper.md).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ nothing is shed until they are over. Each counts as one by the chance of the coi
 sums weighted so are right on average, whatever is shed elsewhere.
 
 Source: that counts and match maps are refreshed while the stream runs is Li and Ge's, PVLDB 2016; how is
-reconstruction (docs/paper.md). The cohort and all of this is ours; one coin for a whole lineage rather than one a
-step, because a chance of p a step is p to the power of the steps for an outcome.
+reconstruction (docs/how-it-works/paper.md). The cohort and all of this is ours; one coin for a whole lineage rather
+than one a step, because a chance of p a step is p to the power of the steps for an outcome.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The learner: takes what a matcher that sheds still sees, and says what runs are worth.
 
 Source: Li and Ge, PVLDB 2016, name the update of the history by reinforcement learning; how is reconstruction
-(docs/paper.md). The design is ours: a factored model (``rl.model``) with values by dynamic programming
+(docs/how-it-works/paper.md). The design is ours: a factored model (``rl.model``) with values by dynamic programming
 (``rl.values``), in the spirit of Dyna (Sutton 1990), a TD(0) residual for what it misses (``rl.residual``), fading
 sums (``rl.statistics``) and drift detection (``rl.drift``).
 """

@@ -1,6 +1,6 @@
 """What CEL means, by brute force over bags of events. It shares nothing with the package but the resolved tree.
 
-The meaning of FILTER, NEXT and FOLD, literally (``docs/cel.md``):
+The meaning of FILTER, NEXT and FOLD, literally (``docs/reference/cel.md``):
 
 * an event has an interval ``t0 <= t1`` and attributes; *x before e* where ``x.t1 < e.t0``;
 * ``FILTER{p}(S)``: where ``p`` is TRUE, of TRUE, FALSE and NULL; ``DUR`` is ``t1 - t0``;

@@ -1,4 +1,4 @@
-"""The order in which matches are reported, by brute force; docs/language.md says it in words. Tests only."""
+"""The order in which matches are reported, by brute force; docs/reference/language.md says it in words. Tests only."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Run:
         return kept
 
     def place_in_queries(self, reading: Reading, match: RuleMatch) -> tuple[Any, ...]:
-        """The order of queries (docs/language.md), for matches that are known at one time."""
+        """The order of queries (docs/reference/language.md), for matches that are known at one time."""
         place = {"": 0} | {atom.variable: i for i, atom in enumerate(atoms(reading.query.pattern))}
         first, back = match.bound[0][0], [(-row, place[variable]) for row, variable in reversed(match.bound)]
         start = first if reading.query.window.unit == "events" else self.rows[first]["ts"]

@@ -1,6 +1,6 @@
 """What the docs say is true: their examples run, their output is the real one, their links lead somewhere.
 
-In README.md and docs/*.md, in the order of a page and in one folder per page:
+In README.md and the pages of docs/, in the order of a page and in one folder per page:
 
 * a ``python`` block is run;
 * each line ``$ ...`` of a ``console`` block, with the lines ``> ...`` that go on with it, is run by bash; the lines
@@ -202,6 +202,12 @@ def test_queries_are_right(path):
             check(parse(block.text))
         elif block.language == "cel":
             resolved(parse_cel(block.text), {})
+
+
+def test_docs_hold_pages_and_pictures_and_nothing_that_an_example_left_behind():
+    kept = subprocess.run(["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    kinds = {Path(name).suffix for name in kept.splitlines()}
+    assert kinds <= {".md", ".svg", ".py", ".json"}, "examples of a page run in a folder of their own, not in docs/"
 
 
 # --- links ----------------------------------------------------------------------------------------------------

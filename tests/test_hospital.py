@@ -65,7 +65,7 @@ def test_the_docs_show_what_it_draws_and_prints() -> None:
     ward = Ward()
     output = run(ward)
     assert (ROOT / "docs" / "images" / "hospital.svg").read_text() == picture(ward, output)
-    assert table(ward, output) in (ROOT / "docs" / "rules.md").read_text()
+    assert table(ward, output) in (ROOT / "docs" / "how-to" / "rules.md").read_text()
 
 
 def test_it_runs_from_a_shell(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from tests.cases import cases
 
-PAGE = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```acep\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -32,7 +32,8 @@ def compile_query(
     Parameters
     ----------
     query : str or QueryBuilder
-        In the query language (``docs/language.md``), in CEL (``docs/cel.md``), or made with ``seq(...)``.
+        In the query language (``docs/reference/language.md``), in CEL (``docs/reference/cel.md``), or made with
+        ``seq(...)``.
     errors : int, optional
         Replaces the query's ERRORS; its weights stay.
     within : str, optional

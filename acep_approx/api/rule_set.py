@@ -32,7 +32,7 @@ def compile_rules(rules: str | Path) -> RuleSet:
     Parameters
     ----------
     rules : str or Path
-        Their text (``docs/rules.md``), or the file that has it.
+        Their text (``docs/how-to/rules.md``), or the file that has it.
 
     Returns
     -------
@@ -158,8 +158,9 @@ class RuleSet:
         store : mapping of str to table, optional
             The rows that tables begin with: Arrow tables, pandas frames, lists of dicts, or files.
         at : path, optional
-            A file in which the tables are kept (``docs/store.md``): one of SQLite. If it is there, the run goes on from
-            its last checkpoint, and ``store`` plays no role: give events from ``run.offset`` on. Default: in memory.
+            A file of SQLite in which the tables are kept (``docs/how-to/store.md``). If it is there, the run goes on
+            from its last checkpoint, and ``store`` plays no role: give events from ``run.offset`` on. Default: in
+            memory.
         calls : mapping of str to function, optional
             What ``CALL`` calls, by name. Each takes a ``RuleCall``; calls that the last run may not have made are
             made first.

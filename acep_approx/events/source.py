@@ -186,9 +186,9 @@ def open_source(
     Raises
     ------
     DataError
-        ``ACEP-D010`` to ``ACEP-D023``: see ``docs/data.md``.
+        ``ACEP-D010`` to ``ACEP-D023``: see ``docs/how-to/data.md``.
     UsageError
-        ``ACEP-U018``, ``ACEP-U104`` to ``ACEP-U108``, ``ACEP-U113``, ``ACEP-U114``: see ``docs/data.md``.
+        ``ACEP-U018``, ``ACEP-U104`` to ``ACEP-U108``, ``ACEP-U113``, ``ACEP-U114``: see ``docs/how-to/data.md``.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 The learner decides how much is sampled, when runs are scored anew, and when it is asked anew what tells them apart;
 all of it by counting events, tests and run-steps, so that the same stream is always answered in the same way.
 
-Source: ours, a reconstruction of what Li and Ge, PVLDB 2016, name in section 5 (docs/paper.md).
+Source: ours, a reconstruction of what Li and Ge, PVLDB 2016, name in section 5 (docs/how-it-works/paper.md).
 """
 
 from __future__ import annotations

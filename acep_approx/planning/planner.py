@@ -36,7 +36,7 @@ RESERVED = ("errors", "start", "end", "missing", "row")
 
 EngineKind = Literal["cells", "runs"]
 MERGING = ("equal", "pareto", "chain")
-"""Lossless mergings of the runs engine; see ``docs/runs.md``."""
+"""Lossless mergings of the runs engine; see ``docs/how-it-works/runs.md``."""
 
 
 def merging(names: str) -> frozenset[str]:

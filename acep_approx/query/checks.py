@@ -46,7 +46,7 @@ def check(query: QuerySyntax) -> None:
     Raises
     ------
     QueryError
-        With a code from ACEP-Q030 on; the table is in ``docs/language.md``.
+        With a code from ACEP-Q030 on; the table is in ``docs/reference/language.md``.
     LimitError
         Text (ACEP-Q020), nodes (ACEP-Q024), nesting (ACEP-Q021) or positions (ACEP-Q022) are over their limit.
 

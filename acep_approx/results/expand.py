@@ -1,10 +1,10 @@
 """All matches at the match points that a budgeted run found: the regions before them are matched again, exactly.
 
 Under a budget one run stands for others that lead to the same match points, so few of the matches of each are listed.
-Source: approximate proxy match, Li and Ge, PVLDB 2016, section 3.3; a reconstruction (docs/paper.md). Definition 3 says
-that a found region is enumerated afterwards, and section 3.2 how it grows: "we could extend t on both sides of the
-stream (forward and backward) by w at a time, and do a match in the local area of t until an extension resulted in no
-more matches". That finds the rest of each match bundle, also the match points that the run has missed.
+Source: approximate proxy match, Li and Ge, PVLDB 2016, section 3.3; a reconstruction (docs/how-it-works/paper.md).
+Definition 3 says that a found region is enumerated afterwards, and section 3.2 how it grows: "we could extend t on both
+sides of the stream (forward and backward) by w at a time, and do a match in the local area of t until an extension
+resulted in no more matches". That finds the rest of each match bundle, also the match points that the run has missed.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class Matches:
                 return
 
     def to_arrow(self) -> pa.Table:
-        """All matches as one table, in the order of docs/language.md: as they are known, fewer errors, later start.
+        """All matches as one table, in the order of docs/reference/language.md: as they are known, fewer errors first.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Draw docs/images/history.svg, the picture of docs/history.md: ``python docs/images/history.py``."""
+"""Draw docs/images/history.svg, the picture of docs/how-to/history.md: ``python docs/images/history.py``."""
 
 from __future__ import annotations
 

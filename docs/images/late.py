@@ -1,4 +1,4 @@
-"""Draw docs/images/late.svg, the picture of docs/disorder.md: ``python docs/images/late.py``."""
+"""Draw docs/images/late.svg, the picture of docs/how-to/disorder.md: ``python docs/images/late.py``."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ at match point ``m``, everything that the others could have completed there lies
 found by matching this region once more, exactly. So what a proxy may lose is a whole bundle that it does not reach
 itself, and the maps of the history say how many these are.
 
-Where one run reaches all that another one does, whatever comes (dominance, see docs/runs.md), runs are merged without
-loss and need no proxy; this is for the others.
+Where one run reaches all that another one does, whatever comes (dominance, see docs/how-it-works/runs.md), runs are
+merged without loss and need no proxy; this is for the others.
 
 Source: Li and Ge, PVLDB 2016: of section 3.3 we know the name and two hints ("we only need to keep one match node", "do
 a match in the local area of t"). The rule, the bound and the regions are ours.

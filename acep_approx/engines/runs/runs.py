@@ -1,6 +1,6 @@
 """The runs engine: arrays that grow, keys that come and go, and the kernels that work on them.
 
-Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/runs.md``.
+Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/how-it-works/runs.md``.
 """
 
 from __future__ import annotations
