@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -87,6 +88,17 @@ def test_quiet_and_a_wrong_folder(tmp_path: Path) -> None:
     assert page.exists()
     lost = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "nowhere" / "page.html")])
     assert lost.exit_code != 0
+
+
+def test_the_flights_can_be_had_as_a_file(tmp_path: Path) -> None:
+    """Columns, times and types are those of the demo; a name that says no format is refused."""
+    file = tmp_path / "flights.parquet"
+    done = CliRunner().invoke(app, ["demo", "--save-events", str(file)])
+    assert (done.exit_code, done.output) == (0, f"{file}: 664,839 events\n")
+    assert pq.read_table(file).equals(flights())
+    assert [path.name for path in tmp_path.iterdir()] == ["flights.parquet"]
+    for name in ("flights.xls", "nowhere/flights.csv"):
+        assert CliRunner().invoke(app, ["demo", "--save-events", str(tmp_path / name)]).exit_code != 0
 
 
 def test_the_picture_says_what_it_shows(findings: Findings) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.output import OutputOptions, Quiet
+from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder, format_of
 from acep_approx.cli.options.spark import SparkOptions
 from acep_approx.cli.terminal import amount, progress_bar, say
 from acep_approx.errors import UsageError
@@ -86,6 +86,15 @@ def demo(
             rich_help_panel=OutputOptions.panel,
         ),
     ] = Path("acep-demo.html"),
+    save_events: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-events",
+            metavar="FILE",
+            help="Write the flights to a file (.csv, .jsonl or .parquet) to try things on, and do nothing else.",
+            rich_help_panel=OutputOptions.panel,
+        ),
+    ] = None,
     spark: SparkOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -95,6 +104,9 @@ def demo(
     as a stream, inside a budget, while the history learns on; takes about two minutes. Nothing is downloaded.
     """
     spark.check()
+    if save_events is not None:
+        _save_events(save_events, quiet=quiet)
+        return
     if not output.parent.is_dir():
         raise UsageError(
             f"there is no folder {str(output.parent)!r} for the picture", code="ACEP-U016", hint="name another FILE"
@@ -107,6 +119,20 @@ def demo(
         _demo_here(output, quiet=quiet)
     if not quiet:
         typer.echo(f"\npicture: {output.resolve()}")
+
+
+def _save_events(file: Path, *, quiet: bool) -> None:
+    """Write the flights to a file, in the format that its name says."""
+    form = format_of(file)
+    check_folder(file)
+
+    from acep_approx.cli.write import write
+    from acep_approx.events.demo import flights
+
+    events = flights()
+    write([events], form, file)
+    if not quiet:
+        typer.echo(f"{file}: {events.num_rows:,} events")
 
 
 def _demo_here(output: Path, *, quiet: bool) -> None:
