@@ -15,7 +15,7 @@ from acep_approx.siblings import check_siblings
 
 check_siblings()  # before anything of theirs is used
 
-from history.lazy import lazy  # noqa: E402
+from history.lazy import lazy, moved  # noqa: E402
 
 if TYPE_CHECKING:
     from acep_approx.api.compile import compile_query
@@ -89,3 +89,4 @@ __all__ = [
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+moved(["acep_approx.report", "acep_approx.report.summary"], "acep_approx.pages")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from acep_approx.report.drawing import short
+from acep_approx.pages.drawing import short
 from experiments.afa2010_pictures import Bars, Lines, drawing
 from experiments.cayuga_pictures import LogLines
 from experiments.sase_report import Row

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from acep_approx.report.drawing import label, short, steps
+from acep_approx.pages.drawing import label, short, steps
 from experiments.sase_report import Row
 
 STYLE = (

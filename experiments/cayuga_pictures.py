@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from pathlib import Path
 
-from acep_approx.report.drawing import label, short
+from acep_approx.pages.drawing import label, short
 from experiments.afa2010_pictures import LEFT, RIGHT, SIZE, WIDTH, Lines, drawing
 from experiments.sase_report import Row
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(
+    package: str, homes: Mapping[str, str], gone: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """What a package needs to load its public names when they are first used (PEP 562).
 
     Parameters
@@ -27,6 +29,9 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
     homes : mapping of str to str
         Modules, with the names that are loaded from each, blanks between them. No file of the package may have one of
         these names: which of the two is meant would depend on what was imported before.
+    gone : mapping of str to str, optional
+        Names that were public here, each with the package that has it now: they are given with a
+        ``DeprecationWarning``.
 
     Returns
     -------
@@ -36,6 +41,8 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
     home = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:
+        if gone and name in gone:
+            return _from(gone[name], name, f"{package}.{name}")
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(home[name]), name)
@@ -48,13 +55,19 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
     return get, names
 
 
+def _from(package: str, name: str, old: str) -> Any:
+    """A public name from where it is now, with a warning."""
+    warnings.warn(f"{old} is deprecated: import it from {package}", DeprecationWarning, stacklevel=3)
+    return getattr(import_module(package), name)
+
+
 def moved(modules: Sequence[str], to: str) -> None:
     """Let modules be imported that are gone, with a ``DeprecationWarning``.
 
     Parameters
     ----------
     modules : sequence of str
-        Their full names.
+        Their full names. A package that is gone is named beside its modules; its warning comes when a name is used.
     to : str
         The package that has their public names now.
     """
@@ -71,7 +84,12 @@ class _Moved:
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
         """As Python's import asks each finder."""
         # a Loader by its methods: importing importlib.abc would take long
-        return ModuleSpec(fullname, cast("Loader", self)) if fullname in self.modules else None
+        if fullname not in self.modules:
+            return None
+        return ModuleSpec(fullname, cast("Loader", self), is_package=self._is_package(fullname))
+
+    def _is_package(self, name: str) -> bool:
+        return any(module.startswith(f"{name}.") for module in self.modules)
 
     def create_module(self, spec: ModuleSpec) -> None:
         """The usual kind of module will do."""
@@ -79,6 +97,10 @@ class _Moved:
     def exec_module(self, module: ModuleType) -> None:
         """Give it the names of the package."""
         old = module.__name__
+        if self._is_package(old):
+            # its modules are imported through it: whoever asks for one of these is warned of that one alone
+            module.__getattr__ = self._of_package(old)  # type: ignore[method-assign]
+            return
         last = old.rpartition(".")[2]
         warnings.warn(f"{old} is deprecated: import its names from {self.to}", DeprecationWarning, stacklevel=2)
         package = import_module(self.to)
@@ -89,3 +111,13 @@ class _Moved:
         value = getattr(package, last)
         setattr(value, last, value)
         sys.modules[old] = value
+
+    def _of_package(self, old: str) -> Callable[[str], Any]:
+        """What gives the names of a package that is gone."""
+
+        def get(name: str) -> Any:
+            if name not in import_module(self.to).__all__:
+                raise AttributeError(f"module {old!r} has no attribute {name!r}")
+            return _from(self.to, name, f"{old}.{name}")
+
+        return get

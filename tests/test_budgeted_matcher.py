@@ -11,7 +11,7 @@ import pytest
 from acep_approx import Query, compile_query
 from acep_approx.api import BudgetedMatcher
 from acep_approx.errors import AcepError
-from acep_approx.report.page import report_html
+from acep_approx.pages.budget.page import report_html
 from acep_approx.shedding import metrics
 from acep_approx.training.history_graph import HistoryGraph
 

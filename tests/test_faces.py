@@ -23,7 +23,7 @@ FACES = [
     if "lazy(" in path.read_text(encoding="utf-8")
 ]
 BEFORE = {
-    "acep_approx.report.summary": ("summary", "acep_approx.report"),
+    "acep_approx.report.summary": ("summary", "acep_approx.pages"),
     "acep_approx.spark.blobs": ("describe", "acep_approx.spark"),
     "acep_approx.spark.growing": ("read_growing", "acep_approx.spark"),
     "acep_approx.spark.metrics": ("Progress", "acep_approx.spark"),
@@ -83,7 +83,7 @@ def test_a_face_lists_all_that_it_loads(face):
     tree = ast.parse((ROOT / face.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
     (branch,) = (node for node in tree.body if isinstance(node, ast.If))
     told = {alias.name: node.module for node in branch.body for alias in node.names}
-    (table,) = (node for node in ast.walk(tree) if isinstance(node, ast.Dict))
+    table, *_gone = (node for node in ast.walk(tree) if isinstance(node, ast.Dict))
     loaded = {name: home for home, names in ast.literal_eval(table).items() for name in names.split()}
     assert told == loaded
     assert set(told) == set(importlib.import_module(face).__all__)
@@ -112,6 +112,20 @@ def test_old_paths_work_and_name_the_new_one(old, afresh):
     assert getattr(module, name) is new
     assert getattr(importlib.import_module(face), name) is new, "the face still has the name, and not the old module"
     assert len(warned) == 1
+
+
+def test_a_package_and_a_name_that_are_gone_lead_to_where_they_are_now():
+    import acep_approx.report
+
+    vars(acep_approx.report).pop("summary", None)  # left there by who imported the module of this name
+    with pytest.warns(DeprecationWarning, match="report.summary is deprecated: import it from acep_approx.pages"):
+        from acep_approx.report import summary
+    with pytest.warns(DeprecationWarning, match="timeline.timeline_html is deprecated: import it from acep_approx"):
+        from acep_approx.timeline import timeline_html
+    pages = importlib.import_module("acep_approx.pages")
+    assert (summary, timeline_html) == (pages.summary, pages.timeline_html)
+    with pytest.raises(AttributeError, match=r"module 'acep_approx.report' has no attribute 'nonsense'"):
+        acep_approx.report.nonsense  # noqa: B018
 
 
 @pytest.mark.parametrize("old", ONWARD)

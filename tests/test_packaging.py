@@ -211,7 +211,7 @@ FROM_THE_TOP = (
     {"learning", "rules"},
     {"training", "why", "revisions", "subscriptions"},
     {"matching"},
-    {"planning", "engines", "report"},
+    {"planning", "engines", "pages"},
     {"automaton", "timeline"},
     {"query", "events", "budget"},
     {"kernels"},

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from acep_approx import compile_query
 from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
-from acep_approx.report.charts import by_state, shed_bars
-from acep_approx.report.drawing import percent, short, steps
-from acep_approx.report.flow import MOST_STEPS, flow
-from acep_approx.report.lines import summary
-from acep_approx.report.load import load
-from acep_approx.report.page import report_html, write_report
-from acep_approx.report.times import MOST_PIECES, thinned
+from acep_approx.pages.budget.charts import by_state, shed_bars
+from acep_approx.pages.budget.flow import MOST_STEPS, flow
+from acep_approx.pages.budget.lines import summary
+from acep_approx.pages.budget.load import load
+from acep_approx.pages.budget.page import report_html, write_report
+from acep_approx.pages.budget.times import MOST_PIECES, thinned
+from acep_approx.pages.drawing import percent, short, steps
 from tests.cases import examples
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
-from acep_approx.timeline.picture import svg, timeline_html
+from acep_approx.pages import timeline_html
+from acep_approx.timeline.colours import DARK, LIGHT, SERIES
+from acep_approx.timeline.picture import svg
 from acep_approx.timeline.scale import axis_ticks, bin_edges
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -86,3 +88,23 @@ def test_matches_draw_themselves() -> None:
     assert "only once" in once._repr_html_()
     assert len(list(once)) == 1
     assert "<pre>" in query.match([])._repr_html_()
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG 2 defines it."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [LIGHT, DARK])
+def test_words_can_be_read_on_all_grounds(scheme: dict[str, str]) -> None:
+    """Every colour of words against every ground."""
+    for words in ("ink", "soft", *(f"c{i}" for i in range(SERIES))):
+        for ground in ("back", "panel", "wash"):
+            assert contrast(scheme[words], scheme[ground]) >= 4.5, (words, ground)

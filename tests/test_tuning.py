@@ -14,7 +14,7 @@ from acep_approx import DataError, UsageError, compile_query
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.events.source import open_source
-from acep_approx.report.curves import Curve, curves_page, growth_curves, recall_curves
+from acep_approx.pages.curves import Curve, curves_page, growth_curves, recall_curves
 from acep_approx.results import tuning as module
 from acep_approx.results.advice import advise
 from acep_approx.results.shed_replay import SENTENCES, in_words, nearest
@@ -266,7 +266,7 @@ def test_the_page_of_curves_is_well_formed_and_loads_nothing():
     page = curves_page("a < b", ["because <so>"], recall, curves, curves)
     assert page.count("<svg") == 3
     assert "because &lt;so&gt;" in page
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "://" not in page.replace("http://www.w3.org/2000/svg", "")
     for text, drawn in ((recall_curves(recall), recall), (growth_curves("load", "Load", "steps", curves), curves)):
         circles = ElementTree.fromstring(text).findall(".//{*}circle")
         assert len(circles) == sum(len(curve.points) for curve in drawn)

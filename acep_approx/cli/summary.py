@@ -123,7 +123,7 @@ def say_budget(matches: BudgetedMatches, source: str, exactly: str) -> None:
     exactly : str
         The command that does the same without a budget.
     """
-    from acep_approx.report import summary
+    from acep_approx.pages import summary
 
     record = matches.record(source)
     if matches.plan.registers is None:

@@ -232,7 +232,7 @@ class BudgetedMatches(Matches):
 
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page."""
-        from acep_approx.report.page import write_report
+        from acep_approx.pages.budget.page import write_report
 
         write_report(self.record(source), path)
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
-    from acep_approx.timeline.picture import svg, timeline_html
+    from acep_approx.timeline.picture import svg
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "acep_approx.timeline.picture": "svg timeline_html",
+            "acep_approx.timeline.picture": "svg",
         },
+        gone={"timeline_html": "acep_approx.pages"},
     )
 
 __all__ = [
     "svg",
-    "timeline_html",
 ]

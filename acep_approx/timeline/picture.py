@@ -1,4 +1,4 @@
-"""Where the matches lie in time: a histogram of match points as SVG, alone or in a page that loads nothing."""
+"""Where the matches lie in time: a histogram of match points as SVG."""
 
 from __future__ import annotations
 
@@ -12,69 +12,29 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
+from acep_approx.timeline.colours import FONT, SERIES, variables
 from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
 
 WIDTH, LEFT, RIGHT, TOP, PLOT = 960, 64, 20, 64, 240
 LANE, LANE_GAP = 16, 8
-BINS, TICKS, SERIES = 72, 10, 5
+BINS, TICKS = 72, 10
 NAMED = 300
 """Most points of a lane that get a text of their own."""
 
-_STYLE = """
-.acep{--back:#fff;--ink:#1f2328;--soft:#59636e;--grid:#e3e7eb;
---c0:#0072b2;--c1:#d55e00;--c2:#aa4499;--c3:#117733;--c4:#5b4a9e;
-font:13px/1.4 system-ui,-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif}
-@media (prefers-color-scheme:dark){.acep{--back:#15191e;--ink:#e6edf3;--soft:#9aa5b1;--grid:#2b323a;
---c0:#56b4e9;--c1:#f0a030;--c2:#e58fd0;--c3:#5cc48d;--c4:#b3a7f0}}
-.acep text{fill:var(--soft)}.acep .ink{fill:var(--ink)}
-.acep .back{fill:var(--back)}.acep .grid{stroke:var(--grid)}
-.acep .s0{fill:var(--c0)}.acep .s1{fill:var(--c1)}.acep .s2{fill:var(--c2)}
-.acep .s3{fill:var(--c3)}.acep .s4{fill:var(--c4)}
-.acep .m0{stroke:var(--c0)}.acep .m1{stroke:var(--c1)}.acep .m2{stroke:var(--c2)}
-.acep .m3{stroke:var(--c3)}.acep .m4{stroke:var(--c4)}
-.acep .bin:hover .bar{opacity:.75}.acep .hit{fill:transparent}.acep .bin:hover .hit{fill:var(--ink);fill-opacity:.06}
-"""
-_PAGE = """
-.page{background:var(--back);color:var(--ink);margin:0;padding:2rem 1rem}.page main{max-width:1040px;margin:0 auto}
-.page h1{font-size:1.4rem;margin:0 0 .3rem}
-.page p{color:var(--soft);font-size:.95rem;margin:0 0 1.2rem;white-space:pre-line}
-.page svg{width:100%;height:auto;display:block}
+_STYLE = f"""
+{variables(".acep")}
+.acep{{font:13px/1.4 {FONT}}}
+.acep text{{fill:var(--soft)}}.acep .ink{{fill:var(--ink)}}
+.acep .back{{fill:var(--back)}}.acep .grid{{stroke:var(--grid)}}
+{"".join(f".acep .s{i}{{fill:var(--c{i})}}.acep .m{i}{{stroke:var(--c{i})}}" for i in range(SERIES))}
+.acep .bin:hover .bar{{opacity:.75}}.acep .hit{{fill:transparent}}
+.acep .bin:hover .hit{{fill:var(--ink);fill-opacity:.06}}
 """
 _NOTEBOOK = """
 .acep-view table{border-collapse:collapse}
 .acep-view td,.acep-view th{padding:.2rem .7rem;text-align:right;font-variant-numeric:tabular-nums}
 .acep-view svg{max-width:960px;width:100%;height:auto}
 """
-
-
-def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool) -> str:
-    """A page that shows where match points lie in time.
-
-    Parameters
-    ----------
-    points : pyarrow.Table
-        Columns ``errors`` and ``end``, as ``Matches.points`` makes them.
-    title, subtitle : str
-        Heading and explanation; plain text, line ends are kept.
-    is_time : bool
-        Whether ``end`` holds times, or integers.
-
-    Returns
-    -------
-    str
-        HTML; needs no other file and no network.
-
-    Complexity: linear in the number of points; the size of the page is bounded.
-    """
-    picture = svg(points, is_time=is_time)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{_PAGE}</style>\n</head>\n"
-        f'<body class="acep page">\n<main>\n<h1>{escape(title)}</h1>\n<p>{escape(subtitle)}</p>\n{picture}\n'
-        "</main>\n</body>\n</html>\n"
-    )
 
 
 def svg(points: pa.Table, *, is_time: bool, title: str = "match points over time") -> str:

@@ -228,7 +228,7 @@ def _without_arrival(events: pa.Table, departures: list[int]) -> list[bool]:
 
 def picture(findings: Findings) -> str:
     """The page with the timeline."""
-    from acep_approx.timeline.picture import timeline_html
+    from acep_approx.pages import timeline_html
 
     subtitle = (
         "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again "

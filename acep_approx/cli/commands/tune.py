@@ -211,7 +211,7 @@ def _recommend(advice: Advice) -> None:
 
 def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path) -> None:
     """The curves as a page."""
-    from acep_approx.report.curves import Curve, curves_page
+    from acep_approx.pages.curves import Curve, curves_page
 
     tried = [trial for trial in tuning.trials if not trial.skipped]
     recall = [

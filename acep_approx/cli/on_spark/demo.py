@@ -302,7 +302,7 @@ def brought(random: int, frozen: int, judged: Judged, verdict: Verdict | None) -
 
 def _picture(found: Compared) -> str:
     """The page with what was found in the stream."""
-    from acep_approx.timeline.picture import timeline_html
+    from acep_approx.pages import timeline_html
 
     subtitle = (
         f"Cancellations that longer and longer delays of the same airline announced: {found.refreshed:,} of "

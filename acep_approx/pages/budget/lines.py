@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from acep_approx.report.drawing import moment, percent
-from acep_approx.report.need import need_words
+from acep_approx.pages.budget.need import need_words
+from acep_approx.pages.drawing import moment, percent
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 
-from acep_approx.report.drawing import cut, label, percent, picture, short
-from acep_approx.report.style import STYLE
+from acep_approx.pages.code import code
+from acep_approx.pages.drawing import cut, label, percent, picture, short
+from acep_approx.pages.shell import page
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _PLOT_WIDTH, _PLOT_HEIGHT = 960.0, 330.0, 70.0, 34.0, 600.0, 240.0
 COLOURS = 5
@@ -136,13 +137,7 @@ def curves_page(
     if load:
         title = "What errors cost"
         figures.append((title, growth_curves("load", "Load by errors", "run-steps per event", load)))
-    shown = "\n".join(f"<h2>{title}</h2>\n<figure>{figure}</figure>" for title, figure in figures)
-    reasons = "\n".join(f"<p>{escape(text)}</p>" for text in said)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>Errors, window and budget</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>Errors, window and budget</h1>\n<pre>{escape(query)}</pre>\n{reasons}\n{shown}\n"
-        "</main>\n</body>\n</html>\n"
-    )
+    drawn = [f"<h2>{title}</h2>\n<figure>{figure}</figure>" for title, figure in figures]
+    reasons = [f"<p>{escape(text)}</p>" for text in said]
+    title = "Errors, window and budget"
+    return page(title, [f"<h1>{title}</h1>", code(query), *reasons, *drawn])

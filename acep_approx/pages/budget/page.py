@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.report.charts import bundle_bars, by_state, recall_bar, shed_bars
-from acep_approx.report.drawing import moment, percent, table
-from acep_approx.report.flow import MOST_PATHS, flow, words
-from acep_approx.report.learned import learned
-from acep_approx.report.lines import counted, recall_words
-from acep_approx.report.load import load
-from acep_approx.report.need import need_words
-from acep_approx.report.style import STYLE
-from acep_approx.report.times import thinned
+from acep_approx.pages.budget.charts import bundle_bars, by_state, recall_bar, shed_bars
+from acep_approx.pages.budget.flow import MOST_PATHS, flow, words
+from acep_approx.pages.budget.learned import learned
+from acep_approx.pages.budget.lines import counted, recall_words
+from acep_approx.pages.budget.load import load
+from acep_approx.pages.budget.need import need_words
+from acep_approx.pages.budget.times import thinned
+from acep_approx.pages.code import code
+from acep_approx.pages.drawing import moment, percent, table
+from acep_approx.pages.shell import facts as listed
+from acep_approx.pages.shell import page, tiles
 from acep_approx.timeline.picture import BINS, svg
 from acep_approx.timeline.scale import bin_edges
 
@@ -71,15 +73,7 @@ def report_html(record: RunRecord) -> str:
     """
     parts = (_head, _load, _shed, _recall, learned, _matches, _paths)
     sections = (text for part in parts for text in part(record))
-    title = f"Run under a budget: {record.source}"
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(sections)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    return page(f"Run under a budget: {record.source}", sections)
 
 
 def _head(record: RunRecord) -> Iterator[str]:
@@ -89,21 +83,20 @@ def _head(record: RunRecord) -> Iterator[str]:
     yield f"<p><b>Is a budget needed?</b> Exact run: {escape(need_words(record))}.</p>"
     recall, of_recall = _recall_tile(record.recall)
     used = percent(record.work / record.allowed) if record.allowed else "none"
-    tiles = (
+    numbers = (
         (recall, of_recall),
         (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
         (f"{record.shed_runs:,}", "runs shed"),
         (f"{record.found:,}", f"match points found in {record.events:,} events"),
     )
-    shown = "".join(f'<div class="tile"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in tiles)
-    yield f'<div class="tiles">{shown}</div>'
-    yield f"<pre>{escape(record.query)}</pre>"
+    yield tiles(numbers)
+    yield code(record.query)
     unmatched = f"{record.late:,} late, {record.malformed:,} malformed, {record.without_key:,} without key"
     facts = [("policy", f"{record.policy}, seed {record.seed}"), ("events not matched", unmatched)]
     if record.seconds is not None:
         speed = f", {record.events / record.seconds:,.0f} events/s" if record.seconds > 0 else ""
         facts.append(("time", f"{record.seconds:,.2f} s{speed}"))
-    yield "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts) + "</dl>"
+    yield listed(facts)
 
 
 def _recall_tile(estimate: RecallEstimate | None) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from acep_approx.report.drawing import Panel, cut, label, moment, percent, picture, short, steps
+from acep_approx.pages.drawing import Panel, cut, label, moment, percent, picture, short, steps
 from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
 
 if TYPE_CHECKING:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING
 
 from acep_approx.budget.learning_ledger import place_words
-from acep_approx.report.drawing import cut, moment, percent, table
-from acep_approx.report.learning_charts import learning_curve, reliability
-from acep_approx.report.lines import learning_facts
-from acep_approx.report.times import thinned
+from acep_approx.pages.budget.learning_charts import learning_curve, reliability
+from acep_approx.pages.budget.lines import learning_facts
+from acep_approx.pages.budget.times import thinned
+from acep_approx.pages.drawing import cut, moment, percent, table
+from acep_approx.pages.shell import facts
 
 if TYPE_CHECKING:
     from acep_approx.budget.learning_ledger import Learning, SelectedFeature
@@ -39,8 +39,7 @@ def learned(record: RunRecord) -> Iterator[str]:
         '<p class="soft">While the stream ran, what runs are worth was learned from tests of live runs, and from a '
         "cohort that was matched exactly beside the run, for its budget. What was shed was never looked at.</p>"
     )
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in learning_facts(record, known))
-    yield f"<dl>{rows}</dl>"
+    yield facts(learning_facts(record, known))
     if record.pieces:
         yield f"<figure>{learning_curve(record, known)}</figure>"
     yield from _rescored(record, known)

@@ -8,7 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from acep_approx.report.drawing import cut, label, percent, picture
+from acep_approx.pages.drawing import cut, label, percent, picture
 from acep_approx.timeline.picture import WIDTH
 
 if TYPE_CHECKING:

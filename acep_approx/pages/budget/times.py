@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from acep_approx.report.drawing import Panel, label
+from acep_approx.pages.drawing import Panel, label
 from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
 from acep_approx.timeline.scale import axis_ticks
 

@@ -9,8 +9,8 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from acep_approx.budget.learning_ledger import mean_score
-from acep_approx.report.drawing import Panel, label, moment, percent, picture, short, steps
-from acep_approx.report.times import MOST_PIECES, Times, thinned
+from acep_approx.pages.budget.times import MOST_PIECES, Times, thinned
+from acep_approx.pages.drawing import Panel, label, moment, percent, picture, short, steps
 from acep_approx.timeline.picture import RIGHT, WIDTH
 
 if TYPE_CHECKING:

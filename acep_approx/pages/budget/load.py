@@ -7,8 +7,8 @@ from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from acep_approx.report.drawing import Panel, label, moment, picture, steps
-from acep_approx.report.times import MOST_PIECES, Times, thinned
+from acep_approx.pages.budget.times import MOST_PIECES, Times, thinned
+from acep_approx.pages.drawing import Panel, label, moment, picture, steps
 from acep_approx.timeline.picture import RIGHT, WIDTH
 
 if TYPE_CHECKING:

@@ -1,0 +1,55 @@
+"""Queries as code: keywords, texts, numbers and comments told apart by colour."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+_KEYWORDS = """
+PATTERN SEQ ANY WHERE WITHIN SIMULTANEOUS ERRORS WEIGHTS NON OVERLAP RETURN PUBLISH DEFINE AS AND OR NOT IN
+BETWEEN IS NULL TRUE FALSE
+AUTOMATON REGISTERS INT FLOAT TEXT BOOLEAN TIME ON WHEN SET EPSILON TIMEOUT IGNORE FINAL
+SELECT FROM FILTER NEXT FOLD DUR
+TABLE KEY DEFAULT STATIC RULE WORTH FOR EACH MATCH POINT DO END UPDATE UPSERT DELETE CALL AT EXISTS
+"""
+_STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
+_FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
+_TOKEN = re.compile(
+    r"(?P<com>--[^\n]*)"
+    r"|(?P<str>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
+    rf"|(?P<kw>\b(?:{'|'.join((*_KEYWORDS.split(), *_STRATEGIES))})\b)"
+    rf"|(?P<fn>\b(?:{'|'.join(_FUNCTIONS)})(?=\s*\())"
+    r"|(?P<num>(?<![\w.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w))"
+)
+"""Keywords in capitals only: in small letters most of them may be names."""
+
+
+def code(text: str) -> str:
+    """A query, or a file of rules, as an element ``pre``.
+
+    Parameters
+    ----------
+    text : str
+        Whatever stands in it; nothing is parsed, so that any text is shown as it is.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Examples
+    --------
+    >>> print(code("PATTERN A a -- all"))
+    <pre><code><span class="kw">PATTERN</span> A a <span class="com">-- all</span></code></pre>
+    """
+    parts, at = [], 0
+    for token in _TOKEN.finditer(text):
+        parts.append(escape(text[at : token.start()]))
+        parts.append(f'<span class="{token.lastgroup}">{escape(token[0])}</span>')
+        at = token.end()
+    return f'<pre><code>{"".join(parts)}{escape(text[at:])}</code></pre>'
+
+
+def command(text: str) -> str:
+    """A command of the terminal, or a call of Python, on as many lines as it takes."""
+    return f'<pre class="wrap"><code>{escape(text)}</code></pre>'
