@@ -24,7 +24,7 @@ class Matcher(Execution):
 
         Parameters
         ----------
-        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
+        events : table, frame or reader of any library, record batches, or iterable of dicts
             The next events of the stream.
 
         Returns

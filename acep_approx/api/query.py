@@ -55,7 +55,7 @@ class Query(CompiledQuery):
 
         Parameters
         ----------
-        events : path, pyarrow table or reader, pandas.DataFrame, or iterable of dicts
+        events : path, table, frame or reader of any library, record batches, or iterable of dicts
             Ordered by (time, arrival), or see ``sort`` and ``on_late``.
         time, key, type : str, optional
             Columns that play these roles; inferred from names and types where not given.

@@ -236,7 +236,7 @@ class QuerySet:
 
         Parameters
         ----------
-        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
+        events : table, frame or reader of any library, record batches, or iterable of dicts
             The next events of the stream, in order of time, or see ``reorder``.
 
         Returns

@@ -66,7 +66,7 @@ class RuleRun:
 
         Parameters
         ----------
-        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
+        events : table, frame or reader of any library, record batches, or iterable of dicts
 
         Returns
         -------

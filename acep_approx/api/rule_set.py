@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep_approx.api.rule_run import Function, RuleRun
 from acep_approx.errors import UsageError, expect
-from acep_approx.events.source import Source, open_source
+from acep_approx.events.source import open_source
 from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
@@ -133,7 +133,7 @@ class RuleSet:
         ['ts', 'type', 'user']
         """
         runner = Runner(self._program, {"time": time, "key": key, "type": type, "unit": unit})
-        source = events if isinstance(events, Source) else open_source(events)
+        source = open_source(events)
         columns = runner.bind(source).columns
         return [name for name in source.schema.names if name in columns]
 
@@ -237,7 +237,7 @@ class RuleSet:
 
         Parameters
         ----------
-        events : path, pyarrow table, pandas.DataFrame, or iterable of dicts
+        events : path, table, frame or reader of any library, record batches, or iterable of dicts
         sort : bool, default False
             Sort the input first. Default: it must be in order.
         on_progress : callable, optional
@@ -254,7 +254,7 @@ class RuleSet:
             Of all events; ``output.store`` are the tables at the end.
         """
         with self.start(**starting) as run:
-            source = events if isinstance(events, Source) else open_source(events, **(reading or {}))
+            source = open_source(events, **(reading or {}))
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
             return run.joined([*before, *outputs, run.finish()])

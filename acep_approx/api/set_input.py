@@ -58,7 +58,7 @@ class Reading:
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
         """The results of a whole input, batch by batch."""
-        source = self._opened(running, events if isinstance(events, Source) else open_source(events, **reading))
+        source = self._opened(running, open_source(events, **reading))
         source.late.check(sort=sort)
         some: list[tuple[Member, pa.Table]] = []
         is_over = False

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 
@@ -27,7 +28,8 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
     Returns
     -------
     pyarrow.DataType
-        The type of a dictionary's values; ``string`` for the other two layouts of strings.
+        The type of a dictionary's values, or of runs; ``string`` for the other two layouts of strings, ``binary`` for
+        views of bytes, also within structs and lists.
 
     Examples
     --------
@@ -36,11 +38,30 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
     """
     if pa.types.is_primitive(type_):
         return type_
-    if pa.types.is_dictionary(type_):
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
         return plain_type(type_.value_type)
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return pa.string()
+    if pa.types.is_binary_view(type_):
+        return pa.binary()
+    return _without_views(type_) if pa.types.is_nested(type_) else type_
+
+
+def _without_views(type_: pa.DataType) -> pa.DataType:
+    """A nested type whose texts and bytes have layouts that all functions of Arrow take; polars nests views."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_inner(field.type)) for field in type_])
+    for is_kind, make in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_kind(type_):
+            return make(type_.value_field.with_type(_inner(type_.value_type)))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(type_.value_field.with_type(_inner(type_.value_type)), type_.list_size)
     return type_
+
+
+def _inner(type_: pa.DataType) -> pa.DataType:
+    is_view = pa.types.is_string_view(type_) or pa.types.is_binary_view(type_)
+    return plain_type(type_) if is_view or pa.types.is_nested(type_) else type_
 
 
 def is_bytes(type_: pa.DataType) -> bool:
@@ -144,19 +165,31 @@ def encode_text(column: pa.Array) -> pa.Array:
     """
     if pa.types.is_primitive(column.type):
         return column
-    is_text = pa.types.is_string(plain_type(column.type))
-    if not pa.types.is_dictionary(column.type):
-        if is_text and not pa.types.is_string(column.type):
-            column = column.cast(pa.string())
+    plain = plain_type(column.type)
+    is_text = pa.types.is_string(plain)
+    if not is_text or not pa.types.is_dictionary(column.type):
+        column = decoded(column)
+        column = column if column.type.equals(plain) else column.cast(plain)
         return column.dictionary_encode() if is_text else column
-    if not is_text:
-        return column.dictionary_decode()
     if len(column.dictionary) > 2 * len(column) + 64 or column.dictionary.null_count:
         return column.dictionary_decode().cast(pa.string()).dictionary_encode()
     if column.type.equals(CODED):
         return column
     codes, values = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
     return pa.DictionaryArray.from_arrays(codes, values)
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """A column without its dictionary or its runs; others as they are."""
+    if pa.types.is_run_end_encoded(column.type):
+        return pc.run_end_decode(column)
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.dictionary
+    if pa.types.is_binary_view(values.type):
+        values = values.cast(pa.binary())  # Arrow takes nothing from views of bytes
+        column = pa.DictionaryArray.from_arrays(column.indices, values)
+    return column.dictionary_decode()
 
 
 def decode_bytes(column: pa.Array, name: str) -> pa.Array:
@@ -174,8 +207,7 @@ def decode_bytes(column: pa.Array, name: str) -> pa.Array:
     DataError
         ``ACEP-D025``: they are not UTF-8.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decoded(column)
     try:
         return encode_text(column.cast(pa.binary()).cast(pa.string()))
     except pa.ArrowInvalid as error:

@@ -15,6 +15,8 @@ TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
 TYPE_NAMES = ("type", "event_type", "event", "kind")
 KEY_NAMES = ("key",)
 UNITS = ("ns", "us", "ms", "s")
+TIME_MARK = b"acep.time"
+"""Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ def infer_roles(
         The columns of the events.
     time, key, type, start : str, optional
         Columns that play these roles. Default: no column says when events began; time is the first of ``ts``, ``time``,
-        ``timestamp``, ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column;
-        type is the first of ``type``, ``event_type``, ``event``, ``kind``; key is ``key``. Case matters only if two
-        names differ in nothing else.
+        ``timestamp``, ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column, or
+        else the DatetimeIndex of a frame of pandas; type is the first of ``type``, ``event_type``, ``event``, ``kind``;
+        key is ``key``. Case matters only if two names differ in nothing else.
 
     Returns
     -------
@@ -154,11 +156,19 @@ def infer_roles(
     )
 
 
-def _infer_time(schema: pa.Schema) -> str:
+def time_column(schema: pa.Schema) -> str | None:
+    """The column that is the time as far as names and types tell; None: they do not."""
     found = _first(schema, TIME_NAMES, can_be_time)
     if found is None:
         stamps = [field.name for field in schema if pa.types.is_timestamp(plain_type(field.type))]
         found = stamps[0] if len(stamps) == 1 else None
+    return found
+
+
+def _infer_time(schema: pa.Schema) -> str:
+    found = time_column(schema)
+    if found is None and (marked := (schema.metadata or {}).get(TIME_MARK)) is not None:
+        found = marked.decode()
     if found is None:
         raise DataError(
             f"no column is recognised as the time; the columns are: {', '.join(schema.names) or '(none)'}",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +14,8 @@ from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
 from acep_approx.events.reading.files import FileEvents, check_format, find_files, open_file
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.memory import DictEvents, FrameEvents, ReaderEvents, TableEvents
+from acep_approx.events.reading.memory import DictEvents
+from acep_approx.events.reading.objects import open_object
 
 BATCH_ROWS = 131_072
 
@@ -159,10 +159,12 @@ def open_source(
 
     Parameters
     ----------
-    events : table, frame, dicts or paths
-        A ``pyarrow.Table``, ``RecordBatch`` or ``RecordBatchReader``; a ``pandas.DataFrame``; an iterable of
-        dicts; a path (``str`` or ``Path``) or a list of them: Parquet, CSV, JSON lines, the last two also
-        gzipped, or a folder of such files; ``"-"`` for standard input.
+    events : table, frame, dicts, paths or Source
+        A ``pyarrow.Table``, ``RecordBatch``, ``RecordBatchReader`` or ``Dataset``, or record batches one after the
+        other; a frame of pandas or polars, eager or lazy; a DuckDB relation; anything else that hands out Arrow data
+        (``__arrow_c_stream__``, ``__arrow_c_array__``); an array of numpy with names of columns; an iterable of dicts;
+        a path (``str`` or ``Path``) or a list of them: Parquet, CSV, JSON lines, the last two also gzipped, or a folder
+        of such files; ``"-"`` for standard input. A ``Source`` is returned as it is.
     format : str, optional
         Format of the files: ``parquet``, ``csv``, ``jsonl``. Default: by their names; of ``-`` by its first
         bytes.
@@ -186,9 +188,10 @@ def open_source(
     Raises
     ------
     DataError
-        ``ACEP-D010`` to ``ACEP-D023``: see ``docs/how-to/data.md``.
+        ``ACEP-D010`` to ``ACEP-D023``, ``ACEP-D066``, ``ACEP-D067``: see ``docs/how-to/data.md``.
     UsageError
-        ``ACEP-U018``, ``ACEP-U104`` to ``ACEP-U108``, ``ACEP-U113``, ``ACEP-U114``: see ``docs/how-to/data.md``.
+        ``ACEP-U018``, ``ACEP-U104`` to ``ACEP-U108``, ``ACEP-U113``, ``ACEP-U114``, ``ACEP-U146``, ``ACEP-U147``: see
+        ``docs/how-to/data.md``.
 
     Examples
     --------
@@ -198,6 +201,9 @@ def open_source(
     >>> [batch.num_rows for batch in source.batches(["ts"])]
     [2]
     """
+    if isinstance(events, Source):
+        _refuse_reading({"format": format, "rejects": rejects, "late": late}, on_malformed, on_late)
+        return events
     check_format(format)
     malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
     refuse_same(malformed.rejects, left_out.file)
@@ -205,7 +211,19 @@ def open_source(
         events = [events]
     if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
         return Source(_open_paths(events, format, malformed, left_out), malformed, left_out)
-    return Source(_open_object(events), malformed, left_out)
+    return Source(open_object(events), malformed, left_out)
+
+
+def _refuse_reading(named: Mapping[str, object], on_malformed: str, on_late: str) -> None:
+    """Refuse to say how an open source is read (``ACEP-U147``)."""
+    said = [name for name, value in named.items() if value is not None]
+    said += [name for name, value in (("on_malformed", on_malformed), ("on_late", on_late)) if value != "refuse"]
+    if said:
+        raise UsageError(
+            f"{', '.join(said)}: how these events are read was said when they were opened",
+            code="ACEP-U147",
+            hint="give it to open_source(), not here",
+        )
 
 
 def refuse_same(rejects: Path | None, late: Path | None) -> None:
@@ -243,22 +261,3 @@ def _open_paths(
         if output is not None and output.resolve() in inputs:
             raise UsageError(f"{what} would overwrite the input {output}", code=code, hint="name another file")
     return FileEvents([open_file(file, malformed) for file in files], reusable=True)
-
-
-def _open_object(events: Any) -> Reader:
-    if isinstance(events, pa.RecordBatch):
-        events = pa.Table.from_batches([events])
-    if isinstance(events, pa.Table):
-        return TableEvents(events)
-    if isinstance(events, pa.RecordBatchReader):
-        return ReaderEvents(events)
-    pandas = sys.modules.get("pandas")  # a frame exists only if pandas is loaded already
-    if pandas is not None and isinstance(events, pandas.DataFrame):
-        return FrameEvents(events)
-    if isinstance(events, Iterable) and not isinstance(events, str | bytes | dict):
-        return DictEvents(events)
-    raise UsageError(
-        f"events cannot be read from an object of type {type(events).__name__}",
-        code="ACEP-U107",
-        hint="pass a pyarrow table or reader, a pandas DataFrame, an iterable of dicts, or a path",
-    )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import plain_type, to_arrow, to_numpy
+from acep_approx.events.columns import decoded, plain_type, to_arrow, to_numpy
 from acep_approx.events.roles import is_number
 
 LIMIT = 2**60
@@ -79,8 +79,7 @@ def ticks(column: pa.Array, unit: str | None = None, *, first_row: int = 0) -> n
     >>> ticks(pa.array(["1970-01-01T00:00:01.5+01:00"])).tolist()
     [-3598500000]
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decoded(column)
     if column.null_count:
         _refuse_null(first_row + int(np.argmax(to_numpy(column.is_null()))))
     type_ = plain_type(column.type)

@@ -107,7 +107,7 @@ class RevisedMatcher:
 
         Parameters
         ----------
-        events : pyarrow table, record batch or reader, pandas.DataFrame, or iterable of dicts
+        events : table, frame or reader of any library, record batches, or iterable of dicts
             The next rows.
 
         Returns

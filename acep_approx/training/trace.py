@@ -146,7 +146,7 @@ def trace_past(
     ----------
     plan : Plan
         Of a compiled query; it is run by the runs engine in any case.
-    events : path, pyarrow table or reader, pandas.DataFrame, or iterable of dicts
+    events : path, table, frame or reader of any library, record batches, or iterable of dicts
         Ordered by (time, arrival), or see ``sort``.
     time, key, type, unit, sort, merge
         As for ``Query.match``.

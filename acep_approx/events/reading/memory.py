@@ -1,4 +1,4 @@
-"""Events that are already in memory: Arrow tables and readers, pandas frames, dicts."""
+"""Events that are already in memory: Arrow tables, pandas frames, dicts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_schema, refuse_twins
 from acep_approx.events.reading.widening import common_type
+from acep_approx.events.roles import TIME_MARK, TIME_NAMES, time_column
 
 DICTS_PER_CHUNK = 10_000
 """Dicts are converted in chunks of so many; of a generator the first one says which columns there are."""
@@ -39,31 +40,11 @@ class TableEvents:
         yield from self._table.select(columns).to_batches(max_chunksize=batch_rows)
 
 
-class ReaderEvents:
-    """A one-shot reader of record batches.
-
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-        The events.
-    """
-
-    reusable = False
-    rows: int | None = None
-
-    def __init__(self, reader: pa.RecordBatchReader) -> None:
-        self.schema = plain_schema(reader.schema, "the reader")
-        self._reader = reader
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, in batches of at most ``batch_rows``."""
-        for batch in self._reader:
-            for start in range(0, batch.num_rows, batch_rows):
-                yield batch.select(columns).slice(start, batch_rows)
-
-
 class FrameEvents:
     """A pandas frame; the levels of its index that have a name are columns too.
+
+    A DatetimeIndex is the time of the events if no column can be told to be it. Without a name it becomes the column
+    ``ts`` then (or the next of ``TIME_NAMES`` that is free), else it is left out, as any index without a name.
 
     Parameters
     ----------
@@ -74,17 +55,32 @@ class FrameEvents:
     reusable = True
 
     def __init__(self, frame: Any) -> None:
-        named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+        index = frame.index
+        named = [name for name in index.names if name is not None and name not in frame.columns]
         frame = frame.reset_index(level=named) if named else frame
         names = [str(name) for name in frame.columns]
         refuse_twins(names, "the frame")
         self._frame = frame.set_axis(names, axis="columns")
+        self.schema = self._schema()
+        self.rows: int | None = len(frame)
+        if index.nlevels == 1 and index.dtype.kind == "M" and time_column(self.schema) is None:
+            time = str(named[0]) if named else self._with_index(index)
+            self.schema = self.schema.with_metadata({TIME_MARK: time.encode()})
+
+    def _schema(self) -> pa.Schema:
         try:
             schema = pa.Schema.from_pandas(self._frame, preserve_index=False)
         except (*REFUSED, ValueError) as error:
             raise _mixed("the frame", error) from error
-        self.schema = plain_schema(schema, "the frame")
-        self.rows: int | None = len(frame)
+        return plain_schema(schema, "the frame")
+
+    def _with_index(self, index: Any) -> str:
+        """Make the index a column, and return its name."""
+        taken = {name.lower() for name in self.schema.names}
+        name = next(name for name in (*TIME_NAMES, "index") if name not in taken)
+        self._frame = self._frame.assign(**{name: index})[[name, *self.schema.names]]
+        self.schema = self._schema()
+        return name
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in batches of at most ``batch_rows``, converted as they are read."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from acep_approx.events.columns import encode_text, plain_type
+from acep_approx.events.columns import decoded, encode_text, plain_type
 
 _UNITS = ("s", "ms", "us", "ns")
 
@@ -61,9 +61,7 @@ def as_wider(column: pa.Array, type_: pa.DataType) -> pa.Array:
     """
     if plain_type(column.type).equals(type_):
         return column
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return encode_text(column.cast(type_))
+    return encode_text(decoded(column).cast(type_))
 
 
 def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
