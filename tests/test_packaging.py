@@ -215,6 +215,7 @@ FROM_THE_TOP = (
     {"automaton", "timeline"},
     {"query", "events", "budget"},
     {"kernels"},
+    {"diagrams"},
     {"arrays", "errors", "siblings"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""

@@ -266,7 +266,7 @@ class RuleSet:
         return explain(self._program)
 
     def graph(self, format: str = "mermaid") -> str:  # noqa: A002
-        """The rules and the tables that they read and write, as a picture: "mermaid" or "dot"."""
+        """The rules and the tables that they read and write, as a picture: "mermaid", "dot" or "svg"."""
         from acep_approx.rules.explain import drawn
 
         return drawn(self._program, format)

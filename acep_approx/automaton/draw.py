@@ -1,10 +1,10 @@
-"""The automaton as a diagram: Mermaid, DOT or JSON; text that we write ourselves, no program is needed."""
+"""The automaton as a diagram: SVG, Mermaid, DOT or JSON, all from one graph; no program is needed."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from acep_approx.automaton.algebra_words import edges, kept_sets, places, stream_of
 from acep_approx.automaton.automaton import START, Arc, Automaton
@@ -21,30 +21,14 @@ from acep_approx.automaton.words import (
     step_tests,
     strategy_of,
 )
+from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node
+from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.texts import dot, mermaid
 from acep_approx.errors import UsageError
 from acep_approx.query.printer import to_text
 
-FORMATS = ("text", "mermaid", "dot", "json", "air")
-
-
-Style = Literal["plain", "missing", "filter", "rebind", "kill"]
-"""How an arc is drawn: one on which something is missing, and the edges of queries in CEL."""
-_MERMAID: dict[Style, str] = {"plain": "-->", "missing": "-.->", "filter": "-.->", "rebind": "==>", "kill": "--x"}
-_DOT: dict[Style, str] = {
-    "plain": "",
-    "missing": ", style=dashed",
-    "filter": ", style=dotted",
-    "rebind": ", style=bold",
-    "kill": ", style=dashed, arrowhead=tee",
-}
-
-
-@dataclass(frozen=True)
-class _Drawing:
-    """Texts and kinds of the states, and of the arcs: source, target, text, style."""
-
-    states: list[tuple[str, bool]]
-    arcs: list[tuple[int, int, str, Style]]
+EVERY_EVENT = "every event"
+FORMATS = ("text", "mermaid", "dot", "svg", "json", "air")
 
 
 def draw(automaton: Automaton | RegisterAutomaton, format: str) -> str:  # noqa: A002  (as on the command line)
@@ -54,7 +38,7 @@ def draw(automaton: Automaton | RegisterAutomaton, format: str) -> str:  # noqa:
     ----------
     automaton : Automaton or RegisterAutomaton
         Of a register automaton also what the states remember, and the conditions on the arcs.
-    format : {"mermaid", "dot", "json"}
+    format : {"mermaid", "dot", "svg", "json"}
 
     Returns
     -------
@@ -67,54 +51,66 @@ def draw(automaton: Automaton | RegisterAutomaton, format: str) -> str:  # noqa:
     """
     if format == "json":
         return json.dumps(_data(automaton), indent=2)
-    drawings = {"mermaid": _mermaid, "dot": _dot}
-    if format not in drawings:
+    writers = {"mermaid": mermaid, "dot": dot, "svg": svg}
+    if format not in writers:
         raise UsageError(f"there is no format {format!r}", code="ACEP-U003", hint="choose one of " + ", ".join(FORMATS))
-    return drawings[format](_picture(automaton))
+    return writers[format](graph_of(automaton))
 
 
-def _picture(automaton: Automaton | RegisterAutomaton) -> _Drawing:
+def graph_of(automaton: Automaton | RegisterAutomaton) -> Graph:
+    """The automaton as a graph to be drawn: states, arcs, and what is said of them."""
     if isinstance(automaton, Automaton):
-        ends = {state: _end(automaton, state) for state in range(automaton.size)}
-        return _Drawing(
-            [(automaton.names[state] + text, is_free) for state, (text, is_free) in ends.items()],
-            [(arc.source, arc.target, arc_text(automaton, arc), _style(arc)) for arc in automaton.arcs],
-        )
-    if automaton.query.is_algebra:
-        return _algebra(automaton)
+        states = [
+            _state(number, automaton.names[number], _end(automaton, number), (), EVERY_EVENT)
+            for number in range(automaton.size)
+        ]
+        arcs = [_arc(arc.source, arc.target, arc_text(automaton, arc), _kind(arc)) for arc in automaton.arcs]
+        return Graph("automaton", _waiting(states, arcs), arcs)
+    return _algebra(automaton) if automaton.query.is_algebra else _registers(automaton)
+
+
+def _registers(automaton: RegisterAutomaton) -> Graph:
+    """Of a register automaton what states keep, what arcs test, and where runs are killed."""
     inner = automaton.automaton
     states = []
     for number, (name, state) in enumerate(zip(state_names(automaton), automaton.states, strict=True)):
-        text, is_free = _end(inner, state.position, end_tests(automaton, number))
-        kept = [register_text(register) for register in automaton.live[number]]
-        states.append((name + text + (f": {', '.join(kept)}" if kept else ""), is_free))
-    arcs: list[tuple[int, int, str, Style]] = []
+        kept = tuple(register_text(register) for register in automaton.live[number])
+        end = _end(inner, state.position, end_tests(automaton, number))
+        states.append(_state(number, name, end, kept, ignore_text(automaton, number)))
+    arcs = []
     for step in automaton.steps:
         if step.arc is None or step.target is None:
             killed = letter_text(automaton.letters[step.letter])
-            arcs.append((step.source, len(states), " and ".join([killed, *step_tests(automaton, step)]), "plain"))
+            said = " and ".join([killed, *step_tests(automaton, step)])
+            arcs.append(_arc(step.source, len(states), said, "plain"))
             continue
         arc = inner.arcs[step.arc]
         text, moves = arc_text(inner, arc, step_tests(automaton, step)), step_moves(automaton, step)
         text += f" / {', '.join(moves)}" if moves else ""
-        arcs.append((step.source, step.target, text, _style(arc)))
-    if any(step.target is None for step in automaton.steps):
-        states.append(("no more", False))
-    return _Drawing(states, arcs)
+        arcs.append(_arc(step.source, step.target, text, _kind(arc)))
+    gone = [_gone(len(states))] if any(step.target is None for step in automaton.steps) else []
+    return Graph("automaton", [*_waiting(states, arcs), *gone], arcs)
 
 
-def _style(arc: Arc) -> Style:
-    return "missing" if arc.cost else "plain"
-
-
-def _algebra(registers: RegisterAutomaton) -> _Drawing:
-    """The automaton of a query in CEL: filter edges dotted, rebind edges bold, kill edges to a state of their own."""
-    states: list[tuple[str, bool]] = []
-    arcs: list[tuple[int, int, str, Style]] = []
+def _algebra(registers: RegisterAutomaton) -> Graph:
+    """The automaton of a query in CEL: filter, rebind, forward and kill edges, these to a state of their own."""
+    states, arcs = [], []
     for number, place in enumerate(places(registers)):
         waits = f" ({place.operator}): waits for {place.waits_for}" if place.operator else ""
         kept = f"; {', '.join(place.kept)}" if place.kept else ""
-        states.append((f"{place.name}{waits}{kept}", number == len(registers.states) - 1))
+        notes = [f"{place.operator}: waits for {place.waits_for}"] if place.operator else []
+        is_end = number == len(registers.states) - 1
+        text = f"{place.name}{waits}{kept}"
+        states.append(
+            Node(
+                f"s{number}",
+                text,
+                "end" if is_end else "state",
+                place.name,
+                (*notes, *place.kept),
+                is_start=number == START,
+            )
+        )
         takes = [stream_of(registers, step) for step in registers.steps if step.source == number][:1]
         for edge in edges(registers, number):
             asked = " and ".join([*(takes if number == START else ()), *edge.conditions])
@@ -124,10 +120,36 @@ def _algebra(registers: RegisterAutomaton) -> _Drawing:
             said = " ".join(part for part in (asked, beside) if part)
             text = f"{edge.kind}: {said or 'any event'}{f' / {sets}' if sets else ''}"
             target = len(registers.states) if edge.target is None else edge.target
-            arcs.append((number, target, text, "plain" if edge.kind == "forward" else edge.kind))
-    if any(style == "kill" for *_, style in arcs):
-        states.append(("no more", False))
-    return _Drawing(states, arcs)
+            arcs.append(_arc(number, target, text, "plain" if edge.kind == "forward" else edge.kind))
+    gone = [_gone(len(states))] if any(arc.kind == "kill" for arc in arcs) else []
+    return Graph("automaton", [*states, *gone], arcs)
+
+
+def _state(number: int, name: str, end: tuple[str, bool], kept: tuple[str, ...], passes: str) -> Node:
+    """A state with what it keeps, and in which words and whether at no cost a match ends there."""
+    said, is_free = end
+    text = name + (f" ({said})" if said else "") + (f": {', '.join(kept)}" if kept else "")
+    notes = (*([said] if said else []), *kept)
+    passes = "" if number == START or passes == "no event" else passes
+    return Node(f"s{number}", text, "end" if is_free else "state", name, notes, passes, is_start=number == START)
+
+
+def _gone(number: int) -> Node:
+    return Node(f"s{number}", "no more", "gone")
+
+
+def _arc(source: int, target: int, text: str, kind: EdgeKind) -> Edge:
+    return Edge(f"s{source}", f"s{target}", text, kind)
+
+
+def _kind(arc: Arc) -> EdgeKind:
+    return "missing" if arc.cost else "plain"
+
+
+def _waiting(states: list[Node], arcs: list[Edge]) -> list[Node]:
+    """States; of those with nothing behind them it plays no role what passes by."""
+    sources = {arc.source for arc in arcs}
+    return [state if state.id in sources else replace(state, passes="") for state in states]
 
 
 def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple[str, bool]:
@@ -140,31 +162,7 @@ def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple
     if first.guard:
         said.append(f"no {letters_text(automaton, first.guard)} after")
     text = f"end{f': +{first.cost}' if first.cost else ''}{' if ' if said else ''}{' and '.join(said)}"
-    return (f" ({text})" if first.cost or said else ""), first.cost == 0
-
-
-def _mermaid(picture: _Drawing) -> str:
-    lines = ["flowchart LR"]
-    for state, (text, ends) in enumerate(picture.states):
-        left, right = ("(((", ")))") if ends else ("((", "))")
-        lines.append(f'  s{state}{left}"{_escaped(text)}"{right}')
-    for source, target, text, style in picture.arcs:
-        lines.append(f'  s{source} {_MERMAID[style]}|"{_escaped(text)}"| s{target}')
-    return "\n".join(lines)
-
-
-def _escaped(text: str) -> str:
-    """For Mermaid's quoted text."""
-    return text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
-
-
-def _dot(picture: _Drawing) -> str:
-    lines = ["digraph automaton {", "  rankdir=LR;", "  node [shape=circle];"]
-    for state, (text, ends) in enumerate(picture.states):
-        lines.append(f"  s{state} [label={json.dumps(text)}{', shape=doublecircle' if ends else ''}];")
-    for source, target, text, style in picture.arcs:
-        lines.append(f"  s{source} -> s{target} [label={json.dumps(text)}{_DOT[style]}];")
-    return "\n".join([*lines, "}"])
+    return (text if first.cost or said else ""), first.cost == 0
 
 
 def _data(automaton: Automaton | RegisterAutomaton) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from acep_approx.timeline.colours import variables
+from acep_approx.diagrams.colours import variables
 
 CLOSING = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """What must not stand in a script, as JSON writes it otherwise."""

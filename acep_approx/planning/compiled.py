@@ -43,7 +43,8 @@ class CompiledQuery:
 
         Parameters
         ----------
-        format : {"text", "mermaid", "dot", "json", "air"}, default "text"
+        format : {"text", "mermaid", "dot", "svg", "json", "air"}, default "text"
+            ``svg``: a picture that needs nothing else, light and dark.
             ``air``: of a query in CEL its states and edges, with schemas and conditions, as JSON.
 
         Raises

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from acep_approx.diagrams.graph import Edge, Graph, Group, Node
+from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.texts import dot, mermaid
 from acep_approx.errors import UsageError
 from acep_approx.planning.explain import section
 from acep_approx.query.printer import field_name, to_text
@@ -22,7 +25,7 @@ DRIVERS = {
     "stepping": "in turn, in the order of the stream, one transaction after the other",
 }
 """What the drivers do, by their names."""
-FORMATS = ("mermaid", "dot")
+FORMATS = ("mermaid", "dot", "svg")
 
 
 def driver_of(planned: Planned) -> str:
@@ -67,7 +70,7 @@ def drawn(program: Program, format: str = "mermaid") -> str:  # noqa: A002  (as 
     Parameters
     ----------
     program : Program
-    format : {"mermaid", "dot"}
+    format : {"mermaid", "dot", "svg"}
 
     Raises
     ------
@@ -75,8 +78,8 @@ def drawn(program: Program, format: str = "mermaid") -> str:  # noqa: A002  (as 
         ``ACEP-U001``: no such format.
     """
     if format not in FORMATS:
-        raise UsageError(f"there is no format {format!r}", code="ACEP-U001", hint="choose " + " or ".join(FORMATS))
-    return "\n".join(_mermaid(program) if format == "mermaid" else _dot(program))
+        raise UsageError(f"there is no format {format!r}", code="ACEP-U001", hint="choose one of " + ", ".join(FORMATS))
+    return {"mermaid": mermaid, "dot": dot, "svg": svg}[format](graph_of(program))
 
 
 class _Words:
@@ -268,69 +271,43 @@ def _verb(names: str, rules: Iterable[int], verb: str) -> str:
 # --- pictures ---------------------------------------------------------------------------------------------------
 
 
-def _arrows(program: Program) -> Iterator[tuple[str, str, str]]:
-    """Who is drawn with an arrow to whom, and what stands on it."""
+def graph_of(program: Program) -> Graph:
+    """Tables, rules and calls as a graph to be drawn; the rules of a circle are a group."""
+    tables = [Node(f"t{number}", _title(table), "table") for number, table in enumerate(program.file.tables)]
+    circles = [*_circles(program)]
+    first = [number for circle in circles for number in circle]
+    rules = [Node(f"r{number}", program.rules[number].name, "rule") for number in _each(first, program.rules)]
+    calls = [Node(f"c{number}", f"CALL {name}", "call") for number, name in enumerate(program.call_names)]
+    groups = [Group("in turn", tuple(f"r{number}" for number in circle)) for circle in circles]
+    return Graph("rules", [*tables, *rules, *calls], [*_arrows(program)], groups)
+
+
+def _arrows(program: Program) -> Iterator[Edge]:
+    """From each table to the rules that read it, and from each rule to what it writes and calls."""
     tables = [table.name for table in program.file.tables]
     for rule in program.rules:
         for number, table in enumerate(tables):
             if columns := _read(rule, table):
-                yield f"t{number}", f"r{rule.number}", columns
+                yield Edge(f"t{number}", f"r{rule.number}", columns)
         for number, table in enumerate(tables):
             if columns := _written(rule, table):
-                yield f"r{rule.number}", f"t{number}", columns
+                yield Edge(f"r{rule.number}", f"t{number}", columns)
         for call in dict.fromkeys(one.name for one in rule.rule.actions if isinstance(one, Call)):
-            yield f"r{rule.number}", f"c{program.call_names.index(call)}", ""
+            yield Edge(f"r{rule.number}", f"c{program.call_names.index(call)}")
 
 
-def _groups(program: Program) -> Iterator[list[CompiledRule]]:
-    """The rules of each circle, and one by one those that have parts in none; a rule in two circles is in the first."""
-    left = dict(enumerate(program.rules))
+def _circles(program: Program) -> Iterator[list[int]]:
+    """The rules of each circle; one in two circles is in the first."""
+    seen: set[int] = set()
     for stage in program.graph.stages():
         if stage.is_cycle:
-            yield [left.pop(number) for number in sorted({rule for rule, _ in stage.parts}) if number in left]
-    yield from ([rule] for rule in left.values())
+            yield sorted({rule for rule, _ in stage.parts} - seen)
+            seen |= {rule for rule, _ in stage.parts}
 
 
-def _mermaid(program: Program) -> Iterator[str]:
-    yield "flowchart LR"
-    for number, table in enumerate(program.file.tables):
-        yield f'  t{number}[("{_title(table)}")]'
-    circles = len([stage for stage in program.graph.stages() if stage.is_cycle])
-    for number, group in enumerate(_groups(program)):
-        inside = [f'r{rule.number}["{rule.name}"]' for rule in group]
-        if number < circles:
-            yield f'  subgraph k{number} ["in turn"]'
-            yield from (f"    {one}" for one in inside)
-            yield "  end"
-        else:
-            yield f"  {inside[0]}"
-    for number, name in enumerate(program.call_names):
-        yield f'  c{number}(["CALL {name}"])'
-    for source, target, text in _arrows(program):
-        yield f'  {source} -->|"{text}"| {target}' if text else f"  {source} --> {target}"
-
-
-def _dot(program: Program) -> Iterator[str]:
-    yield "digraph rules {"
-    yield "  rankdir=LR"
-    for number, table in enumerate(program.file.tables):
-        yield f'  t{number} [label="{_title(table)}", shape=cylinder]'
-    circles = len([stage for stage in program.graph.stages() if stage.is_cycle])
-    for number, group in enumerate(_groups(program)):
-        inside = [f'r{rule.number} [label="{rule.name}", shape=box]' for rule in group]
-        if number < circles:
-            yield f"  subgraph cluster_{number} {{"
-            yield '    label="in turn"'
-            yield from (f"    {one}" for one in inside)
-            yield "  }"
-        else:
-            yield f"  {inside[0]}"
-    for number, name in enumerate(program.call_names):
-        yield f'  c{number} [label="CALL {name}", shape=oval]'
-    for source, target, text in _arrows(program):
-        label = text.replace("\\", "\\\\").replace('"', '\\"')
-        yield f'  {source} -> {target} [label="{label}"]' if text else f"  {source} -> {target}"
-    yield "}"
+def _each(first: list[int], rules: Sequence[CompiledRule]) -> list[int]:
+    """The numbers of all rules, these first."""
+    return [*first, *(rule.number for rule in rules if rule.number not in first)]
 
 
 def _title(table: Table) -> str:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.diagrams.colours import FONT, SERIES, variables
 from acep_approx.events.columns import to_numpy
-from acep_approx.timeline.colours import FONT, SERIES, variables
 from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
 
 WIDTH, LEFT, RIGHT, TOP, PLOT = 960, 64, 20, 64, 240

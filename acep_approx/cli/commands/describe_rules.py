@@ -41,7 +41,7 @@ def explain_rules_text(text: str, format: str) -> None:  # noqa: A002  (the opti
     """
     from acep_approx.api.rule_set import compile_rules
 
-    if format not in ("text", "mermaid", "dot"):
-        raise apart(f"--format {format}", "choose text, mermaid or dot")
+    if format not in ("text", "mermaid", "dot", "svg"):
+        raise apart(f"--format {format}", "choose text, mermaid, dot or svg")
     rules = compile_rules(text)
     typer.echo(rules.explain() if format == "text" else rules.graph(format))

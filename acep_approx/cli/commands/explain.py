@@ -22,6 +22,7 @@ class Diagram(StrEnum):
     TEXT = "text"
     MERMAID = "mermaid"
     DOT = "dot"
+    SVG = "svg"
     JSON = "json"
     AIR = "air"
 
@@ -34,8 +35,8 @@ def explain(
     format: Annotated[  # noqa: A002  (the option's name)
         Diagram,
         typer.Option(
-            help="The plan in words, or the automaton for Mermaid, for Graphviz, or as data: air has the states and "
-            "edges of a query in CEL.",
+            help="The plan in words, or the automaton as a picture (svg), for Mermaid, for Graphviz, or as data: air "
+            "has the states and edges of a query in CEL.",
             rich_help_panel=OutputOptions.panel,
         ),
     ] = Diagram.TEXT,

@@ -1,0 +1,124 @@
+"""Fragments of HTML that notebooks show: they load nothing, run nothing, and never fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from html import escape
+from typing import Any
+
+from acep_approx.diagrams.graph import Graph
+from acep_approx.diagrams.style import COLOURS, VIEW
+from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.words import shortened
+
+MOST_ROWS, MOST_LETTERS, MOST_LINES = 10, 60, 40
+"""Of a table: most rows, and letters of a value; of a text: most lines."""
+
+
+def view(*parts: str) -> str:
+    """Parts, one below the other, with their style."""
+    return f'<div class="acep-view"><style>{COLOURS}{VIEW}</style>{"".join(parts)}</div>'
+
+
+def title(text: str, kind: str = "") -> str:
+    """A heading; ``kind``: "good" or "bad"."""
+    return f'<p class="title {kind}">{escape(text)}</p>' if kind else f'<p class="title">{escape(text)}</p>'
+
+
+def soft(text: str) -> str:
+    """A sentence beside the matter."""
+    return f'<p class="soft">{escape(text)}</p>' if text else ""
+
+
+def code(text: str) -> str:
+    """A query, or rules; the middle of a long text is left out."""
+    lines = text.strip().splitlines()
+    if len(lines) > MOST_LINES:
+        half, left = MOST_LINES // 2, len(lines) - 2 * (MOST_LINES // 2)
+        lines = [*lines[:half], f"… {left:,} more lines …", *lines[-half:]]
+    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+
+
+def tiles(facts: Iterable[tuple[str, str]]) -> str:
+    """Numbers to know: each big, with what it is."""
+    shown = (f'<div class="tile"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in facts)
+    return f'<div class="tiles">{"".join(shown)}</div>'
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Iterable[int] = ()
+) -> str:
+    """A table of plain texts; the columns of these numbers are to the right."""
+    right = {*numbers}
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        kinds = (' class="n"' if i in right else "" for i in range(len(row)))
+        return "".join(
+            f"<{tag}{kind}>{escape(shortened(one, MOST_LETTERS))}</{tag}>" for kind, one in zip(kinds, row, strict=True)
+        )
+
+    top = f"<caption>{escape(caption)}</caption>" if caption else ""
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    head_row = f"<thead><tr>{cells('th', head)}</tr></thead>"
+    return f'<div class="scroll"><table>{top}{head_row}<tbody>{body}</tbody></table></div>'
+
+
+def rows_of(columns: Sequence[str], rows: Iterable[dict[str, Any]], total: int, caption: str = "") -> str:
+    """Rows as a table; ``total`` is how many there are, of which those given are the first."""
+    shown = [[_cell(name, row) for name in columns] for row in rows]
+    said = caption or (f"the first {len(shown)} of {total:,} rows" if len(shown) < total else "")
+    values = [[row[i] for row in shown] for i in range(len(columns))]
+    numbers = [i for i, column in enumerate(values) if column and all(map(_is_number, column))]
+    return table(columns, shown, said, numbers)
+
+
+def _cell(name: str, row: dict[str, Any]) -> str:
+    """A value for people; that of a variable whose event is missing says so."""
+    value = row[name]
+    if value is None:
+        return "missing" if name in (row.get("missing") or ()) else "-"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    return text == "-" or text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Sentences as a list."""
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+
+
+def folded(summary: str, *parts: str) -> str:
+    """What one opens to see."""
+    return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
+
+
+def drawn(graph: Graph) -> str:
+    """A graph: to the right where there is room, down on narrow screens."""
+    if not graph.nodes:
+        return ""
+    wide, narrow = svg(graph), svg(graph, "down")
+    return f'<div class="wide both">{_readable(wide)}</div><div class="narrow">{_readable(narrow)}</div>'
+
+
+def _readable(picture: str) -> str:
+    """Never larger than it is, and never so small that its texts cannot be read: then it scrolls."""
+    width = int(picture.partition(' width="')[2].partition('"')[0])
+    return picture.replace("<svg ", f'<svg style="max-width:{width}px;min-width:{round(0.74 * width)}px" ', 1)
+
+
+def never_raises(draw: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A method that notebooks call: whatever goes wrong, the object is shown by its text."""
+
+    @wraps(draw)
+    def shown(self: Any) -> str:
+        try:
+            return draw(self)
+        except Exception as error:  # noqa: BLE001  a display that fails hides the object
+            return view(code(repr(self)), soft(f"It cannot be drawn: {type(error).__name__}: {error}"))
+
+    return shown

@@ -1,0 +1,417 @@
+"""A graph as SVG: one picture that needs no script, no network and no program, light and dark."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import pairwise
+from math import sqrt
+from typing import Literal
+
+from acep_approx.diagrams.graph import Edge, Graph, Node
+from acep_approx.diagrams.layers import Box, Layout, Route, Spot, lay_out
+from acep_approx.diagrams.style import COLOURS, GRAPH
+from acep_approx.diagrams.words import MONO, shortened, width, wrapped
+
+Direction = Literal["right", "down"]
+"""Where edges lead."""
+MOST_NODES, MOST_EDGES = 40, 120
+"""Of a larger graph the nodes nearest to its beginning are drawn."""
+NAME, NOTES, NOTE = 30, 4, 34
+"""Most letters of a name; most notes below it, and their letters."""
+LABEL, LABEL_DOWN, LABEL_LINES = 26, 20, 4
+"""Most letters of a line of a label; and lines."""
+ROW, NAME_ROW, LOOP, PASS, MARGIN, HEAD = 15.0, 17.0, 22.0, 16.0, 12.0, 8.0
+LOOPS = 3
+"""Edges of a kind from a node to itself of which the texts are shown."""
+PULL = {"plain": 8.0, "rebind": 4.0}
+"""How straight an edge is to be, beside others at 1."""
+LEGEND = {
+    "missing": "an event is missing",
+    "filter": "filter: the run stays",
+    "rebind": "rebind: the next iteration",
+    "kill": "kill: the run is gone",
+    "pass": "the run waits, other events pass by",
+}
+
+
+def svg(graph: Graph, direction: Direction = "right") -> str:
+    """A graph as one ``<svg>`` element with its own style.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of more than 40 nodes or 120 edges those nearest to its first node are drawn, and the picture says so.
+    direction : {"right", "down"}, default "right"
+        Where edges lead: "down" is for narrow screens.
+
+    Returns
+    -------
+    str
+        Long texts are shortened; whole they are in the titles, which a pointer shows.
+    """
+    seen, left_out = _nearest(graph)
+    return _Picture(seen, direction, left_out).text()
+
+
+def _nearest(graph: Graph) -> tuple[Graph, str]:
+    """What is drawn of a graph, and in words what is not."""
+    nodes, edges = list(graph.nodes), list(graph.edges)
+    if len(nodes) > MOST_NODES or len(edges) > MOST_EDGES:
+        nodes = _breadth_first(nodes, edges)[:MOST_NODES]
+        kept = {node.id for node in nodes}
+        edges = [edge for edge in edges if edge.source in kept and edge.target in kept][:MOST_EDGES]
+    words = []
+    if len(nodes) < len(graph.nodes):
+        words.append(f"{len(nodes)} of {len(graph.nodes):,} nodes")
+    if len(edges) < len(graph.edges):
+        words.append(f"{len(edges)} of {len(graph.edges):,} edges")
+    return replace(graph, nodes=nodes, edges=edges), f"drawn: {' and '.join(words)}" if words else ""
+
+
+def _breadth_first(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Node]:
+    """Nodes by how far they are from the first one."""
+    out: dict[str, list[str]] = {}
+    for edge in edges:
+        out.setdefault(edge.source, []).append(edge.target)
+    by_id, order, seen = {node.id: node for node in nodes}, [], set()
+    for root in nodes:
+        waiting = deque([root.id])
+        while waiting:
+            id_ = waiting.popleft()
+            if id_ not in seen and id_ in by_id:
+                seen.add(id_)
+                order.append(by_id[id_])
+                waiting.extend(out.get(id_, ()))
+    return order
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The edges of one kind from a node to itself, with what they say."""
+
+    kind: str
+    edges: Sequence[Edge]
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A node with its size: its lines, its loops, and the lines of what passes by."""
+
+    node: Node
+    name: str
+    notes: Sequence[str]
+    loops: Sequence[_Loop]
+    pass_lines: Sequence[str]
+    wide: float
+    high: float
+
+    @property
+    def radius(self) -> float:
+        """Of its corners."""
+        round_ = self.node.kind in ("state", "end", "gone", "call", "stream")
+        return min(self.high / 2, 19.0) if round_ else 6.0
+
+
+class _Picture:
+    """A graph while it is drawn."""
+
+    def __init__(self, graph: Graph, direction: Direction, left_out: str) -> None:
+        self.graph, self.is_right, self.left_out = graph, direction == "right", left_out
+        self.letters = LABEL if self.is_right else LABEL_DOWN
+        loops: dict[str, list[Edge]] = {}
+        for edge in graph.edges:
+            if edge.source == edge.target:
+                loops.setdefault(edge.source, []).append(edge)
+        self.shapes = [self._shape(node, loops.get(node.id, [])) for node in graph.nodes]
+        number = {node.id: i for i, node in enumerate(graph.nodes)}
+        self.edges = [edge for edge in graph.edges if edge.source != edge.target]
+        self.lines = [wrapped(edge.text, self.letters, LABEL_LINES) for edge in self.edges]
+        ways = [
+            (number[edge.source], number[edge.target], self._label_box(lines), PULL.get(edge.kind, 1.0))
+            for edge, lines in zip(self.edges, self.lines, strict=True)
+        ]
+        self.layout: Layout = lay_out([self._box(shape) for shape in self.shapes], ways)
+        self.turn = {id_ for group in graph.groups for id_ in group.nodes}
+
+    # --- sizes --------------------------------------------------------------------------------------------------
+
+    def _shape(self, node: Node, loops: list[Edge]) -> _Shape:
+        notes = [shortened(note, NOTE) for note in node.notes[:NOTES]]
+        if len(node.notes) > NOTES:
+            notes[-1] = f"and {len(node.notes) - NOTES + 1} more"
+        name = shortened(node.shown, NAME)
+        passes = node.passes if node.passes not in ("", "every event") else ""
+        wide = max([width(name, 13.8), *(width(note, 11.5) for note in notes)]) + 26
+        high = 16 + NAME_ROW + ROW * len(notes) if notes else 36.0
+        return _Shape(
+            node, name, notes, self._loops(loops), wrapped(passes, self.letters, 2), max(wide, 40.0), high
+        )
+
+    def _loops(self, edges: Sequence[Edge]) -> list[_Loop]:
+        found = []
+        for kind in dict.fromkeys(edge.kind for edge in edges):
+            mine = [edge for edge in edges if edge.kind == kind]
+            lines = [line for edge in mine[:LOOPS] for line in wrapped(edge.text, self.letters, LABEL_LINES)]
+            lines += [f"and {len(mine) - LOOPS} more"] if len(mine) > LOOPS else []
+            found.append(_Loop(kind, mine, lines))
+        return found
+
+    def _label_box(self, lines: Sequence[str]) -> Box | None:
+        if not lines:
+            return None
+        wide, high = max(map(len, lines)) * MONO + 10, ROW * len(lines) + 4
+        return Box(wide, high / 2, high / 2) if self.is_right else Box(high, wide / 2, wide / 2)
+
+    def _box(self, shape: _Shape) -> Box:
+        half = (shape.high if self.is_right else shape.wide) / 2
+        before = after = half
+        along = shape.wide if self.is_right else shape.high
+        loops, beside = [_block(loop.lines) for loop in shape.loops], _block(shape.pass_lines)
+        if self.is_right:
+            before += LOOP + max(high for _, high in loops) if loops else 0
+            after += PASS + beside[1] if shape.node.passes else 0
+            along = max(along, sum(wide + LOOP / 2 for wide, _ in loops), beside[0])
+        else:
+            after += LOOP + max(wide for wide, _ in loops) if loops else 0
+            before += PASS + beside[0] if shape.node.passes else 0
+            along = max(along, sum(max(high, LOOP) + LOOP / 2 for _, high in loops), beside[1])
+        return Box(along, before, after)
+
+    def _at(self, along: float, across: float) -> tuple[float, float]:
+        across -= self.layout.low
+        return (along + MARGIN, across + MARGIN) if self.is_right else (across + MARGIN, along + MARGIN)
+
+    # --- the picture --------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """All of it."""
+        along, across = self.layout.along, self.layout.high - self.layout.low
+        wide, high = (along, across) if self.is_right else (across, along)
+        rows = list(self._legend())
+        total = max([wide, 120.0, *(size for size, _, _ in rows)]) + 2 * MARGIN
+        below = high + 2 * MARGIN
+        meant = (_meaning(kind, said, below + 8 + 18 * row) for row, (_, kind, said) in enumerate(rows))
+        legend = [part for parts in meant for part in parts]
+        below += 18 * len(rows) + 6 if rows else 0
+        name = f"{self.graph.name} of {len(self.graph.nodes)} nodes and {len(self.graph.edges)} edges"
+        shift = 0.0 if self.is_right else (total - 2 * MARGIN - wide) / 2
+        head = (
+            f'<svg class="acep-graph" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {below:.0f}" '
+            f'width="{total:.0f}" height="{below:.0f}" role="img" aria-label="{escape(name)}">'
+        )
+        back = f'<rect class="back" width="{total:.0f}" height="{below:.0f}" rx="6"/>'
+        moved = f'<g transform="translate({shift:.1f} 0)">'
+        parts = [*self._edges(), *self._nodes()]
+        return "\n".join([head, f"<style>{COLOURS}{GRAPH}</style>", back, moved, *parts, "</g>", *legend, "</svg>"])
+
+    def _legend(self) -> Iterator[tuple[float, str, str]]:
+        """What the lines mean that are not plain: how wide it is, which line, and the words."""
+        kinds = dict.fromkeys(edge.kind for edge in self.graph.edges if edge.kind != "plain")
+        has_pass = any(shape.node.passes for shape in self.shapes)
+        for kind in [*kinds, *(["pass"] if has_pass else [])]:
+            yield 42 + width(LEGEND[kind], 11.5), kind, LEGEND[kind]
+        for group in self.graph.groups:
+            yield 42 + width(group.title, 11.5), "turn", escape(group.title)
+            break
+        if self.left_out:
+            yield 42 + width(self.left_out, 11.5), "", self.left_out
+
+    # --- nodes --------------------------------------------------------------------------------------------------
+
+    def _nodes(self) -> Iterator[str]:
+        for shape, spot in zip(self.shapes, self.layout.nodes, strict=True):
+            x, y = self._at(spot.at, spot.across)
+            yield f"<g><title>{escape(_title(shape))}</title>"
+            if shape.node.passes:
+                yield from self._pass(shape, x, y)
+            yield from self._loop_lines(shape, x, y)
+            yield from self._body(shape, x, y)
+            yield "</g>"
+
+    def _body(self, shape: _Shape, x: float, y: float) -> Iterator[str]:
+        node, left, top = shape.node, x - shape.wide / 2, y - shape.high / 2
+        kinds = ["node", node.kind, *(["start"] if node.is_start else []), *(["turn"] if node.id in self.turn else [])]
+        yield (
+            f'<rect class="{" ".join(kinds)}" x="{left:.1f}" y="{top:.1f}" width="{shape.wide:.1f}" '
+            f'height="{shape.high:.1f}" rx="{shape.radius:.1f}"/>'
+        )
+        if node.kind == "end":
+            yield (
+                f'<rect class="inner" x="{left + 3.5:.1f}" y="{top + 3.5:.1f}" width="{shape.wide - 7:.1f}" '
+                f'height="{shape.high - 7:.1f}" rx="{max(shape.radius - 3.5, 2):.1f}"/>'
+            )
+        if node.kind == "table":
+            yield f'<path class="edge table" d="M{left:.1f} {top + 6:.1f}h{shape.wide:.1f}"/>'
+        line = top + (12 if shape.notes else (shape.high - NAME_ROW) / 2) + 12.5 - (4 if shape.notes else 0)
+        yield f'<text class="name" x="{x:.1f}" y="{line:.1f}" text-anchor="middle">{escape(shape.name)}</text>'
+        for note in shape.notes:
+            line += ROW
+            yield f'<text class="note" x="{x:.1f}" y="{line:.1f}" text-anchor="middle">{escape(note)}</text>'
+
+    def _loop_lines(self, shape: _Shape, x: float, y: float) -> Iterator[str]:
+        """The loops of a node, side by side above it, or one below the other to its right."""
+        sizes = [_block(loop.lines) for loop in shape.loops]
+        room = [wide + LOOP / 2 if self.is_right else max(high, LOOP) + LOOP / 2 for wide, high in sizes]
+        at = -sum(room) / 2
+        side = shape.wide if self.is_right else shape.high
+        for number, (loop, (_, high), size) in enumerate(zip(shape.loops, sizes, room, strict=True)):
+            middle, place = at + size / 2, side * ((number + 0.5) / len(sizes) - 0.5)
+            at += size
+            if self.is_right:
+                yield from self._loop_above(loop.kind, x + place, y - shape.high / 2)
+                yield from _lines(loop.lines, x + middle, y - shape.high / 2 - LOOP - high + 10, "middle", loop.kind)
+            else:
+                yield from self._loop_beside(loop.kind, x + shape.wide / 2, y + place)
+                right, line = x + shape.wide / 2, y + middle - high / 2 + 12
+                yield from _lines(loop.lines, right + LOOP + 2, line, "start", loop.kind)
+
+    @staticmethod
+    def _loop_above(kind: str, x: float, top: float) -> Iterator[str]:
+        bend = f"C{x - 26:.1f} {top - 26:.1f} {x + 26:.1f} {top - 26:.1f} {x + 9:.1f} {top - 5:.1f}"
+        yield f'<path class="edge {kind}" d="M{x - 9:.1f} {top:.1f}{bend}"/>{_arrow(x + 6, top, (0, 1), kind)}'
+
+    @staticmethod
+    def _loop_beside(kind: str, right: float, y: float) -> Iterator[str]:
+        bend = f"C{right + 26:.1f} {y - 24:.1f} {right + 26:.1f} {y + 24:.1f} {right + 5:.1f} {y + 8:.1f}"
+        yield f'<path class="edge {kind}" d="M{right - 2:.1f} {y - 9:.1f}{bend}"/>{_arrow(right, y + 6, (-1, 0), kind)}'
+
+    def _pass(self, shape: _Shape, x: float, y: float) -> Iterator[str]:
+        """That a run waits while events pass by: below the node, or to its left."""
+        if self.is_right:
+            low = y + shape.high / 2
+            bend = f"C{x + 22:.1f} {low + 18:.1f} {x - 22:.1f} {low + 18:.1f} {x - 7:.1f} {low + 4:.1f}"
+            yield f'<path class="edge pass" d="M{x + 8:.1f} {low - 1:.1f}{bend}"/>'
+            yield _arrow(x - 5, low, (0, -1), "pass", 5)
+            yield from _lines(shape.pass_lines, x, low + PASS + 12, "middle", "quiet")
+        else:
+            left = x - shape.wide / 2
+            bend = f"C{left - 18:.1f} {y + 20:.1f} {left - 18:.1f} {y - 20:.1f} {left - 4:.1f} {y - 7:.1f}"
+            yield f'<path class="edge pass" d="M{left + 1:.1f} {y + 8:.1f}{bend}"/>'
+            yield _arrow(left, y - 5, (1, 0), "pass", 5)
+            block = _block(shape.pass_lines)
+            yield from _lines(shape.pass_lines, left - PASS - 2, y - block[1] / 2 + 12, "end", "quiet")
+
+    # --- edges --------------------------------------------------------------------------------------------------
+
+    def _edges(self) -> Iterator[str]:
+        ports = self._ports()
+        for number, (edge, lines, route) in enumerate(zip(self.edges, self.lines, self.layout.routes, strict=True)):
+            yield f"<g><title>{escape(edge.text or _plain(edge, self.graph))}</title>"
+            yield from self._edge(edge, route, ports[number])
+            if route.label is not None and lines:
+                yield from self._label(lines, route.label, edge.kind)
+            yield "</g>"
+
+    def _ports(self) -> list[tuple[float, float]]:
+        """Per edge how far from the middle of its ends it begins and ends, so that edges of a node fan out."""
+        ends: dict[tuple[Spot, bool], list[tuple[float, int, bool]]] = {}
+        for number, route in enumerate(self.layout.routes):
+            spots = route.spots
+            ends.setdefault((spots[0], route.is_back), []).append((spots[1].across, number, True))
+            ends.setdefault((spots[-1], not route.is_back), []).append((spots[-2].across, number, False))
+        found = [[0.0, 0.0] for _ in self.layout.routes]
+        shape_of = dict(zip(self.layout.nodes, self.shapes, strict=True))
+        for (spot, _), some in ends.items():
+            room = (shape_of[spot].high if self.is_right else shape_of[spot].wide) * 0.56
+            step = min(10.0, room / max(len(some) - 1, 1))
+            for place, (_, number, begins) in enumerate(sorted(some)):
+                found[number][0 if begins else 1] = (place - (len(some) - 1) / 2) * step
+        return [(begin, end) for begin, end in found]
+
+    def _border(self, spot: Spot, port: float, *, is_front: bool) -> float:
+        """Where a line meets the border of a node, along."""
+        shape = self.shapes[self.layout.nodes.index(spot)]
+        half, side = (shape.wide, shape.high) if self.is_right else (shape.high, shape.wide)
+        beyond = abs(port) - (side / 2 - shape.radius)
+        inset = shape.radius - sqrt(max(shape.radius**2 - beyond**2, 0.0)) if beyond > 0 else 0.0
+        return spot.at + (half / 2 - inset) * (1 if is_front else -1)
+
+    def _edge(self, edge: Edge, route: Route, ports: tuple[float, float]) -> Iterator[str]:
+        spots, way = route.spots, -1 if route.is_back else 1
+        begin = (self._border(spots[0], ports[0], is_front=way > 0), spots[0].across + ports[0])
+        end = (self._border(spots[-1], ports[1], is_front=way < 0), spots[-1].across + ports[1])
+        tip = (end[0] - way * (HEAD - 1), end[1])
+        stops = [begin, (self._edge_of(spots[0], way), begin[1])]
+        for spot in spots[1:-1]:
+            low, high = self.layout.layers[spot.layer]
+            stops += [(low, spot.across), (high, spot.across)][::way]
+        stops += [(min(self._edge_of(spots[-1], -way) * way, tip[0] * way) * way, end[1]), tip]
+        said = "M{:.1f} {:.1f}".format(*self._at(*begin))
+        for one, two in pairwise(stops):
+            said += self._piece(one, two)
+        wide = f' style="stroke-width:{1.2 + 7 * edge.weight:.1f}"' if edge.weight else ""
+        yield f'<path class="edge {edge.kind}"{wide} d="{said}"/>'
+        x, y = self._at(*end)
+        yield _arrow(x, y, (way, 0) if self.is_right else (0, way), edge.kind)
+
+    def _piece(self, one: tuple[float, float], two: tuple[float, float]) -> str:
+        if abs(one[1] - two[1]) < 0.05:
+            return "L{:.1f} {:.1f}".format(*self._at(*two))
+        half = (one[0] + two[0]) / 2
+        bends = [self._at(half, one[1]), self._at(half, two[1]), self._at(*two)]
+        return "C" + " ".join(f"{x:.1f} {y:.1f}" for x, y in bends)
+
+    def _edge_of(self, spot: Spot, way: int) -> float:
+        """Where the layer of a node ends, on the way."""
+        low, high = self.layout.layers[spot.layer]
+        return high if way > 0 else low
+
+    def _label(self, lines: Sequence[str], spot: Spot, kind: str) -> Iterator[str]:
+        x, y = self._at(spot.at, spot.across)
+        wide, high = max(map(len, lines)) * MONO + 8, ROW * len(lines) + 2
+        yield (
+            f'<rect class="back" x="{x - wide / 2:.1f}" y="{y - high / 2:.1f}" width="{wide:.1f}" '
+            f'height="{high:.1f}" rx="3"/>'
+        )
+        yield from _lines(lines, x, y - high / 2 + 12, "middle", kind)
+
+
+def _title(shape: _Shape) -> str:
+    """All that is to be said of a node."""
+    node = shape.node
+    loops = [f"to itself: {edge.text}" for loop in shape.loops for edge in loop.edges]
+    return "\n".join([node.text, *loops, *([f"passes over {node.passes}"] if node.passes else [])])
+
+
+def _plain(edge: Edge, graph: Graph) -> str:
+    names = {node.id: node.shown for node in graph.nodes}
+    return f"{names[edge.source]} to {names[edge.target]}"
+
+
+def _block(lines: Sequence[str]) -> tuple[float, float]:
+    """Width and height of lines."""
+    return (max(map(len, lines)) * MONO + 8, ROW * len(lines)) if lines else (0.0, 0.0)
+
+
+def _lines(lines: Sequence[str], x: float, y: float, anchor: str, kind: str) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield (
+            f'<text class="said {kind}" x="{x:.1f}" y="{y + ROW * number:.1f}" text-anchor="{anchor}">'
+            f"{escape(line)}</text>"
+        )
+
+
+def _arrow(x: float, y: float, way: tuple[float, float], kind: str, size: float = HEAD) -> str:
+    """The head of an arrow that ends at a place: a triangle, or for what is killed a bar."""
+    along, across = way
+    half = size * 0.48
+    if kind == "kill":
+        x, y = x - 2 * along, y - 2 * across
+        return f'<path class="head kill" d="M{x - 6 * across:.1f} {y - 6 * along:.1f}l{12 * across:g} {12 * along:g}"/>'
+    back = (x - size * along, y - size * across)
+    one = (back[0] - half * across, back[1] - half * along)
+    two = (back[0] + half * across, back[1] + half * along)
+    return f'<path class="head {kind}" d="M{x:.1f} {y:.1f}L{one[0]:.1f} {one[1]:.1f}L{two[0]:.1f} {two[1]:.1f}Z"/>'
+
+
+def _meaning(kind: str, said: str, y: float) -> Iterator[str]:
+    """A row of the legend: a short line of a kind, and what it means."""
+    if kind == "turn":
+        yield f'<rect class="node turn" x="{MARGIN + 4}" y="{y - 7:.1f}" width="26" height="13" rx="4"/>'
+    elif kind:
+        yield f'<path class="edge {kind}" d="M{MARGIN} {y:.1f}h26"/>{_arrow(MARGIN + 34, y, (1, 0), kind)}'
+    yield f'<text class="note" x="{MARGIN + 42}" y="{y + 4:.1f}">{said}</text>'
