@@ -9,7 +9,7 @@ import pytest
 from tests.processes import HEAVY, imported
 
 COMMAND = "import sys; sys.argv = ['acep', *{}]; from acep_approx.cli.main import main; main()"
-COMMANDS = ("run", "train", "tune", "replay", "why", "check", "explain")
+COMMANDS = ("look", "run", "train", "tune", "replay", "why", "check", "explain")
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", *(f"{command} --help" for command in COMMANDS)])

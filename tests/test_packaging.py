@@ -204,6 +204,7 @@ def test_packages_in_a_zip_are_found(wheel, tmp_path):
 
 FROM_THE_TOP = (
     {"cli"},
+    {"looking"},
     {"api"},
     {"spark"},
     {"results"},

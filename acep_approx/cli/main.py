@@ -18,6 +18,7 @@ from acep_approx.cli import process
 from acep_approx.cli.commands.check import check
 from acep_approx.cli.commands.demo import demo
 from acep_approx.cli.commands.explain import explain
+from acep_approx.cli.commands.look import look
 from acep_approx.cli.commands.package import package
 from acep_approx.cli.commands.replay import replay
 from acep_approx.cli.commands.run import run
@@ -25,13 +26,14 @@ from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
 from acep_approx.cli.commands.why import why
 from acep_approx.cli.options.output import GENERAL
+from acep_approx.cli.pointing import point_to_look
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import AcepError
 from history.errors import HistoryError
 
 EXIT_INTERRUPTED = 130
 EPILOG = (
-    "First steps:  [cyan]acep demo[/cyan]\n\n"
+    "First steps:  [cyan]acep demo[/cyan], or with your own events [cyan]acep look FILE[/cyan]\n\n"
     "Exit codes:  0 ok, 1 failed, 2 wrong usage, 3 the query is wrong or cannot be run, 4 the data is wrong, "
     "130 interrupted"
 )
@@ -62,7 +64,18 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command whose own help shows ``--help`` beside the other options that all commands have."""
+    """A command whose own help shows ``--help`` beside the other options that all commands have.
+
+    What is wrong with the columns of its input becomes clear from ``acep look``.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        try:
+            return super().invoke(ctx)
+        except AcepError as error:
+            point_to_look(error, ctx.params)
+            raise
 
     def get_help_option(self, ctx: Any) -> Any:
         """The option ``--help``."""
@@ -109,6 +122,11 @@ def options(
 
 EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
     "First look": {
+        look: [
+            "acep look events.csv",
+            "acep look logs/ --time when --unit ms --type action",
+            "acep look events.parquet --rows 100000 --format json",
+        ],
         demo: ["acep demo --output flights.html"],
     },
     "Run": {

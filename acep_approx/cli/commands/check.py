@@ -30,7 +30,7 @@ def check(
         typer.Option(
             metavar="INPUT",
             show_default=False,
-            help="Events to hold the names and types against: a file, a folder, or - for stdin.",
+            help="Events to hold the names and types against: a file, a folder, or - for stdin; see acep look.",
             rich_help_panel=IntervalOptions.panel,
         ),
     ] = None,

@@ -1,0 +1,46 @@
+"""What ``acep look`` shows: tables on the terminal, as wide as they are where nobody looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from acep_approx.looking.text import Section, sections
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from acep_approx.looking.profile import Look
+
+
+def show(look: Look) -> None:
+    """Print what was seen on stdout."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 10_000  # a file has no edge
+    for number, section in enumerate(sections(look)):
+        if number:
+            console.print()
+        _show(console, section)
+
+
+def _show(console: Console, section: Section) -> None:
+    from rich.table import Table
+
+    console.print(section.title, style="bold")
+    for line in section.lines:
+        console.print(f"  {line}", soft_wrap=not console.is_terminal)
+    if section.header:
+        table = Table(header_style="bold")
+        for name in section.header:
+            table.add_column(
+                name,
+                justify="right" if name in ("missing", "different", "events", "share") else "left",
+                overflow="fold",
+            )
+        for row in section.table:
+            table.add_row(*row)
+        console.print(table)
+    for line in section.code:  # not wrapped: it is to be copied
+        console.print(f"  {line}".rstrip(), style="cyan", soft_wrap=True)

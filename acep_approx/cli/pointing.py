@@ -1,0 +1,37 @@
+"""Errors about columns and times point to ``acep look``, which shows what is in the input."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from acep_approx.errors import AcepError
+
+SHOWN_BY_LOOK = frozenset(
+    (
+        *(f"ACEP-D{number:03}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9)),
+        *("ACEP-U101", "ACEP-Q060", "ACEP-Q061", "ACEP-Q062", "ACEP-Q908"),
+    )
+)
+"""Errors whose reason one sees when one looks at the columns: their names, types, roles, times and their order."""
+SHOWN = {"ACEP-D007": "how many events come late, and by how much"}
+"""What is shown, where it is not the columns."""
+
+
+def point_to_look(error: AcepError, given: Mapping[str, Any]) -> None:
+    """Add to the hint of an error that ``acep look`` shows what is in the input.
+
+    Parameters
+    ----------
+    error : AcepError
+    given : mapping
+        The arguments of the command.
+    """
+    inputs = given.get("inputs") or given.get("input") or ()
+    inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+    if error.code not in SHOWN_BY_LOOK or not inputs or "-" in inputs or "rows" in given:
+        return
+    what = SHOWN.get(error.code, "its columns, and what they are taken for")
+    shows = f"acep look {shlex.join(inputs)} shows {what}"
+    error.hint = f"{error.hint}\n  see:  {shows}" if error.hint else shows

@@ -1,0 +1,143 @@
+"""Numbers, times and commands as people read them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+LONGEST = 40
+"""Characters of a value that are shown."""
+SCALE = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+NICE = {
+    "us": (1, 2, 5, 10, 20, 50, 100, 200, 500),
+    "ms": (1, 2, 5, 10, 20, 50, 100, 200, 500),
+    "s": (1, 2, 5, 10, 15, 30),
+    "min": (1, 2, 5, 10, 15, 30),
+    "h": (1, 2, 3, 6, 12),
+    "d": (1, 2, 3, 7, 14, 30, 60, 90, 180, 365),
+}
+"""Lengths that people would write, by unit."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def shown(value: Any) -> str:
+    r"""A value of a column, on one line and not too long.
+
+    Examples
+    --------
+    >>> shown("a\nb"), shown(1.5), shown("x" * 50)[-4:]
+    ('a\\nb', '1.5', 'x...')
+    """
+    text = value.isoformat(" ") if isinstance(value, datetime) else str(value)
+    text = text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
+def moment(tick: int, *, is_time: bool) -> str:
+    """A tick: a time in UTC, or the number itself.
+
+    Examples
+    --------
+    >>> moment(1_700_000_000_500_000, is_time=True), moment(17, is_time=False)
+    ('2023-11-14 22:13:20.5', '17')
+    """
+    if not is_time:
+        return f"{tick:,}" if abs(tick) < 10**6 else str(tick)
+    try:
+        when = EPOCH + timedelta(microseconds=tick)
+    except OverflowError:
+        return f"{tick} us"
+    fraction = f".{when.microsecond:06d}".rstrip("0") if when.microsecond else ""
+    return f"{when:%Y-%m-%d %H:%M:%S}{fraction}"
+
+
+def distance(ticks: float, *, is_time: bool) -> str:
+    """How far two times lie apart.
+
+    Examples
+    --------
+    >>> distance(90_000_000, is_time=True), distance(1.5e6, is_time=True), distance(12, is_time=False)
+    ('1.5 min', '1.5 s', '12')
+    """
+    if not is_time:
+        return f"{ticks:,.6g}" if ticks < 10**6 else f"{ticks:,.0f}"
+    for unit, size in SCALE:
+        if ticks >= size:
+            return f"{ticks / size:,.3g} {unit}" if ticks < 1000 * size else f"{ticks / size:,.0f} {unit}"
+    return "0 s"
+
+
+def window(ticks: float, *, is_time: bool) -> str:
+    """A window of at least so many ticks, as a query says it, with a number that people would write.
+
+    Examples
+    --------
+    >>> window(91e6, is_time=True), window(2.1e6, is_time=True), window(23, is_time=False), window(4e13, is_time=True)
+    ('2 min', '5 s', '50', '463 d')
+    """
+    if not is_time:
+        size = 1
+        while True:
+            for step in (1, 2, 5):
+                if step * size >= ticks:
+                    return str(step * size)
+            size *= 10
+    for unit, size in reversed(SCALE):
+        for step in NICE[unit]:
+            if step * size >= ticks:
+                return f"{step} {unit}"
+    return f"{-(-int(ticks) // 86_400_000_000)} d"
+
+
+def quoted(text: str) -> str:
+    """A word of a command of the shell; in double quotes where it has single ones and nothing else is in the way.
+
+    Examples
+    --------
+    >>> print(quoted("a b"), quoted("SEQ('start trip' a)"), quoted("it's $5"))
+    'a b' "SEQ('start trip' a)" 'it'"'"'s $5'
+    """
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def options(given: Mapping[str, Any]) -> list[str]:
+    """Arguments of ``Query.match`` as options of ``acep run``.
+
+    Examples
+    --------
+    >>> options({"time": "when", "format": "csv", "sort": True})
+    ['--time', 'when', '--input-format', 'csv', '--sort']
+    """
+    words: list[str] = []
+    for name, value in given.items():
+        option = "--input-format" if name == "format" else f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        else:
+            words += [option, str(value)]
+    return words
+
+
+def command(query: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
+    """The command that runs a query, as a shell takes it.
+
+    Examples
+    --------
+    >>> command("PATTERN SEQ(A a, B b) WITHIN 5", ["my events.csv"], {"time": "when"})
+    "acep run 'PATTERN SEQ(A a, B b) WITHIN 5' 'my events.csv' --time when"
+    """
+    return " ".join(map(quoted, ["acep", "run", query, *inputs, *options(given)]))
+
+
+def call(query: str, given: Mapping[str, Any]) -> str:
+    """The same from Python, where the events are no file.
+
+    Examples
+    --------
+    >>> call("PATTERN SEQ(A a, B b) WITHIN 5", {"time": "when", "sort": True})
+    "compile_query('PATTERN SEQ(A a, B b) WITHIN 5').match(events, time='when', sort=True)"
+    """
+    arguments = "".join(f", {name}={value!r}" for name, value in given.items())
+    return f"compile_query({query!r}).match(events{arguments})"
