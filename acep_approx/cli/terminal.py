@@ -48,6 +48,8 @@ def show_error(text: str) -> None:
     words().print(Text.assemble(("error", "bold red"), " ", text))
 
 
+EVENTS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+"""Ends of names that files of queries do not have."""
 OURS = (FewPointsWarning, UnseenTypeWarning)
 """Warnings that are told in words."""
 
@@ -194,13 +196,31 @@ def read_query(argument: str) -> str:
     Raises
     ------
     UsageError
-        ``ACEP-U010``: there is no such file, or it cannot be read.
+        ``ACEP-U010``: there is no such file, or it cannot be read; ``ACEP-U127``: the shell has taken the query apart;
+        ``ACEP-U128``: this is a file of events.
     """
+    _refuse_pieces(argument)
     if argument.startswith("@"):
         return _read(Path(argument[1:]))
     path = Path(argument)
     looks_like_path = bool(path.suffix) and len(argument.split()) == 1  # a query has blanks: WITHIN ...
     return _read(path) if looks_like_path or _is_file(path) else argument
+
+
+def _refuse_pieces(argument: str) -> None:
+    """Refuse the first word of a query without the others, and events in the place of the query."""
+    if argument.strip("'\"").upper() in ("PATTERN", "SELECT", "RULE", "TABLE"):
+        raise UsageError(
+            f"of the query there is only its first word, {argument}: the shell has taken it apart",
+            code="ACEP-U127",
+            hint="put the query into quotes: acep run 'PATTERN SEQ(A a, B b) WITHIN 9 s' FILE; in Windows into \"...\"",
+        )
+    if argument.lower().removesuffix(".gz").endswith(EVENTS):
+        raise UsageError(
+            f"{argument!r} stands in the place of the query, and its name is that of a file of events",
+            code="ACEP-U128",
+            hint="the query comes first, then the events: acep run QUERY FILE; or see what is in it: acep look FILE",
+        )
 
 
 def _is_file(path: Path) -> bool:

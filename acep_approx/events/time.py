@@ -16,6 +16,10 @@ from acep_approx.events.roles import is_number
 LIMIT = 2**60
 """Ticks stay below this in size, so that ``ts + window`` never overflows 64 bits."""
 
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+FIRST, LAST = 631_152_000, 4_102_444_800
+"""1990 and 2100, in seconds: numbers that count from 1970 lie between them if their unit is right."""
+
 _PER_UNIT = {"us": 1, "ms": 10**3, "s": 10**6}
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _AFTER_DATE = 10  # a "-" within YYYY-MM-DD is no zone
@@ -42,6 +46,20 @@ def tick_unit(type_: pa.DataType, unit: str | None) -> str | None:
     ('us', 'us', None)
     """
     return None if unit is None and is_number(plain_type(type_)) else "us"
+
+
+def plausible_unit(least: float, most: float) -> str | None:
+    """The unit in which numbers that count from 1970 are times between 1990 and 2100; at most one fits.
+
+    Examples
+    --------
+    >>> plausible_unit(1_700_000_000, 1_700_000_999), plausible_unit(1.7e12, 1.7e12), plausible_unit(0, 5)
+    ('s', 'ms', None)
+    """
+    for unit, per_second in PER_SECOND.items():
+        if least >= FIRST * per_second and most < LAST * per_second:
+            return unit
+    return None
 
 
 def ticks(column: pa.Array, unit: str | None = None, *, first_row: int = 0) -> npt.NDArray[np.int64]:
@@ -203,9 +221,11 @@ def _refuse_null(row: int) -> NoReturn:
 
 
 def _refuse_range(value: float, unit: str, row: int) -> NoReturn:
+    plausible = plausible_unit(value, value)
+    likelier = f"in {plausible} it is a time between 1990 and 2100: --unit {plausible}" if plausible else None
     raise DataError(
         f"row {row}: the time {value} {unit} is too large; ticks must be below 2**60 in size",
         code="ACEP-D005",
-        hint="is the unit right? 2**60 microseconds are 36,533 years",
+        hint=f"is the unit right? {likelier or '2**60 microseconds are 36,533 years'}",
         row=row,
     )

@@ -14,7 +14,7 @@ from acep_approx.events.roles import Roles, is_number
 from acep_approx.events.source import Source
 from acep_approx.looking.columns import ColumnScan
 from acep_approx.looking.roles import taken_roles, time_role
-from acep_approx.looking.times import TimeScan, unit_of
+from acep_approx.looking.times import TimeScan, has_fractions, unit_of
 
 KEPT_ROWS = 1_000_000
 KEPT_BYTES = 128 * 2**20
@@ -101,6 +101,8 @@ class Scan:
         type_ = plain_type(first.schema.field(column).type)
         if self.unit is None and is_number(type_):
             self.unit = unit_of(first.column(column)) if self.time.column else self.time.others[0].unit
+            if self.unit is None and has_fractions(first.column(column)):
+                self.unit = "s"
         self.times = TimeScan.of(column, type_, self.unit)
 
     def head(self) -> tuple[pa.Table, Ints]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from acep_approx.events.roles import looks_like_value
 from acep_approx.looking.times import MOST_UNREADABLE
 from acep_approx.looking.words import quoted
 
@@ -75,6 +76,8 @@ def _headline(look: Seen) -> str:
 def _about(look: Seen) -> Iterator[str]:
     if look.understood:
         yield ", ".join(f"{name} {value}" for name, value in look.understood)
+    if any(looks_like_value(column.name) for column in look.columns):
+        yield "the first line is taken for the header, with the names of the columns, but it looks like an event"
     if look.malformed:
         yield f"{look.malformed:,} rows cannot be read; a run stops there, or leaves them out: --on-malformed skip"
         yield from (f"  {reason}" for reason in look.reasons[:1])

@@ -13,7 +13,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.events.roles import UNITS, is_number
-from acep_approx.events.time import tick_unit, ticks
+from acep_approx.events.time import FIRST, PER_SECOND, plausible_unit, tick_unit, ticks
 from acep_approx.looking.words import distance, moment, window
 
 KEPT = 16_000_000
@@ -24,25 +24,8 @@ GAPS = 3
 """Largest gaps that are told."""
 LARGE = 3
 """Times the typical distance: what is less is no gap."""
-FIRST, LAST = 631_152_000, 4_102_444_800
-"""1990 and 2100, in seconds: numbers that count from 1970 lie between them if their unit is right."""
 LAST_YEAR = 9999
 """That Python's dates can hold."""
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-
-def plausible_unit(least: float, most: float) -> str | None:
-    """The unit in which numbers that count from 1970 are times between 1990 and 2100; at most one fits.
-
-    Examples
-    --------
-    >>> plausible_unit(1_700_000_000, 1_700_000_999), plausible_unit(1.7e12, 1.7e12), plausible_unit(0, 5)
-    ('s', 'ms', None)
-    """
-    for unit in UNITS:
-        if least >= FIRST * PER_SECOND[unit] and most < LAST * PER_SECOND[unit]:
-            return unit
-    return None
 
 
 @dataclass(frozen=True)
@@ -250,10 +233,7 @@ def _is_present(column: pa.Array) -> pa.Array:
 
 
 def unit_of(column: pa.Array) -> str | None:
-    """The unit that is plausible for a column of numbers; None where it holds others, or none fits.
-
-    Numbers with fractions need one: they are taken for seconds.
-    """
+    """The unit that is plausible for a column of numbers; None where it holds others, or none fits."""
     type_ = plain_type(column.type)
     if not is_number(type_):
         return None
@@ -262,9 +242,16 @@ def unit_of(column: pa.Array) -> str | None:
     if not len(present):
         return None
     found = pc.min_max(present)
-    unit = plausible_unit(found["min"].as_py(), found["max"].as_py())
-    has_fractions = pa.types.is_floating(type_) and pc.any(pc.not_equal(present, pc.floor(present))).as_py()
-    return "s" if unit is None and has_fractions else unit
+    return plausible_unit(found["min"].as_py(), found["max"].as_py())
+
+
+def has_fractions(column: pa.Array) -> bool:
+    """Whether a column holds numbers that are not whole: as times they need a unit."""
+    if not pa.types.is_floating(plain_type(column.type)):
+        return False
+    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    present = plain.filter(_is_present(plain))
+    return bool(pc.any(pc.not_equal(present, pc.floor(present))).as_py())
 
 
 def _in_units(column: pa.Array) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,306 @@
+"""What strangers do in their first quarter of an hour, and what they should see: mistakes, and files of all kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SHOP = "PATTERN SEQ(placed a, paid b, shipped c) WHERE [key] WITHIN 1 d"
+FOUND = '"matches": 4'
+"""What a run of ``SHOP`` should count, however the events are written."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, and what a good answer has.
+
+    Attributes
+    ----------
+    words : tuple of str
+        After ``acep``.
+    says : tuple of str
+        What must stand in what is printed, on stdout or stderr; of words joined by ``|`` one must.
+    code : int
+        The exit code.
+    stdin : str
+        The file that is fed to standard input.
+    """
+
+    words: tuple[str, ...]
+    says: tuple[str, ...]
+    code: int = 0
+    stdin: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What somebody has or does, and the commands."""
+
+    name: str
+    commands: tuple[Command, ...]
+
+
+def run(query: str, file: str, *options: str) -> tuple[str, ...]:
+    """The words of ``acep run``."""
+    return ("run", query, file, *options)
+
+
+def _file(name: str, file: str, *understood: str, query: str = SHOP, options: tuple[str, ...] = ()) -> Case:
+    """A file that is looked at, and then run on."""
+    return Case(
+        name,
+        (
+            Command(("look", file, *options), ("12 rows", "first query", "acep run", *understood)),
+            Command(run(query, file, *options, "--output", "count"), (FOUND,)),
+        ),
+    )
+
+
+def _mistake(name: str, words: tuple[str, ...], *says: str, code: int) -> Case:
+    return Case(name, (Command(words, says, code),))
+
+
+LOG = ("--time", "when", "--type", "step", "--key", "order")
+FILES = (
+    _file("semicolons, and commas in numbers", "german.csv", "delimiter", ";", "10.5 .. 13.5"),
+    _file("tabs", "tabs.tsv", "tab"),
+    _file("gzip", "zipped.csv.gz", "gzip"),
+    _file("zstd", "squeezed.jsonl.zst", "zst"),
+    _file("a JSON array over many lines", "array.json", "JSON"),
+    _file(
+        "objects in objects",
+        "nested.jsonl",
+        "order.id",
+        "event.name",
+        query=SHOP.replace("[key]", "[`order.id`]"),
+        options=("--time", "at", "--type", "event.name"),
+    ),
+    _file("an array inside an object", "wrapped.json", "events"),
+    _file(
+        "a log of Apache",
+        "access.log",
+        query=SHOP.replace("placed", "'/placed'").replace("paid", "'/paid'").replace("shipped", "'/shipped'"),
+        options=("--line-format", "apache", "--type", "path", "--key", "host"),
+    ),
+    _file(
+        "syslog",
+        "sys.log",
+        options=(
+            "--line-format",
+            r"<\d+>1 (?P<when>\S+) (?P<order>\S+) \S+ \S+ (?P<step>\S+) .*",
+            *LOG,
+        ),
+    ),
+    Case(
+        "a log of Java, with tracebacks between the lines",
+        (
+            Command(
+                (
+                    "look",
+                    "java.log",
+                    "--line-format",
+                    r"(?P<when>\S+ \S+) INFO +\[(?P<order>\w+)\] (?P<step>\w+) - .*",
+                    *LOG,
+                ),
+                ("12 rows", "3 rows cannot be read", "--on-malformed skip", "java.log, line 7"),
+            ),
+        ),
+    ),
+    _file("German dates", "dates_de.csv", "2024-03-28 09:30", "day"),
+    _file("American dates with AM and PM", "dates_us.csv", "2024-03-28 09:30", "month"),
+    Case(
+        "dates that may be read in two ways",
+        (
+            Command(("look", "dates_unclear.csv"), ("day", "month", "03/04/2024")),
+            Command(run(SHOP, "dates_unclear.csv"), ("day", "month", "hint"), 4),
+        ),
+    ),
+    _file(
+        "milliseconds since 1970",
+        "numbers.csv",
+        "--unit ms",
+        query=SHOP.replace("[key]", "[order_id]"),
+        options=("--time", "when_ms", "--unit", "ms", "--type", "step"),
+    ),
+    _file(
+        "Parquet with structs",
+        "nested.parquet",
+        "order.id",
+        query=SHOP.replace("[key]", "[`order.id`]"),
+        options=("--time", "at", "--type", "event.name"),
+    ),
+    _file("CSV from Excel: a mark at the begin, and CR LF", "excel.csv", "taken as"),
+    Case(
+        "no header",
+        (
+            Command(("look", "headless.csv"), ("looks like an event", "2024-03-28T09:30:00Z")),
+            Command(run(SHOP, "headless.csv"), ("line of names", "2024-03-28T09:30:00Z"), 4),
+        ),
+    ),
+    Case(
+        "not in order of time",
+        (
+            Command(("look", "unsorted.csv"), ("not in order", "--sort", "--watermark")),
+            Command(run(SHOP, "unsorted.csv"), ("time runs backwards", "--sort"), 4),
+            Command(run(SHOP, "unsorted.csv", "--sort", "--output", "count"), (FOUND,)),
+        ),
+    ),
+    _file("a folder with files of two formats", "mixed", "taken as"),
+    Case(
+        "rows that cannot be read",
+        (
+            Command(("look", "damaged.csv"), ("2 rows cannot be read", "line 6", "--on-malformed skip")),
+            Command(run(SHOP, "damaged.csv"), ("line 6", "--on-malformed skip"), 4),
+            Command(run(SHOP, "damaged.csv", "--on-malformed", "skip", "--output", "count"), (FOUND, "2 ")),
+        ),
+    ),
+    Case(
+        "names of columns that nobody told us",
+        (
+            Command(("look", "named.csv"), ("--type step", "order_id", "created_at", "acep run")),
+            Command(run(SHOP, "named.csv"), ("--key COLUMN", "acep look named.csv"), 4),
+        ),
+    ),
+)
+
+MISTAKES = (
+    _mistake(
+        "a column is misspelt",
+        run("PATTERN SEQ(placed a, paid b) WHERE b.amuont > 1 WITHIN 1 d", "shop.csv"),
+        "no attribute 'amuont'",
+        "did you mean `amount`?",
+        "^^^",
+        "acep look shop.csv",
+        code=3,
+    ),
+    _mistake(
+        "a type that no event has",
+        run(SHOP.replace("shipped", "shiped"), "shop.csv"),
+        "no event has the type 'shiped'",
+        "did you mean 'shipped'?",
+        code=0,
+    ),
+    _mistake(
+        "a type in other letters",
+        run(SHOP.replace("shipped", "Shipped"), "shop.csv"),
+        "'Shipped'",
+        "did you mean 'shipped'?",
+        code=0,
+    ),
+    _mistake(
+        "a keyword is misspelt", run(SHOP.replace("WITHIN", "WITIN"), "shop.csv"), "WITIN", "WITHIN", "^^^", code=3
+    ),
+    _mistake("PATTERN is misspelt", run(SHOP.replace("PATTERN", "PATERN"), "shop.csv"), "PATERN", "PATTERN", code=3),
+    _mistake(
+        "no WITHIN", run(SHOP.split(" WITHIN", maxsplit=1)[0], "shop.csv"), "WITHIN", "hint", "WITHIN 10 s", code=3
+    ),
+    _mistake(
+        "== as in Python, which is understood",
+        run(SHOP.replace("WITHIN", "AND a.amount == 10.5 WITHIN"), "shop.csv"),
+        "1 match",
+        code=0,
+    ),
+    _mistake("a unit that is none", run(SHOP.replace("1 d", "10 parsec"), "shop.csv"), "parsec", "ms, s, min", code=3),
+    _mistake(
+        "a window shorter than all gaps",
+        run(SHOP.replace("1 d", "1 s"), "shop.csv"),
+        "0 matches",
+        "WITHIN|window|1 s",
+        code=0,
+    ),
+    _mistake("the file of the query is not there", run("@shop.acep", "shop.csv"), "shop.acep", "No such file", code=2),
+    _mistake("the file of the events is misspelt", run(SHOP, "shp.csv"), "no such file", "shop.csv", code=4),
+    _mistake(
+        "the key is in no column",
+        run(SHOP.replace("[key]", "[order]"), "shop.csv"),
+        "order",
+        "key",
+        "acep look shop.csv",
+        code=3,
+    ),
+    _mistake(
+        "quotes that the shell has eaten",
+        ("run", "PATTERN", "SEQ(placed a, paid b)", "WITHIN", "1", "d", "shop.csv"),
+        "quotes",
+        "acep run 'PATTERN",
+        code=2,
+    ),
+    _mistake("a workbook of Excel", run(SHOP, "events.xlsx"), "xlsx|Excel", "CSV", code=4),
+    _mistake("a zip", run(SHOP, "events.zip"), "zip", "unzip|unpack", code=4),
+    _mistake("a folder without events", run(SHOP, "notes"), "notes", "no file", ".csv", code=4),
+    _mistake("what is no text", run(SHOP, "picture.bin"), "picture.bin", "hint", code=4),
+    _mistake(
+        "what is no text, said to be CSV",
+        run(SHOP, "picture.bin", "--input-format", "csv"),
+        "picture.bin",
+        "UTF-8|cannot be read",
+        code=4,
+    ),
+    _mistake(
+        "the wrong unit",
+        run(SHOP.replace("[key]", "[order_id]"), "numbers.csv", "--time", "when_ms", "--unit", "s", "--type", "step"),
+        "unit",
+        "too large",
+        "ms",
+        code=4,
+    ),
+    _mistake(
+        "no unit for numbers that are times",
+        run(SHOP.replace("[key]", "[order_id]"), "numbers.csv", "--time", "when_ms", "--type", "step"),
+        "--unit",
+        "acep look numbers.csv",
+        code=3,
+    ),
+    _mistake("a column twice in the header", run(SHOP, "twins.csv"), "two columns are named 'key'", "hint", code=4),
+    _mistake(
+        "a condition that no event passes",
+        run(SHOP.replace("WITHIN", "AND b.amount > 1000 WITHIN"), "shop.csv"),
+        "0 matches",
+        "b.amount > 1000",
+        code=0,
+    ),
+    _mistake(
+        "text compared with a number",
+        run(SHOP.replace("WITHIN", "AND b.amount > 'many' WITHIN"), "shop.csv"),
+        "amount",
+        "number",
+        "^",
+        code=3,
+    ),
+    _mistake("a window below zero", run(SHOP.replace("1 d", "-1 d"), "shop.csv"), "WITHIN", "^", code=3),
+    _mistake(
+        "as many errors as events",
+        run(SHOP + " ERRORS 3", "shop.csv"),
+        "ERRORS",
+        "WEIGHTS|fewer|at most",
+        code=3,
+    ),
+    _mistake("a budget of nothing", run(SHOP, "shop.csv", "--budget", "0%"), "0%", "hint", code=2),
+    _mistake("Kafka without a broker", run(SHOP, "kafka://localhost:1/orders"), "kafka", "broker|localhost:1", code=4),
+    _mistake("a command that there is not", ("rnu", "shop.csv"), "rnu", "run", code=2),
+    _mistake("an option that there is not", run(SHOP, "shop.csv", "--tim", "ts"), "--tim", "--time", code=2),
+    _mistake("a time that is none", run(SHOP, "shop.csv", "--time", "type"), "'placed'", "time", "acep look", code=4),
+    _mistake("an empty file", run(SHOP, "empty.csv"), "the file is empty", "header", code=4),
+    _mistake("no events are named", ("run", SHOP), "INPUT", code=2),
+    _mistake(
+        "a name of a variable is forgotten",
+        run("PATTERN SEQ(placed, paid) WITHIN 1 d", "shop.csv"),
+        "^",
+        "name|variable",
+        code=3,
+    ),
+    _mistake(
+        "a variable that there is not",
+        run(SHOP.replace("WITHIN", "AND d.amount > 1 WITHIN"), "shop.csv"),
+        "'d'",
+        "a, b|variable",
+        code=3,
+    ),
+    _mistake("the words of a query turned round", run("shop.csv", SHOP), "the query comes first", "acep look", code=2),
+    _mistake(
+        "results for a file of no known kind",
+        run(SHOP, "shop.csv", "-o", "found.xls"),
+        "found.xls",
+        "jsonl, csv or parquet",
+        code=2,
+    ),
+)
