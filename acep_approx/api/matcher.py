@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
@@ -18,6 +19,16 @@ class Matcher(Execution):
     See ``Execution`` for the parameters. ``push`` takes batches, ``pass_time`` and ``finish`` give what waited, and
     ``state_bytes`` is what ``from_state`` goes on from.
     """
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.api.views import matcher_view
+
+        return matcher_view(self)
+
+    def __repr__(self) -> str:
+        query, done = " ".join(str(self.plan.query.text).split()), self.progress
+        return f"<{type(self).__name__} of {query!r}: {done.events:,} events, {done.live:,} live runs>"
 
     def push(self, events: Any) -> pa.Table:
         """Run more events and return the results that they complete.

@@ -8,6 +8,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
 
 from acep_approx.api.matcher import Matcher
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.source import open_source
 from acep_approx.matching.outputs.bind import bound_names
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 
 class Query(CompiledQuery):
     """A compiled query; made by ``compile_query``."""
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.api.views import query_view
+
+        return query_view(self)
 
     def match(
         self,

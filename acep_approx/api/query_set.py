@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts
 from acep_approx.api.set_input import Reading
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
@@ -229,6 +230,23 @@ class QuerySet:
     def __contains__(self, id: object) -> bool:  # noqa: A002  (what users call it)
         return id in self._running.graph.ids
 
+    def text(self, id: str) -> str:  # noqa: A002  (what users call it)
+        """The text of a query.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U060``: there is no such query.
+
+        Examples
+        --------
+        >>> desk = QuerySet()
+        >>> many = desk.add_many("PATTERN SEQ(A a, B b) WHERE b.x > :low WITHIN 5", [{"low": 1}, {"low": 7}])
+        >>> " ".join(desk.text("q2").split())
+        'PATTERN SEQ(A a, B b) WHERE b.x > 7 WITHIN 5'
+        """
+        return self._running.text(id)
+
     # --- events -----------------------------------------------------------------------------------------------
 
     def push(self, events: Any) -> Found:
@@ -408,6 +426,12 @@ class QuerySet:
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: sets on Spark come later (``ACEP-U064``)."""
         _refuse("spark")
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.api.views import set_view
+
+        return set_view(self)
 
     def __repr__(self) -> str:
         return f"<QuerySet of {len(self):,} queries>"

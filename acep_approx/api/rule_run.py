@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import RuleError
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import Source, open_source
@@ -41,6 +42,15 @@ class RuleRun:
         if checkpoints is not None:
             self._calls.extend(RuleCall.of(checkpoints.calls))
             self._call()
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.api.views import rule_run_view
+
+        return rule_run_view(self)
+
+    def __repr__(self) -> str:
+        return f"<RuleRun after {self.offset:,} events: {self.store!r}>"
 
     @property
     def store(self) -> StoreView:

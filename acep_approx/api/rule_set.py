@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from acep_approx.api.rule_run import Function, RuleRun
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import open_source
 from acep_approx.query.rules.checks import check_rules
@@ -290,6 +291,12 @@ class RuleSet:
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: rules on Spark come later (``ACEP-U064``)."""
         _refuse("spark")
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.api.views import rules_view
+
+        return rules_view(self)
 
     def __repr__(self) -> str:
         return f"<RuleSet of {len(self.file.rules)} rules on {len(self.file.tables)} tables>"

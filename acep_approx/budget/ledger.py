@@ -226,6 +226,11 @@ class RunRecord:
     exact_seconds: float | None = None
     audit_work: int | None = None
 
+    def __repr__(self) -> str:
+        work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"
+        of = f" of {self.source}" if self.source else ""
+        return f"<RunRecord{of} under a budget of {self.budget}: {work}, {self.found:,} match points>"
+
     @property
     def is_light(self) -> bool:
         """Whether the exact run is known to be so little work that no budget can save time."""

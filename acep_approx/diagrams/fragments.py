@@ -12,8 +12,8 @@ from acep_approx.diagrams.style import COLOURS, VIEW
 from acep_approx.diagrams.svg import svg
 from acep_approx.diagrams.words import shortened
 
-MOST_ROWS, MOST_LETTERS, MOST_LINES = 10, 60, 40
-"""Of a table: most rows, and letters of a value; of a text: most lines."""
+MOST_LETTERS, MOST_LINES = 60, 40
+"""Most letters of a value in a table; most lines of a text."""
 
 
 def view(*parts: str) -> str:
@@ -31,13 +31,17 @@ def soft(text: str) -> str:
     return f'<p class="soft">{escape(text)}</p>' if text else ""
 
 
-def code(text: str) -> str:
-    """A query, or rules; the middle of a long text is left out."""
-    lines = text.strip().splitlines()
+def plain(text: str) -> str:
+    """A text as it is."""
+    return f"<pre>{escape(bounded(text))}</pre>"
+
+
+def bounded(text: str) -> str:
+    """A text without the middle of its lines, if they are many."""
+    lines, half = text.strip().splitlines(), MOST_LINES // 2
     if len(lines) > MOST_LINES:
-        half, left = MOST_LINES // 2, len(lines) - 2 * (MOST_LINES // 2)
-        lines = [*lines[:half], f"… {left:,} more lines …", *lines[-half:]]
-    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+        lines = [*lines[:half], f"… {len(lines) - 2 * half:,} more lines …", *lines[-half:]]
+    return "\n".join(lines)
 
 
 def tiles(facts: Iterable[tuple[str, str]]) -> str:
@@ -62,29 +66,6 @@ def table(
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     head_row = f"<thead><tr>{cells('th', head)}</tr></thead>"
     return f'<div class="scroll"><table>{top}{head_row}<tbody>{body}</tbody></table></div>'
-
-
-def rows_of(columns: Sequence[str], rows: Iterable[dict[str, Any]], total: int, caption: str = "") -> str:
-    """Rows as a table; ``total`` is how many there are, of which those given are the first."""
-    shown = [[_cell(name, row) for name in columns] for row in rows]
-    said = caption or (f"the first {len(shown)} of {total:,} rows" if len(shown) < total else "")
-    values = [[row[i] for row in shown] for i in range(len(columns))]
-    numbers = [i for i, column in enumerate(values) if column and all(map(_is_number, column))]
-    return table(columns, shown, said, numbers)
-
-
-def _cell(name: str, row: dict[str, Any]) -> str:
-    """A value for people; that of a variable whose event is missing says so."""
-    value = row[name]
-    if value is None:
-        return "missing" if name in (row.get("missing") or ()) else "-"
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _is_number(text: str) -> bool:
-    return text == "-" or text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
 
 
 def listed(texts: Iterable[str]) -> str:
@@ -119,6 +100,6 @@ def never_raises(draw: Callable[[Any], str]) -> Callable[[Any], str]:
         try:
             return draw(self)
         except Exception as error:  # noqa: BLE001  a display that fails hides the object
-            return view(code(repr(self)), soft(f"It cannot be drawn: {type(error).__name__}: {error}"))
+            return view(plain(repr(self)), soft(f"It cannot be drawn: {type(error).__name__}: {error}"))
 
     return shown

@@ -37,10 +37,13 @@ border-radius:8px;padding:.7rem .9rem;margin:.3rem 0;max-width:100%;box-sizing:b
 .acep-view .good{{color:var(--c3)}}.acep-view .bad{{color:var(--c1)}}
 .acep-view pre{{background:var(--panel);color:var(--ink);border:1px solid var(--line);border-radius:6px;
 padding:.5rem .7rem;margin:.5rem 0;white-space:pre-wrap;font:12.5px/1.5 {MONO}}}
+.acep-view pre code{{background:none;color:inherit;padding:0;border:0;font:inherit;white-space:inherit}}
+.acep-view .kw{{color:var(--c0);font-weight:600}}.acep-view .str{{color:var(--c3)}}.acep-view .num{{color:var(--c1)}}
+.acep-view .fn{{color:var(--c4)}}.acep-view .com{{color:var(--soft);font-style:italic}}
 .acep-view .scroll{{overflow-x:auto;margin:.4rem 0}}
 .acep-view table{{border-collapse:collapse;border:0;margin:.2rem 0;font-size:.92em;font-variant-numeric:tabular-nums;
 background:none;color:inherit;overflow-wrap:normal}}
-.acep-view caption{{text-align:left;caption-side:top;padding:0 0 .2rem}}
+.acep-view caption{{text-align:left;white-space:nowrap;caption-side:top;padding:0 0 .2rem}}
 .acep-view tr,.acep-view thead,.acep-view tbody{{background:none}}
 .acep-view th,.acep-view td{{text-align:left;padding:.18rem .9rem .18rem 0;border:0;
 border-bottom:1px solid var(--grid);white-space:nowrap;color:inherit;background:none;vertical-align:top}}

@@ -99,6 +99,10 @@ class Source:
         if isinstance(self._reader, DictEvents):
             self._reader.expect(names)
 
+    def beside(self) -> Source:
+        """The same events for another reader: with counts of its own, and no files for rows that are left out."""
+        return Source(self._reader, MalformedRows(self.malformed.policy), LateEvents(self.late.policy))
+
     def batches(
         self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:

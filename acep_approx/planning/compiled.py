@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from acep_approx.automaton.draw import FORMATS, draw
 from acep_approx.errors import expect
@@ -70,6 +70,3 @@ class CompiledQuery:
 
     def __hash__(self) -> int:
         return hash(self.syntax)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": self.explain(), "text/vnd.mermaid": self.explain("mermaid")}

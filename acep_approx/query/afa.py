@@ -24,6 +24,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from acep_approx.diagrams.fragments import drawn, never_raises, plain, view
 from acep_approx.errors import QueryError, UsageError, expect
 from acep_approx.query.assemble_machine import with_register_values
 from acep_approx.query.builder import QueryBuilder
@@ -305,6 +306,12 @@ class Afa:
 
     def __str__(self) -> str:
         return to_text(self.machine)
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.query.machine_graph import machine_graph
+
+        return view(plain(str(self)), drawn(machine_graph(self.machine)))
 
     def __repr__(self) -> str:
         return f"<Afa, arcs: {len(self._arcs)}>"

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.budget.ledger import RunRecord
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
@@ -99,6 +100,16 @@ class BudgetedMatches(Matches):
             log = self._pipeline.engine.logged()
             if len(log):
                 self._logged.append(shed_table(log, self._pipeline))
+
+    def fresh(self, kind: OutputKind) -> Execution:
+        """What runs the query once inside the budget, of which nothing is remembered here."""
+        return Execution(self.plan, output=kind, shedding=shedder(self.plan, self.load), **self._options)
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import budgeted_view
+
+        return budgeted_view(self)
 
     @property
     def _done(self) -> BudgetedRun:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from html import escape
 from itertools import repeat
 from numbers import Integral
 from types import NoneType
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import Source
@@ -29,10 +29,6 @@ from acep_approx.results.bundles import bundles
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FIRST_MATCHES = 10
-"""Matches that a notebook shows beside the picture."""
-
 
 @dataclass(frozen=True)
 class Match:
@@ -51,6 +47,8 @@ class Match:
     values : dict
         Per variable the row number of its event (None where nothing is bound, a list where it repeats), or what
         ``bind`` or RETURN asks for; for a bare regular expression ``events``, all row numbers.
+    shows_events : bool
+        Whether ``values`` are events, and not what RETURN asks for.
     """
 
     errors: int
@@ -59,6 +57,13 @@ class Match:
     key: dict[str, Any]
     missing: tuple[str, ...]
     values: dict[str, Any]
+    shows_events: bool = field(default=True, compare=False, repr=False)
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import match_view
+
+        return match_view(self)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -188,6 +193,7 @@ class Matches:
 
     def __iter__(self) -> Iterator[Match]:
         keys = [e.name for e in self.plan.query.equivalences]
+        has_events = not self.plan.query.outputs and self.plan.cel is None
         for table in self.tables():
             own = ("errors", "start", "end", "missing", *(("times",) if self.plan.cel is not None else ()))
             names = [n for n in table.column_names if n not in own]
@@ -196,7 +202,7 @@ class Matches:
                 key = {name: row[column] for name, column in columns.items()}
                 values = {n: row[n] for n in names if n not in columns.values()}
                 missing = tuple(row.get("missing") or ())
-                found = Match(row.get("errors", 0), row["start"], row["end"], key, missing, values)
+                found = Match(row.get("errors", 0), row["start"], row["end"], key, missing, values, has_events)
                 yield from repeat(found, row["times"] if self.plan.cel is not None else 1)
 
     @staticmethod
@@ -311,14 +317,20 @@ class Matches:
         size = "" if self.source.rows is None else f" in {self.source.rows:,} events"
         return f"<Matches of {self.plan.query.text.strip()!r}{size}; nothing is computed yet>"
 
-    def _repr_html_(self) -> str:
-        from acep_approx.timeline.picture import notebook_view
+    def fresh(self, kind: OutputKind) -> Execution:
+        """What runs the query once, of which nothing is remembered here."""
+        return Execution(self.plan, output=kind, **self._options)
 
-        text = f"<pre>{escape(repr(self))}</pre>"
-        if not self.source.reusable:
-            return f"{text}<p>Its events can be read only once, so they are not read to draw it.</p>"
-        first = next((table for table in self.tables() if table.num_rows), None)
-        return text if first is None else notebook_view(self.points(), first.slice(0, FIRST_MATCHES))
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the events are sorted first."""
+        return self._sort
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import matches_view
+
+        return matches_view(self)
 
 
 def _joined(tables: Iterator[pa.Table]) -> pa.Table:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from acep_approx.diagrams.fragments import never_raises, view
+from acep_approx.diagrams.rows import first_rows, tables_view
 from acep_approx.rules.execution import Outcome
 from acep_approx.rules.table import TableRows
 
@@ -75,6 +77,11 @@ class RuleOutput(Mapping[str, pa.Table]):
     def __len__(self) -> int:
         return len(self.outcome.matches)
 
+    @never_raises
+    def _repr_html_(self) -> str:
+        calls = (("calls", self.calls),) if self.calls.num_rows else ()
+        return tables_view(repr(self)[1:-1], (*self.items(), *calls))
+
     def __repr__(self) -> str:
         matches = ", ".join(f"{rule}: {table.num_rows:,}" for rule, table in self.items())
         return f"<RuleOutput of {matches or 'no events'}>"
@@ -103,6 +110,10 @@ class TableView:
     def __len__(self) -> int:
         return int(self._rows.present.sum())
 
+    @never_raises
+    def _repr_html_(self) -> str:
+        return view(first_rows(self, str(self._rows.table.name)))
+
     def __repr__(self) -> str:
         return f"<table {self._rows.table.name} of {len(self):,} rows>"
 
@@ -121,6 +132,10 @@ class StoreView(Mapping[str, TableView]):
 
     def __len__(self) -> int:
         return len(self._tables)
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        return tables_view("Tables", self.items())
 
     def __repr__(self) -> str:
         return f"<store of {', '.join(map(repr, self.values()))}>"

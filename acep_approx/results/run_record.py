@@ -11,6 +11,7 @@ import numpy as np
 from acep_approx.arrays import Ints
 from acep_approx.budget.learning_ledger import Learning
 from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, RunRecord
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.events.time import tick_unit
 from acep_approx.learning.refresh import refresh
 from acep_approx.shedding.learning_summary import summary
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
 
 SHOWN_PATHS = 6
 """Paths of the history that a report shows."""
+
+
+class ShownRecord(RunRecord):
+    """A record that draws itself in a notebook."""
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import record_view
+
+        return record_view(self)
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ class BudgetedRun:
         learned, found = self.learned(), done.metrics if done else Metrics()
         ticks = found.points.joined("tick")
         order = np.argsort(ticks, kind="stable")
-        return RunRecord(
+        return ShownRecord(
             query=str(self.plan.query.text).strip(),
             source=source,
             budget=str(self.load.budget),

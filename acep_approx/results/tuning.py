@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.budget.budget import Budget
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, infer_roles
@@ -97,6 +98,12 @@ class Tuning:
     trials: tuple[Trial, ...]
     trained: int
     measured: int
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import tuning_view
+
+        return tuning_view(self)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import missing_column, to_numpy
@@ -69,6 +70,16 @@ class RevisedMatcher:
         self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out: list[pa.Table] = []
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.revisions.views import revised_view
+
+        return revised_view(self)
+
+    def __repr__(self) -> str:
+        query = " ".join(str(self.plan.query.text).split())
+        return f"<RevisedMatcher of {query!r}: {self.rows:,} rows, {self.held_events:,} events held>"
 
     # --- what users ask -------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
+from acep_approx.diagrams.fragments import never_raises
+from acep_approx.diagrams.rows import tables_view
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.lines import json_lines
 from acep_approx.subscriptions.members import NUMBER
@@ -148,6 +150,10 @@ class Found(Mapping[str, pa.Table]):
             own.setdefault(name, pa.array(np.full(part.num_rows, default)))
         values = part.select([name for name in part.column_names if name not in OWN])
         return pa.table({name: own[name] for name in OWN} | {"values": _json(values, part.num_rows)})
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        return tables_view(repr(self)[1:-1], ((id_, self[id_]) for id_ in self))
 
     def __repr__(self) -> str:
         return f"<Found {self.rows:,} results of {len(self):,} queries>"

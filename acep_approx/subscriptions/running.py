@@ -21,6 +21,7 @@ from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.shared import Alike, Shared
+from acep_approx.subscriptions.templates.texts import filled, text_of
 
 Misfit = Callable[[str, AcepError], None]
 """Is told the id of a query, and what is wrong with it."""
@@ -355,6 +356,14 @@ class Running:
         for number, id_, entry in self.graph.numbered:
             running.graph.name(copies[entry], [number], [id_])
         return running
+
+    def text(self, id: str) -> str:  # noqa: A002  (what users call it)
+        """The text of a query, with its constants where it is one of a template."""
+        number, entry = self.graph.shown(id)
+        if entry.shared is None:
+            return entry.text
+        (constants,) = self._constants(entry, entry.shared, [number]).to_pylist()
+        return text_of(filled(entry.shared.template.syntax, constants))
 
     def _constants(self, entry: Entry, shared: Shared, numbers: list[int]) -> pa.Table:
         """The constants of some queries of an entry."""

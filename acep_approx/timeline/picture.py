@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +28,6 @@ _STYLE = f"""
 {"".join(f".acep .s{i}{{fill:var(--c{i})}}.acep .m{i}{{stroke:var(--c{i})}}" for i in range(SERIES))}
 .acep .bin:hover .bar{{opacity:.75}}.acep .hit{{fill:transparent}}
 .acep .bin:hover .hit{{fill:var(--ink);fill-opacity:.06}}
-"""
-_NOTEBOOK = """
-.acep-view table{border-collapse:collapse}
-.acep-view td,.acep-view th{padding:.2rem .7rem;text-align:right;font-variant-numeric:tabular-nums}
-.acep-view svg{max-width:960px;width:100%;height:auto}
 """
 
 
@@ -179,40 +173,3 @@ class _Picture:
 
     def _moment(self, at: int) -> str:
         return f"{day_text(at)}, {clock_text(at, 1)}" if self.is_time else f"{at:,}"
-
-
-def notebook_view(points: pa.Table, first: pa.Table) -> str:
-    """What a notebook shows for matches: the timeline of their points, and a table of the first few.
-
-    Parameters
-    ----------
-    points : pyarrow.Table
-        As ``Matches.points`` makes them.
-    first : pyarrow.Table
-        As ``Matches.tables`` makes them.
-
-    Returns
-    -------
-    str
-        An HTML fragment.
-    """
-    picture = svg(points, is_time=pa.types.is_timestamp(points.schema.field("end").type))
-    return f'<div class="acep-view"><style>{_NOTEBOOK}</style>{picture}{_first_matches(first)}</div>'
-
-
-def _first_matches(table: pa.Table) -> str:
-    """Rows as an HTML table."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
-    rows = [
-        "<tr>" + "".join(f"<td>{escape(_cell(name, row))}</td>" for name in table.column_names) + "</tr>"
-        for row in table.to_pylist()
-    ]
-    return f"<table><caption>the first matches</caption><tr>{head}</tr>{''.join(rows)}</table>"
-
-
-def _cell(name: str, row: dict[str, Any]) -> str:
-    """The text of one value; a variable whose event is missing says so."""
-    value = row[name]
-    if value is None:
-        return "(missing)" if name in (row.get("missing") or ()) else "-"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

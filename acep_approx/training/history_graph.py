@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.planning.planner import Plan
@@ -121,6 +122,18 @@ class HistoryGraph:
     def says_nothing(self) -> bool:
         """Whether runs are kept at random: a learner found that what was known no longer holds."""
         return self.learned_ is not None and self.learned_.is_level
+
+    def __repr__(self) -> str:
+        query = " ".join(str(self.query).split())
+        if not self.is_fitted:
+            return f"<HistoryGraph of {query!r}, which has not learned anything yet>"
+        return f"<HistoryGraph of {query!r}, learned from {self.events_:,} events with {self.points_:,} match points>"
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.training.views import history_view
+
+        return history_view(self)
 
     # --- learning -------------------------------------------------------------------------------------------
 

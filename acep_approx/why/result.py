@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from acep_approx.diagrams.fragments import never_raises
+
 
 @dataclass(frozen=True)
 class Why:
@@ -59,6 +61,15 @@ class Why:
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
         shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([self.headline, *(f"  {line}" for line in shown), *self.lines])
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.why.views import why_view
+
+        return why_view(self)
+
+    def __repr__(self) -> str:
+        return f"<Why: {self.headline}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, as for JSON."""

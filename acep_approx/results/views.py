@@ -1,0 +1,214 @@
+"""What a notebook shows of matches, of one match, of a run under a budget, and of tuning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep_approx.diagrams.fragments import bounded, soft, table, tiles, title, view
+from acep_approx.diagrams.rows import rows_of
+from acep_approx.diagrams.style import COLOURS, GRAPH
+from acep_approx.diagrams.words import shortened, width
+from acep_approx.pages.budget.lines import recall_words
+from acep_approx.pages.budget.load import load
+from acep_approx.pages.budget.need import need_words
+from acep_approx.pages.code import code
+from acep_approx.pages.drawing import percent
+from acep_approx.pages.shell import part_of_page
+from acep_approx.results.preview import MOST_EVENTS, Preview, preview
+from acep_approx.timeline.picture import svg
+
+if TYPE_CHECKING:
+    from acep_approx.budget.ledger import RunRecord
+    from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.results.matches import Match, Matches
+    from acep_approx.results.tuning import Trial, Tuning
+
+FIRST = 10
+"""Matches that are shown as a table."""
+STATIONS, STATION, ROW, GAP = 24, 22, 66.0, 14.0
+"""Events of a match that are drawn, letters of their texts, height of a row of them, and what is between two."""
+
+
+# --- matches ----------------------------------------------------------------------------------------------------
+
+
+def matches_view(matches: Matches) -> str:
+    """The query, where its match points lie in time, and the first matches; of the beginning of the events."""
+    query = code(bounded(str(matches.plan.query.text)))
+    if not matches.source.reusable:
+        return view(title("Matches"), query, soft("The events can be read only once, so they are not read to draw it."))
+    found = preview(
+        matches.fresh("points"),
+        matches.fresh("matches"),
+        matches.source,
+        FIRST if matches.limit is None else min(FIRST, matches.limit),
+        sort=matches.is_sorted,
+    )
+    return view(title(_headline(found)), query, *_found(found, matches.source.rows))
+
+
+def budgeted_view(matches: BudgetedMatches) -> str:
+    """The same inside a budget; and where something was run already what that run did."""
+    query = code(bounded(str(matches.plan.query.text)))
+    budget = soft(f"inside a budget of {matches.load.budget}; record() says what a run did, report(path) writes a page")
+    if matches.source.reusable:
+        found = preview(matches.fresh("points"), None, matches.source, 0, sort=matches.is_sorted)
+        return view(title(_headline(found)), budget, query, *_found(found, matches.source.rows))
+    return view(title("Matches"), budget, query, soft("The events can be read only once, so they are not read here."))
+
+
+def _headline(found: Preview | None) -> str:
+    if found is None:
+        return "Matches"
+    some = found.points.num_rows
+    where = f"{found.events:,} events" if found.is_all else f"the first {found.events:,} events"
+    return f"{some:,} match point{'' if some == 1 else 's'} in {where}"
+
+
+def _found(found: Preview | None, rows: int | None) -> Iterator[str]:
+    """The picture, the first matches, and what was left out."""
+    if found is None:
+        many = rows is None or rows > MOST_EVENTS
+        yield soft("To sort them all events are read, which a display does not do." if many else "There are no events.")
+        return
+    if not found.is_all:
+        of = f" of {rows:,}" if rows is not None else ""
+        yield soft(f"A display reads the beginning: {found.events:,}{of} events. points() and to_arrow() find all.")
+    if not found.points.num_rows:
+        where = "in them" if found.is_all else "there"
+        yield soft(f"There is no match {where}. query.why(events, around=...) says what was missing at some time.")
+        return
+    is_time = pa.types.is_timestamp(found.points.schema.field("end").type)
+    yield f'<div class="wide">{_scrolls(svg(found.points, is_time=is_time))}</div>'
+    shown, what = (found.matches, "matches") if found.matches.num_columns else (found.points, "match points")
+    first = shown.slice(0, FIRST)
+    yield rows_of(first.column_names, first.to_pylist(), 0, f"the first {what}")
+
+
+def _scrolls(picture: str) -> str:
+    """A picture that is never so small that its texts cannot be read."""
+    return picture.replace("<svg ", '<svg style="min-width:620px;max-width:960px" ', 1)
+
+
+# --- one match --------------------------------------------------------------------------------------------------
+
+
+def match_view(match: Match) -> str:
+    """The events of a match on a line, in the order of the pattern, with those that are missing."""
+    errors = f"{match.errors} error{'' if match.errors == 1 else 's'}"
+    key = ", ".join(f"{name} {value}" for name, value in match.key.items())
+    head = f"Match{f' of {key}' if key else ''}, {errors}, from {match.start} to {match.end}"
+    if not match.shows_events:
+        body = rows_of([*match.values], [match.values], 1)
+        return view(title(head), body, soft(f"missing: {', '.join(match.missing)}") if match.missing else "")
+    stations = [*_stations(match)]
+    left = len(stations) - STATIONS
+    return view(
+        title(head),
+        f'<div class="wide">{_line(stations[:STATIONS])}</div>',
+        soft(f"and {left:,} more events") if left > 0 else "",
+    )
+
+
+def _stations(match: Match) -> Iterator[tuple[str, str, bool]]:
+    """Name of a variable, text of its event, and whether that is there."""
+    for name, value in match.values.items():
+        if name in match.missing:
+            yield name, "missing", False
+        elif isinstance(value, list):
+            for number, one in enumerate(value, 1):
+                yield f"{name}[{number}]", _event(one), True
+        elif value is not None:
+            yield name, _event(value), True
+
+
+def _event(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"row {value:,}"
+    return ", ".join(f"{name} {one}" for name, one in value.items()) if isinstance(value, dict) else str(value)
+
+
+def _line(stations: list[tuple[str, str, bool]]) -> str:
+    """Stations on a line, in rows that fit a phone or a page as they are needed."""
+    texts = [(shortened(name, STATION), shortened(said, STATION), there) for name, said, there in stations]
+    sizes = [max(width(name, 13.5), width(said, 11.5), 30.0) + GAP for name, said, _ in texts]
+    at, places = 12.0, []
+    for size in sizes:
+        places.append(at + size / 2)
+        at += size
+    parts = []
+    for (name, said, there), (full, all_said, _), x in zip(texts, stations, places, strict=True):
+        kind = "there" if there else "gone"
+        parts.append(
+            f'<g><title>{escape(full)}: {escape(all_said)}</title><circle class="{kind}" cx="{x:.1f}" cy="36" r="8"/>'
+            f'<text class="name" x="{x:.1f}" y="18" text-anchor="middle">{escape(name)}</text>'
+            f'<text class="note" x="{x:.1f}" y="62" text-anchor="middle">{escape(said)}</text></g>'
+        )
+    ends = f"M{places[0]:.1f} 36H{places[-1]:.1f}" if places else ""
+    style = (
+        ".acep-graph .there{fill:var(--c0)}.acep-graph .track{stroke:var(--line);stroke-width:2}"
+        ".acep-graph circle.gone{fill:var(--back);stroke:var(--c1);stroke-width:2;stroke-dasharray:3 3}"
+    )
+    total = max(at + 12, 120)
+    return (
+        f'<svg class="acep-graph" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} 74" width="{total:.0f}" '
+        f'height="74" style="max-width:{total:.0f}px;min-width:{min(total, 0.8 * total):.0f}px" role="img" '
+        f'aria-label="the events of a match"><style>{COLOURS}{GRAPH}{style}</style>'
+        f'<path class="track" d="{ends}"/>{"".join(parts)}</svg>'
+    )
+
+
+# --- a run under a budget ---------------------------------------------------------------------------------------
+
+
+def record_view(record: RunRecord) -> str:
+    """The four numbers to know, and work against its bound over time."""
+    estimate = record.recall
+    found = "unknown" if estimate is None or estimate.recall is None else percent(estimate.recall)
+    used = percent(record.work / record.allowed) if record.allowed else "none"
+    numbers = (
+        (found, f"estimated recall: {recall_words(estimate).removeprefix('unknown: ')}"),
+        (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
+        (f"{record.shed_runs:,}", "runs shed"),
+        (f"{record.found:,}", f"match points found in {record.events:,} events"),
+    )
+    drawing = f'<div class="wide">{_scrolls(load(record))}</div>' if record.pieces else ""
+    of = f"{record.source} under" if record.source else "A run under"
+    return view(
+        title(f"{of} a budget of {record.budget}"),
+        soft(f"{record.bound}; exact run: {need_words(record)}"),
+        tiles(numbers),
+        f"<style>{_chart_style()}</style>{drawing}" if drawing else soft("There were no events."),
+    )
+
+
+def _chart_style() -> str:
+    """The rules of the pages' style sheet that are about pictures with a frame."""
+    return "".join(f".acep-view {rule}" for rule in re.findall(r"\.chart[^{}]*\{[^{}]*\}", part_of_page("page.css")))
+
+
+# --- tuning -----------------------------------------------------------------------------------------------------
+
+
+def tuning_view(tuning: Tuning) -> str:
+    """What each choice finds within each budget, as a table."""
+    head = ["ERRORS", "WITHIN", "match points", "matches", "run-steps per event", *map(str, tuning.budgets)]
+    rows = [_trial(trial, len(tuning.budgets)) for trial in tuning.trials]
+    told = f"learned from {tuning.trained:,} events, measured on the {tuning.measured:,} after them"
+    return view(
+        title("What each choice finds, and what each budget finds of it"),
+        table(head, rows, "", range(2, len(head))),
+        soft(f"{told}; below a budget stands which share of the match points it found"),
+    )
+
+
+def _trial(trial: Trial, budgets: int) -> list[str]:
+    start = [str(trial.errors), trial.within]
+    if trial.skipped:
+        return [*start, "-", "-", f"{trial.steps:,.3g}" if trial.steps else "-", *["too much"] * budgets]
+    return [*start, f"{trial.points:,}", f"{trial.matches:,}", f"{trial.steps:,.3g}", *map(percent, trial.recalls)]

@@ -1,0 +1,24 @@
+"""What a notebook shows of a matcher whose events may be late or change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from acep_approx.diagrams.fragments import bounded, plain, soft, tiles, title, view
+
+if TYPE_CHECKING:
+    from acep_approx.revisions.matcher import RevisedMatcher
+
+
+def revised_view(matcher: RevisedMatcher) -> str:
+    """The query, what became of the rows so far, and how far the watermark is."""
+    numbers = [(f"{matcher.rows:,}", "rows so far"), (f"{matcher.held_events:,}", "events held: they may still change")]
+    numbers += [(f"{number:,}", name.replace("_", " ")) for name, number in vars(matcher.revisions).items() if number]
+    reached = matcher.watermark
+    told = "Nothing has moved the watermark yet." if reached is None else f"The watermark is at tick {reached:,}."
+    return view(
+        title("Live run of a query whose events may be late or change"),
+        plain(bounded(str(matcher.plan.query.text))),
+        tiles(numbers),
+        soft(told),
+    )

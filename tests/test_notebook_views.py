@@ -1,0 +1,263 @@
+"""What objects show in a notebook: nothing is loaded or run, nothing is used up or changed, and nothing fails."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from acep_approx import Afa, HistoryGraph, QuerySet, compile_query, compile_rules
+from acep_approx.api.views import set_graph
+from acep_approx.diagrams.fragments import never_raises
+from acep_approx.results.matches import Match
+from acep_approx.results.preview import MOST_EVENTS
+from acep_approx.results.tuning import PastTable, Tuning, tune
+
+RULES = """
+TABLE status (id text, level int DEFAULT 0, KEY (id))
+RULE up ON PATTERN Come a WHERE store.status[a.id].level = 0 WITHIN 1 DO UPDATE status SET level = 1 AT (a.id) END
+RULE tell ON PATTERN Look a WHERE store.status[a.id].level = 1 WITHIN 1 DO CALL badge(a.id) END
+"""
+NASTY = "<script>alert(1)</script>"
+EVENTS = [{"ts": t, "type": "AABC"[t * 7 % 4], "x": t * 13 % 29, "user": f"u{t % 3}{NASTY}"} for t in range(900)]
+QUERY = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 40")
+CELLS = compile_query("PATTERN SEQ(A a, B b, C c) WHERE [user] WITHIN 20 ERRORS 1")
+
+
+@cache
+def known() -> HistoryGraph:
+    """A history of the query."""
+    return HistoryGraph(QUERY).fit(EVENTS)
+
+
+def desk() -> QuerySet:
+    """Queries that feed one another, and many alike."""
+    made = QuerySet(time="ts")
+    for low in range(30):
+        made.add(f"PATTERN SEQ(A a, B b) WHERE b.x > {low} WITHIN 5", id=f"low{low}")
+    made.add("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5 RETURN b.x AS x PUBLISH Up", id="up")
+    made.add(f"PATTERN Up u WHERE u.x > 3 AND u.x <> 9 WITHIN 5 RETURN u.x AS x PUBLISH 'H{NASTY}'", id=NASTY)
+    return made
+
+
+@cache
+def tuned() -> Tuning:
+    """Choices of ERRORS and budgets."""
+    from acep_approx.events.source import open_source
+
+    text = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN {} ERRORS {}"
+    past = PastTable.read(open_source(EVENTS))
+    return tune(lambda k, w: compile_query(text.format(w or 20, k or 0), engine="runs"), past, errors=(0, 1),
+                budgets=("20%",))  # fmt: skip
+
+
+def rule_run() -> Any:
+    """Rules under way."""
+    run = compile_rules(RULES).start()
+    run.push([{"ts": t, "type": ("Come", "Look")[t % 2], "id": NASTY} for t in range(20)])
+    return run
+
+
+def rule_output() -> Any:
+    """What came of some events."""
+    return compile_rules(RULES).run([{"ts": t, "type": ("Come", "Look")[t % 2], "id": NASTY} for t in range(20)])
+
+
+def matcher(**options: Any) -> Any:
+    """A live run."""
+    made = QUERY.matcher(**options)
+    made.push(EVENTS[:200])
+    return made
+
+
+def budgeted() -> Any:
+    """Matches inside a budget, run once."""
+    some = QUERY.match_within(EVENTS, "20%", history=known())
+    some.points()
+    return some
+
+
+def afa() -> Afa:
+    """An automaton from Python."""
+    return Afa(registers={"low": float}).arc("a", "b", "Tick", "t", then={"low": "t.price"}).final("b")
+
+
+OBJECTS = {
+    "query": lambda: CELLS,
+    "query of runs": lambda: QUERY,
+    "query in CEL": lambda: compile_query("SELECT Name FROM Stock NEXT{$2.Name = $1.Name} Stock WITHIN 9"),
+    "matches": lambda: CELLS.match(EVENTS),
+    "no matches": lambda: CELLS.match(EVENTS[:1]),
+    "matches of nothing": lambda: CELLS.match([]),
+    "match": lambda: next(iter(CELLS.match(EVENTS))),
+    "budgeted": budgeted,
+    "record": lambda: budgeted().record(NASTY),
+    "empty record": lambda: QUERY.matcher(budget="2 steps/event").record(),
+    "history": known,
+    "empty history": lambda: HistoryGraph(QUERY),
+    "why": lambda: CELLS.why(EVENTS, around=300, key=EVENTS[0]["user"]),
+    "why not": lambda: compile_query("PATTERN SEQ(A a, D d) WITHIN 3").why(EVENTS, around=300),
+    "matcher": matcher,
+    "fresh matcher": QUERY.matcher,
+    "budgeted matcher": lambda: matcher(budget="2 steps/event"),
+    "revised matcher": lambda: matcher(watermark=5),
+    "set": desk,
+    "empty set": QuerySet,
+    "found": lambda: desk().match(EVENTS[:60]),
+    "rules": lambda: compile_rules(RULES),
+    "rules under way": rule_run,
+    "rule output": rule_output,
+    "store": lambda: rule_run().store,
+    "table": lambda: rule_run().store["status"],
+    "afa": afa,
+    "empty afa": Afa,
+    "tuning": tuned,
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_every_object_draws_itself(name):
+    """One element, well formed, with its style; it loads and runs nothing, and what users wrote is escaped."""
+    one = OBJECTS[name]()
+    shown = one._repr_html_()
+    assert "cannot be drawn" not in shown
+    assert shown.startswith('<div class="acep-view"><style>')
+    ET.fromstring(shown)
+    assert "<script" not in shown
+    assert not re.search(r"<link|<img|@import|url\(|javascript:|\son\w+=", shown)
+    assert set(re.findall(r"https?://[^\"]*", shown)) <= {"http://www.w3.org/2000/svg"}
+    assert "prefers-color-scheme:dark" in shown
+    assert len(shown) < 120_000
+    assert "\n" not in repr(one)
+    assert "object at 0x" not in repr(one)
+    assert one._repr_html_() == shown or "ms" in shown
+
+
+def texts(shown: str) -> str:
+    """All that is written."""
+    return " ".join("".join(part.itertext()) for part in ET.fromstring(shown).iter() if not part.tag.endswith("style"))
+
+
+def test_a_match_has_its_events_and_the_missing_ones_on_a_line():
+    match = next(one for one in CELLS.match(EVENTS) if one.missing == ("b",))
+    shown = match._repr_html_()
+    assert f"a: row {match['a']}" in texts(shown)
+    assert "b: missing" in texts(shown)
+    assert shown.count('class="there"') == 2
+    assert shown.count('class="gone"') == 1
+
+
+def test_a_match_of_many_events_is_cut_and_says_so():
+    match = Match(0, 1, 99, {}, (), {"b": list(range(100)), "c": None})
+    assert "and 76 more events" in texts(match._repr_html_())
+
+
+def test_what_return_asks_for_is_a_table():
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5 RETURN b.x AS x")
+    match = next(iter(query.match(EVENTS)))
+    assert "<circle" not in match._repr_html_()
+    assert str(match["x"]) in texts(match._repr_html_())
+
+
+def test_a_display_reads_a_bounded_part_and_says_so():
+    rows = 3 * MOST_EVENTS
+    events = pa.table({"ts": pa.array(range(rows)), "type": pa.array(["A", "B", "C"] * MOST_EVENTS)})
+    matches = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 2").match(events)
+    shown = texts(matches._repr_html_())
+    told = re.search(r"A display reads the beginning: ([\d,]+) of 600,000 events", shown)
+    assert told
+    assert int(told[1].replace(",", "")) <= MOST_EVENTS + 20_000
+    sorting = compile_query("PATTERN A a WITHIN 2").match(events, sort=True)._repr_html_()
+    assert "which a display does not do" in texts(sorting)
+
+
+def test_a_display_changes_nothing(tmp_path):
+    """Neither what the last run did, nor what was left out of it, nor files; and what can be read once is not read."""
+    late = tmp_path / "late.jsonl"
+    events = [{"ts": t, "type": "AB"[t % 2]} for t in (1, 2, 5, 3, 6, 7)]
+    matches = compile_query("PATTERN SEQ(A a, B b) WITHIN 3").match(events, on_late="skip", late=late)
+    first = [match.values for match in matches]
+    before = matches.source.late.count, matches.work.events, late.read_bytes(), late.stat().st_mtime_ns
+    matches._repr_html_()
+    assert (matches.source.late.count, matches.work.events, late.read_bytes(), late.stat().st_mtime_ns) == before
+    assert [match.values for match in matches] == first
+    once = CELLS.match(iter(EVENTS))
+    assert "only once" in texts(once._repr_html_())
+    assert len(list(once)) == len(CELLS.match(EVENTS))
+
+
+def test_a_display_of_budgeted_matches_is_not_their_run():
+    some = budgeted()
+    before = some.record()
+    some._repr_html_()
+    assert some.record().pieces == before.pieces
+    assert some.work.events == len(EVENTS)
+
+
+def test_the_history_is_a_few_states_and_all_completions_pass():
+    shown = texts(known()._repr_html_())
+    for word in ("900", "events learned from", "led to a match", "share of the work", "start", "match"):
+        assert word in shown
+    from acep_approx.training.views import history_graph
+
+    graph = history_graph(known().graph_)
+    into = [edge for edge in graph.edges if edge.target == "match"]
+    assert sum(edge.weight for edge in into) == pytest.approx(1.0)
+    assert len(graph.nodes) <= 2 + len(known().graph_.scheme.places)
+
+
+def test_queries_alike_are_one_node_of_a_set():
+    made = desk()
+    graph = set_graph(made.levels(), made.streams())
+    assert [node.name for node in graph.nodes if node.kind == "query"] == ["30 queries", "up", NASTY]
+    assert [node.shown for node in graph.nodes if node.kind == "stream"][:2] == ["events", "Up"]
+    assert "b.x > 7" in texts(made._repr_html_())  # its own constant, not that of a template
+
+
+def test_a_set_of_many_queries_is_a_table_of_levels():
+    made = QuerySet(time="ts")
+    made.add_many("PATTERN SEQ(A a, B b) WHERE b.x > :low WITHIN 5", pa.table({"low": list(range(5000))}))
+    shown = texts(made._repr_html_())
+    assert "5,000" in shown
+    assert "such as" in shown
+    assert made.text("q4711").split()[6:9] == ["b.x", ">", "4710"]
+
+
+def test_texts_of_queries_stay_while_they_run():
+    made = QuerySet(time="ts")
+    made.add_many("PATTERN SEQ(A a, B b) WHERE b.x > :low WITHIN 5", [{"low": 1}, {"low": 7}])
+    made.push(EVENTS[:50])
+    assert [made.text(id_).split()[8] for id_ in made] == ["1", "7"]
+    assert "FOLD" not in made.text(made.add("SELECT x FROM A NEXT{$2.x > $1.x} B WITHIN 9").id)
+
+
+def test_a_record_has_the_numbers_and_the_picture():
+    record = budgeted().record("shop.csv")
+    shown = texts(record._repr_html_())
+    for word in ("shop.csv under a budget of 20%", f"{record.shed_runs:,}", f"{record.work:,}", "run-steps so far"):
+        assert word in shown
+    assert repr(record).startswith("<RunRecord of shop.csv under a budget of 20%: ")
+
+
+def test_a_display_that_fails_shows_the_object():
+    class Broken:
+        def __repr__(self) -> str:
+            return "<Broken & sad>"
+
+        @never_raises
+        def _repr_html_(self) -> str:
+            raise ValueError("<no>")
+
+    shown = Broken()._repr_html_()
+    assert "&lt;Broken &amp; sad&gt;" in shown
+    assert "It cannot be drawn: ValueError: &lt;no&gt;" in shown
+
+
+def test_matches_of_wrong_events_say_what_is_wrong():
+    shown = texts(CELLS.match([{"ts": 1, "kind": "A"}])._repr_html_())
+    assert "cannot be drawn" in shown
+    assert "ACEP-" in shown
