@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from acep_approx.shedding.load import Load
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.training.history_graph import HistoryGraph
+    from acep_approx.why.no_match import NoMatch
     from acep_approx.why.result import Why
 
 
@@ -324,7 +325,7 @@ class Query(CompiledQuery):
         self,
         events: Any,
         *,
-        around: Any,
+        around: Any = None,
         key: Any = None,
         key_column: str | None = None,
         time: str | None = None,
@@ -335,15 +336,16 @@ class Query(CompiledQuery):
         format: str | None = None,  # noqa: A002  (as in open_source)
         on_malformed: str = "refuse",
         on_late: str = "refuse",
-    ) -> Why:
-        """Find out why there is a match around a time, or why there is none.
+    ) -> Why | NoMatch:
+        """Find out why there is a match around a time, or why there is none; or why the whole stream has none.
 
         Parameters
         ----------
         events
             As for ``match``.
-        around : datetime, str or int
-            A match is there if it begins at or before this time and ends at or after it.
+        around : datetime, str or int, optional
+            A match is there if it begins at or before this time and ends at or after it. Default: the first match of
+            the stream is shown, or, where it has none, which step no event passed, and how far it came.
         key : any
             The values of the equivalence attributes: of the only one, or a dict. None for a query without.
         key_column, time, type : str, optional
@@ -353,13 +355,13 @@ class Query(CompiledQuery):
 
         Returns
         -------
-        Why
-            ``print`` shows it in words.
+        Why or NoMatch
+            ``print`` shows it in words. A ``NoMatch`` only where no time was given, and there is no match.
 
         Raises
         ------
         UsageError, DataError
-            A key or a time that is not there.
+            A key or a time that is not there; ``ACEP-U130``: a key without a time.
 
         Examples
         --------
@@ -376,9 +378,12 @@ class Query(CompiledQuery):
           no condition b.x > a.x
         """
         from acep_approx.why.answer import explain
+        from acep_approx.why.stream import explain_stream
 
         options = {"time": time, "key": key_column, "type": type, "unit": unit, "start": start}
         source = open_source(events, format=format, on_malformed=on_malformed, on_late=on_late)
+        if around is None:
+            return explain_stream(self.plan, source, key, options, sort=sort)
         return explain(self.plan, source, around, key, options, sort=sort)
 
     def spark(

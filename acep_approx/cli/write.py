@@ -28,6 +28,8 @@ LONGEST_LIST = 5
 """Items of a list that a table on the terminal shows."""
 
 
+COUNTED = ["errors", "matches"]
+"""The columns of ``--output count``."""
 WIDE = 2**63
 """Counts from here on do not fit 64 bits; they are written as decimals."""
 
@@ -50,6 +52,8 @@ class Results:
         These rows by number of errors.
     is_cut : bool
         Whether there are more rows than ``limit``.
+    matches : int
+        Matches that these rows count, where they are counts.
     """
 
     def __init__(self, tables: Iterable[pa.Table], limit: int | None) -> None:
@@ -58,6 +62,7 @@ class Results:
         self.rows = 0
         self.by_errors: Counter[int] = Counter()
         self.is_cut = False
+        self.matches = 0
 
     def __iter__(self) -> Iterator[pa.Table]:
         for table in self._tables:
@@ -65,6 +70,8 @@ class Results:
             self.is_cut = table.num_rows > left
             part = table.slice(0, left) if self.is_cut else table
             self.rows += part.num_rows
+            if part.column_names == COUNTED:
+                self.matches += sum(part.column("matches").to_pylist())
             if "errors" in part.column_names:
                 for item in pc.value_counts(part.column("errors")).to_pylist():
                     self.by_errors[item["values"]] += item["counts"]
@@ -123,7 +130,7 @@ def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
 def count_table(counts: dict[int, int]) -> pa.Table:
     """Numbers of matches by number of errors, as ``--output count`` shows them."""
     wide = pa.decimal128(38) if max(counts.values()) >= WIDE else pa.int64()
-    return pa.table({"errors": list(counts), "matches": pa.array(list(counts.values()), wide)})
+    return pa.table(dict(zip(COUNTED, (list(counts), pa.array(list(counts.values()), wide)), strict=True)))
 
 
 def write_compressed(compressed: Compressed, folder: Path) -> Results:

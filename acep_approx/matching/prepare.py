@@ -37,6 +37,8 @@ class Preparer:
     ----------
     classes : list of int
         Letter masks in order of discovery; class 0 is "no letter holds".
+    counts_classes : bool
+        Whether ``class_counts`` counts the events of each class: asked for where they cannot be read again.
     """
 
     def __init__(self, plan: Plan, key_slots: KeySlots) -> None:
@@ -53,6 +55,8 @@ class Preparer:
         self._count: Ints = np.zeros(1, np.int64)
         self._is_ignored = _never if plan.registers is None else plan.registers.is_ignored_everywhere
         self._ignored = np.zeros(1024, np.bool_)  # per class
+        self.counts_classes = False
+        self.class_counts: Ints = np.zeros(0, np.int64)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -72,7 +76,10 @@ class Preparer:
     def read(self, batch: StreamBatch) -> None:
         """Learn the key slots and the classes of a whole batch."""
         self.read_keys(batch)
-        batch.computed.classes[self] = self.classes_of(self.letters.masks(batch.computed.truths))
+        batch.computed.classes[self] = classes = self.classes_of(self.letters.masks(batch.computed.truths))
+        if self.counts_classes:
+            self.class_counts = extended(self.class_counts, len(self.classes), 0)
+            self.class_counts += np.bincount(classes, minlength=self.class_counts.size)
 
     def read_keys(self, batch: StreamBatch) -> None:
         """Learn the key slots alone, for who knows the classes by other ways."""

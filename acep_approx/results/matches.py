@@ -30,6 +30,9 @@ from acep_approx.results.bundles import bundles
 if TYPE_CHECKING:
     import pandas as pd
 
+    from acep_approx.why.no_match import NoMatch
+
+
 @dataclass(frozen=True)
 class Match:
     """One match.
@@ -116,6 +119,7 @@ class Matches:
         self._sort = sort
         self._on_progress = on_progress
         self._has_warned = False
+        self._counting: Pipeline | None = None  # that of the last run, where its events are gone
 
     def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
         """Run a fresh matcher over the input; the first table is empty and shows the columns."""
@@ -142,6 +146,8 @@ class Matches:
     def _found(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
         """The results, with rows numbered as if there were no late events."""
         self.progress = matcher.progress
+        if not self.source.reusable:
+            self._counting, pipeline.preparer.counts_classes = pipeline, True
         yield pipeline.nothing()
         for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
             yield from matcher.run(batch)
@@ -312,6 +318,55 @@ class Matches:
             points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
         pipeline = Execution(self.plan, output="points", **self._options).bind(self.source.schema)
         return bundles(points, pipeline.preparer.shown_columns, pipeline.window)
+
+    def no_match(self, *, most: int | None = 1_000_000) -> NoMatch:
+        """Say which step of the pattern no event passed, where there is no match.
+
+        Parameters
+        ----------
+        most : int, optional
+            Look at so many events at most. Default: a million. None: at all of them.
+
+        Returns
+        -------
+        NoMatch
+            ``print`` shows it in words. Where there are matches it says so: its reason is "found". Of events that can
+            be read only once it knows what the last call that looked for matches counted.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U131``: the events can be read only once, and nothing has been looked for in them yet.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 9 WITHIN 5")
+        >>> print(query.match([{"ts": 1, "type": "A", "x": 4}, {"ts": 3, "type": "B", "x": 2}]).no_match())
+        no match: 1 event is A (a), but the only B (b) does not pass b.x > 9 (the largest is 2)
+          step  type  events  fit  passed
+          a     A          1    1
+          b     B          1    0
+
+        Complexity: reads the events once, and runs over them once for each step and each condition on several events.
+        """
+        from acep_approx.why.counted import nothing_counted
+        from acep_approx.why.nothing import why_nothing
+
+        if self.source.reusable:
+            return why_nothing(self.plan, self.source, self._roles, sort=self._sort, most=most)
+        if self._counting is None:
+            raise UsageError(
+                "these events can be read only once, and no match has been looked for in them",
+                code="ACEP-U131",
+                hint="look for matches first, e.g. to_arrow(); or pass a list, a table or a file",
+            )
+        return nothing_counted(self.plan, self._counting)
+
+    @property
+    def _roles(self) -> dict[str, Any]:
+        """The options that say what columns mean."""
+        return {name: self._options[name] for name in ("time", "key", "type", "unit", "start") if name in self._options}
 
     def __repr__(self) -> str:
         size = "" if self.source.rows is None else f" in {self.source.rows:,} events"

@@ -14,18 +14,18 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import AcepError, UnsupportedError
-from acep_approx.events.source import Source, open_source
-from acep_approx.events.stream import read_events
-from acep_approx.matching.execution import Execution
+from acep_approx.events.source import Source
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.planning.planner import Plan, plan
+from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import choice_of, sequence_of, walk
-from acep_approx.query.syntax import Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Absent, QuerySyntax
+from acep_approx.why.changed import without_negation
 from acep_approx.why.of_algebra import explain_algebra
 from acep_approx.why.place import StreamPlace, find_place, span_text, tick_text
 from acep_approx.why.result import Why, text_of
+from acep_approx.why.running import run_at
 from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
 
 STEPS = 2_000_000
@@ -253,7 +253,7 @@ class _Diagnosis:
             if is_blamed and self._match(replace(query, predicates=kept)):
                 helps.append(f"no condition {to_text(predicate)}")
         negations = [part for part in walk(query.pattern) if isinstance(part, Absent)]
-        changed = [replace(query, pattern=_without(query.pattern, negation)) for negation in negations]
+        changed = [replace(query, pattern=without_negation(query.pattern, negation)) for negation in negations]
         helps += [f"no {to_text(no)}" for no, other in zip(negations, changed, strict=True) if self._match(other)]
         if query.strategy != "skip_till_any_match" and (
             match := self._match(replace(query, strategy="skip_till_any_match"))
@@ -319,32 +319,14 @@ class _Diagnosis:
         """Run a query over the events of the place; nothing where it cannot be run, or takes too long."""
         if not len(self.place.rows):
             return
-        roles = self.place.roles
         try:
-            matcher = Execution(plan(query), output=output)
-            pipeline = matcher.bind(self.place.table.schema, roles)
-            pipeline.give_up_after(STEPS)
-            for batch in read_events(open_source(self.place.table), roles, columns=pipeline.columns):
-                yield from matcher.run(batch)
-            yield from pipeline.finish()
+            yield from run_at(self.place, query, output, STEPS)
         except TooManyStepsError:
             self.gave_up = True
         except AcepError:
             if query is self.query:
                 raise
             return  # changed in this way it is no query
-
-
-def _without(pattern: Pattern, negation: Absent) -> Pattern:
-    """A pattern without one of its negations."""
-    match pattern:
-        case Sequence(parts=parts):
-            return sequence_of([_without(part, negation) for part in parts if part != negation])
-        case Either(options=options):
-            return choice_of([_without(option, negation) for option in options])
-        case Repeat(part=part):
-            return replace(pattern, part=_without(part, negation))
-    return pattern
 
 
 def _help_lines(helps: Items[str]) -> Iterator[str]:

@@ -121,6 +121,19 @@ class Chains:
                 break
         return Search(None, furthest, self.left <= 0)
 
+    def furthest(self) -> Ended | None:
+        """The run of the whole place that took the most events, and of those the first; None: nothing began.
+
+        Complexity: as for ``search``, the earliest beginning first.
+        """
+        ended: list[Ended] = []
+        everything = np.arange(len(self.t1))
+        for step in self.first_steps:
+            for at in everything[self.holds(step, everything, None)].tolist():
+                if self.left > 0:
+                    self._follow(self.taken(None, step, at), NEVER, ended)
+        return max(ended, key=lambda one: len(one.run.path), default=None)
+
     def _begun(self, around: int) -> Iterator[Run]:
         """The runs that begin at or before a time and whose window is open then; else the first one after it."""
         everything = np.arange(len(self.t1))

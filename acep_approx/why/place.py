@@ -24,6 +24,7 @@ from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.planning.planner import MICROSECONDS, Plan
 from acep_approx.query.shape import walk
@@ -139,8 +140,7 @@ def find_place(
     at = _tick(around, time_type, roles.unit)
     wanted = _key(plan, key, source.schema, roles)
     reader = _Collector(plan, at, pipeline.window, wanted, roles)
-    played = [column for column in (roles.key, roles.type) if column is not None]
-    columns = tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(pipeline.plan)), *played]))
+    columns = columns_asked(pipeline)
     for given in read_events(source, roles, columns=columns, sort=sort):
         known, batch = pipeline.schema, pipeline.stream.fit(given)
         if pipeline.schema is not known:
@@ -156,6 +156,13 @@ def find_place(
     rows = source.late.original(rows)
     window, last = pipeline.window, reader.last
     return StreamPlace(pipeline.plan, roles, at, window, is_time, key_values, table, rows, found_ticks, is_part, last)
+
+
+def columns_asked(pipeline: Pipeline) -> tuple[str, ...]:
+    """The columns that a question about a query is answered with."""
+    roles = pipeline.roles
+    played = [column for column in (roles.key, roles.type) if column is not None]
+    return tuple(dict.fromkeys([*pipeline.columns, *map(roles.column, _named(pipeline.plan)), *played]))
 
 
 class _Collector:
@@ -225,7 +232,7 @@ class _Collector:
             empty = pa.schema([schema.field(name) for name in columns]).empty_table()
             nothing = np.zeros(0, np.int64)
             return empty, nothing, nothing, np.zeros(0, np.bool_)
-        table = _unified(one_table([part[0] for part in self.parts])).combine_chunks()
+        table = unified(one_table([part[0] for part in self.parts])).combine_chunks()
         rows, found, mine = (np.concatenate([part[i] for part in self.parts]) for i in (1, 2, 3))
         if self.is_count:
             places = np.flatnonzero(mine)
@@ -268,7 +275,7 @@ def span_text(ticks: int, *, is_time: bool) -> str:
     return next(f"{ticks // size} {unit}" for unit, size in units if ticks % size == 0) if is_time else str(ticks)
 
 
-def _unified(table: pa.Table) -> pa.Table:
+def unified(table: pa.Table) -> pa.Table:
     """Without dictionaries, which differ from batch to batch."""
     return pa.table({name: _plain(table.column(name)) for name in table.column_names})
 

@@ -48,6 +48,11 @@ class Why:
     headline: str = ""
     lines: tuple[str, ...] = ()
 
+    @property
+    def more(self) -> tuple[str, ...]:
+        """What is said below the headline and the table."""
+        return self.lines
+
     def table(self) -> list[list[str]]:
         """The events as a table of texts, its header first; empty where there are none."""
         if not self.events:

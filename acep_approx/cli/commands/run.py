@@ -16,6 +16,7 @@ from acep_approx.cli.commands.run_revised import RevisedRun, run_revised
 from acep_approx.cli.commands.run_rules import RulesRun, run_rules
 from acep_approx.cli.exact_command import exact_command
 from acep_approx.cli.learning import Saving
+from acep_approx.cli.nothing import found_nothing, say_no_match
 from acep_approx.cli.on_spark import batch
 from acep_approx.cli.options.budget import BudgetRequest, ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.choices import Format, ResultKind
@@ -45,6 +46,7 @@ TITLES = {ResultKind.COUNT: "matches", ResultKind.PARTIAL: "partial matches"}
 class LocalRun:
     """What a run here is to do, after all checks."""
 
+    context: typer.Context
     query: Query
     inputs: list[str]
     source: RunInputOptions
@@ -115,11 +117,11 @@ def run(
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
     if asked is not None:
-        run_revised(RevisedRun(compiled, inputs, asked, source, matching.merge, output, form, quiet))
+        run_revised(RevisedRun(context, compiled, inputs, asked, source, matching.merge, output, form, quiet))
         return
     if not spark.spark:
         exactly = exact_command(context)
-        _run_here(LocalRun(compiled, inputs, source, matching.merge, output, form, request, quiet, exactly))
+        _run_here(LocalRun(context, compiled, inputs, source, matching.merge, output, form, request, quiet, exactly))
         return
     more = {"bind": output.bound, "id": revisions.id, "shards": spark.shards, "watermark": revisions.watermark}
     more |= {"output": OUTPUTS[output.output]} | request.on_spark()
@@ -159,6 +161,8 @@ def _run_here(job: LocalRun) -> None:
     sys.stdout.flush()
     if not job.quiet:
         say_summary(matches, results, job.output.output, clock.perf_counter() - begun)
+        if found_nothing(results, job.output.output):
+            say_no_match(job.context, matches.no_match)
     if request.spending.budget is not None:
         _conclude(matches, job, saving)
 

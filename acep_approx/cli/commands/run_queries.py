@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.nothing import say_silent
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions
@@ -93,6 +94,9 @@ def run_queries(job: QueriesRun) -> None:
     if not job.quiet:
         say(f"{amount(events.done, 'event')} read, {_queries(len(folder.desk))}; {clock.perf_counter() - begun:.2f} s")
         _say_found(results, by_query, job.output.output)
+        if not results.is_cut:
+            silent = [id_ for id_ in folder.desk if not by_query[id_]]
+            say_silent(silent, "query" if len(silent) == 1 else "queries")
         say_malformed(source.malformed)
     if folder.wrong:
         say(f"{_queries(len(folder.wrong))} left out, as told above")

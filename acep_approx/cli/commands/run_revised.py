@@ -9,6 +9,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+import typer
+
+from acep_approx.cli.nothing import found_nothing, say_no_match
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions
@@ -16,7 +19,7 @@ from acep_approx.cli.options.revisions import OUTPUTS
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
 from acep_approx.cli.summary import SINGULAR, say_malformed
-from acep_approx.cli.terminal import EventBar, progress_bar
+from acep_approx.cli.terminal import EventBar, progress_bar, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 class RevisedRun:
     """What a run is to do, after all checks."""
 
+    context: typer.Context
     query: Query
     inputs: list[str]
     asked: Revisions
@@ -85,7 +89,20 @@ def _summarise(feed: _Feed, results: Results, changes: Changes, seconds: float) 
     if kind is not ResultKind.COUNT:
         say_changes(results, changes, SINGULAR[kind])
     say_malformed(feed.source.malformed)
+    if found_nothing(results, kind):
+        _say_nothing(feed)
     say_holding(feed.matcher)
+
+
+def _say_nothing(feed: _Feed) -> None:
+    """Say why there is no match, where all rows are events that stay."""
+    job, matcher = feed.job, feed.matcher
+    takes_back = matcher.stream is not None and matcher.stream.op is not None
+    if takes_back or not feed.source.reusable:
+        say("no match; to see why, run the query over the events that remain, as a file in order of time")
+        return
+    plain = job.source.reading | {"rejects": None, "on_late": "refuse", "late": None}
+    say_no_match(job.context, job.query.match(job.inputs, sort=True, **job.source.roles, **plain).no_match)
 
 
 class _Feed:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from acep_approx.cli.nothing import say_silent
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
@@ -197,6 +198,8 @@ def _say(rules: RuleSet, output: RulesOutput, happened: dict[str, int], before: 
         for rule, number in output.found.items()
     ]
     _say_each(amount(sum(output.found.values()), "match"), parts)
+    silent = [rule.name for rule in rules.file.rules if not output.found[rule.name]]
+    say_silent(silent, "rule" if len(silent) == 1 else "rules")
     changed = {name: number for name, number in output.changed.items() if number}
     _say_each(amount(sum(changed.values()), "change"), [f"{name} {number:,}" for name, number in changed.items()])
     if happened["conflicts"]:

@@ -16,6 +16,7 @@ from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
+    from acep_approx.why.no_match import NoMatch
     from acep_approx.why.result import Why
 
 
@@ -33,8 +34,13 @@ class QuestionOptions:
     panel = "Question"
 
     around: Annotated[
-        str, typer.Option(metavar="TS", help="The time in question, e.g. 2024-05-01T08:00:00Z, or a number.")
-    ]
+        str | None,
+        typer.Option(
+            metavar="TS",
+            help="The time in question, e.g. 2024-05-01T08:00:00Z, or a number; by default that of the first match, or "
+            "else of the partial match that came furthest.",
+        ),
+    ] = None
     keys: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,8 +65,10 @@ def why(
 ) -> None:
     """Say why QUERY has a match in INPUT around a time, or has none.
 
-    A match is there if it begins at or before the time and ends at or after it. Where there is none: how far the
-    furthest partial match came, what it waited for, what came instead, and what would have helped.
+    Without --around it looks at all of INPUT. Where nothing matches it says which step of the pattern no event passed.
+    With --around it looks at one place: a match is there if it begins at or before the time and ends at or after it.
+    Where there is none: how far the furthest partial match came, what it waited for, what came instead, and what would
+    have helped.
     """
     text = read_query(query)
 
@@ -82,9 +90,12 @@ def why(
         typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False, default=str))
     else:
         _show(answer)
+        if (furthest := getattr(answer, "furthest", None)) is not None:
+            typer.echo()
+            _show(furthest)
 
 
-def _show(answer: Why) -> None:
+def _show(answer: Why | NoMatch) -> None:
     """Print the answer for people."""
     from rich.console import Console
     from rich.table import Table
@@ -99,5 +110,5 @@ def _show(answer: Why) -> None:
         for row in rows:
             shown.add_row(*row)
         console.print(shown)
-    for line in answer.lines:
+    for line in answer.more:
         console.print(line)

@@ -1,0 +1,46 @@
+"""Why a query in CEL found nothing in a whole stream: how far its chains came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from acep_approx.planning.planner import LARGEST_WINDOW
+from acep_approx.why.chains import Chains
+from acep_approx.why.no_match import NoMatch
+from acep_approx.why.of_algebra import explain_algebra
+from acep_approx.why.place import tick_text
+from acep_approx.why.whole import WholeStream
+
+MOST_EVENTS = 100_000
+"""Events that are looked at: chains are followed one by one."""
+
+
+def nothing_of_algebra(whole: WholeStream) -> NoMatch:
+    """Find out how far the chains of a query came that has no results.
+
+    Parameters
+    ----------
+    whole : WholeStream
+
+    Complexity: see ``chains.Chains.search``.
+    """
+    place = whole.place
+    events = len(place.rows)
+    is_cut = whole.is_cut or events > MOST_EVENTS
+    if events > MOST_EVENTS:
+        kept = slice(0, MOST_EVENTS)
+        columns = {name: getattr(place, name)[kept] for name in ("rows", "ticks", "is_part")}
+        place = replace(place, table=place.table.slice(0, MOST_EVENTS), until=int(place.ticks[kept][-1]), **columns)
+    furthest = Chains(place).furthest()
+    if furthest is None:  # asked of all events
+        answer = explain_algebra(replace(place, around=int(place.ticks[0]), window=LARGEST_WINDOW // 2))
+        headline, around, reason = "no result: no event could begin one", "", "condition"
+    else:
+        answer = explain_algebra(replace(place, around=furthest.run.came))
+        around, reason = tick_text(furthest.run.came, is_time=place.is_time), "together"
+        number = len(furthest.run.path)
+        headline = f"no result: the chain that came furthest has {number} event{'s' if number > 1 else ''}"
+    if is_cut:
+        headline = headline.replace("no result", f"no result in the first {len(place.rows):,} events", 1)
+    step = tuple(one["variable"] for one in answer.awaited)
+    return NoMatch(len(place.rows), is_cut, reason, headline, (), step, answer.lines, answer.helps, around, {})
