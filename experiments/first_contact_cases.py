@@ -132,8 +132,12 @@ FILES = (
     Case(
         "no header",
         (
-            Command(("look", "headless.csv"), ("looks like an event", "2024-03-28T09:30:00Z")),
-            Command(run(SHOP, "headless.csv"), ("line of names", "2024-03-28T09:30:00Z"), 4),
+            Command(("look", "headless.csv"), ("looks like an event", "2024-03-28T09:30:00Z", "--columns"), 4),
+            Command(run(SHOP, "headless.csv"), ("line of names", "2024-03-28T09:30:00Z", "--columns"), 4),
+            Command(
+                run(SHOP, "headless.csv", "--columns", "ts,key,type,amount", "--output", "count"),
+                (FOUND,),
+            ),
         ),
     ),
     Case(
@@ -144,6 +148,7 @@ FILES = (
             Command(run(SHOP, "unsorted.csv", "--sort", "--output", "count"), (FOUND,)),
         ),
     ),
+    _file("a zip of one file", "events.zip", "12 rows"),
     _file("a folder with files of two formats", "mixed", "taken as"),
     Case(
         "rows that cannot be read",
@@ -225,7 +230,7 @@ MISTAKES = (
         code=2,
     ),
     _mistake("a workbook of Excel", run(SHOP, "events.xlsx"), "xlsx|Excel", "CSV", code=4),
-    _mistake("a zip", run(SHOP, "events.zip"), "zip", "unzip|unpack", code=4),
+    _mistake("a zip with other things", run(SHOP, "pictures.zip"), "zip", "unzip|unpack", code=4),
     _mistake("a folder without events", run(SHOP, "notes"), "notes", "no file", ".csv", code=4),
     _mistake("what is no text", run(SHOP, "picture.bin"), "picture.bin", "hint", code=4),
     _mistake(

@@ -145,6 +145,9 @@ def _no_events(folder: Path) -> None:
     (folder / "picture.bin").write_bytes(random.Random(1).randbytes(4096))
     with zipfile.ZipFile(folder / "events.zip", "w") as archive:
         archive.writestr("shop.csv", table(iso))
+    with zipfile.ZipFile(folder / "pictures.zip", "w") as archive:
+        archive.writestr("1.png", "no event")
+        archive.writestr("2.png", "nor this")
     with zipfile.ZipFile(folder / "events.xlsx", "w") as book:
         book.writestr("[Content_Types].xml", "<Types/>")
         book.writestr("xl/workbook.xml", "<workbook/>")

@@ -92,8 +92,10 @@ def test_standard_input_tells_its_format(name):
 
 
 def test_the_format_of_input_can_be_said():
+    Path("words.log").write_text("nothing\nto read\n", encoding="utf-8")
+    assert "--input-format" in acep("run", QUERY, "words.log", code=4).stderr
     Path("events.log").write_text(json_text(), encoding="utf-8")
-    assert "--input-format" in acep("run", QUERY, "events.log", code=4).stderr
+    assert lines(acep("run", QUERY, "events.log").stdout) == MATCHES
     assert lines(acep("run", QUERY, "events.log", "--input-format", "jsonl").stdout) == MATCHES
     result = acep("run", QUERY, "-", "--input-format", "csv", "--format", "csv", stdin=csv_text().encode())
     assert result.stdout.startswith("key,errors,")

@@ -11,6 +11,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.source import open_source
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
@@ -48,6 +49,7 @@ class Query(CompiledQuery):
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         start: str | None = None,
+        time_format: str | TimeFormat | None = None,
         sort: bool = False,
         limit: int | None = None,
         on_progress: Callable[[int], None] | None = None,
@@ -72,6 +74,9 @@ class Query(CompiledQuery):
         start : str, optional
             Column that says when an event began; ``time`` says when it ended. For queries in CEL: others do not read
             it. Default: events begin when they end.
+        time_format : str or TimeFormat, optional
+            How times of text are written, such as ``"%d/%m/%Y %H:%M"``, and with ``TimeFormat`` the zone of times that
+            have none. Default: as the values show, and UTC.
         sort : bool, default False
             Sort by time first; takes memory for the whole input.
         limit : int, optional
@@ -111,8 +116,15 @@ class Query(CompiledQuery):
         merging(merge)  # a wrong name is told before anything is read
         bound_names(bind, self.plan.query)
         options = {"time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind, "start": start}
+        options |= TimeFormat.plain(time_format)
         source = open_source(
-            events, format=format, on_malformed=on_malformed, rejects=rejects, on_late=on_late, late=late
+            events,
+            format=format,
+            on_malformed=on_malformed,
+            rejects=rejects,
+            on_late=on_late,
+            late=late,
+            time_format=time_format,
         )
         return Matches(self.plan, source, options, sort=sort, limit=limit, on_progress=on_progress)
 
@@ -234,6 +246,7 @@ class Query(CompiledQuery):
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         start: str | None = None,
+        time_format: str | TimeFormat | None = None,
         merge: str = ",".join(MERGING),
         bind: str | Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002  (what users call it)
@@ -244,7 +257,7 @@ class Query(CompiledQuery):
 
         Parameters
         ----------
-        output, time, key, type, unit, start, merge, bind
+        output, time, key, type, unit, start, time_format, merge, bind
             See ``Matcher``.
         id : str, optional
             The column that names an event: it stands for the events of a match, unless ``bind`` says otherwise.
@@ -282,6 +295,7 @@ class Query(CompiledQuery):
         """
         options = {"output": output, "time": time, "key": key, "type": type, "unit": unit, "merge": merge, "bind": bind}
         options |= {"start": start} if start is not None else {}
+        options |= TimeFormat.plain(time_format)
         asked = {name: value for name in REVISING & more.keys() if (value := more.pop(name)) is not None}
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:
@@ -332,6 +346,7 @@ class Query(CompiledQuery):
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         start: str | None = None,
+        time_format: str | TimeFormat | None = None,
         sort: bool = False,
         format: str | None = None,  # noqa: A002  (as in open_source)
         on_malformed: str = "refuse",
@@ -350,7 +365,7 @@ class Query(CompiledQuery):
             The values of the equivalence attributes: of the only one, or a dict. None for a query without.
         key_column, time, type : str, optional
             Columns that play these roles (``key`` of ``match`` is ``key_column`` here).
-        unit, start, sort, format, on_malformed, on_late
+        unit, start, time_format, sort, format, on_malformed, on_late
             As for ``match``.
 
         Returns
@@ -381,7 +396,10 @@ class Query(CompiledQuery):
         from acep_approx.why.stream import explain_stream
 
         options = {"time": time, "key": key_column, "type": type, "unit": unit, "start": start}
-        source = open_source(events, format=format, on_malformed=on_malformed, on_late=on_late)
+        options |= TimeFormat.plain(time_format)
+        source = open_source(
+            events, format=format, on_malformed=on_malformed, on_late=on_late, time_format=time_format
+        )
         if around is None:
             return explain_stream(self.plan, source, key, options, sort=sort)
         return explain(self.plan, source, around, key, options, sort=sort)

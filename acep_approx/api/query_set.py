@@ -17,6 +17,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING, Duration, check_duration
@@ -44,6 +45,8 @@ class QuerySet:
         Unit of a time column of numbers. Default: plain ticks.
     start : str, optional
         Column that says when events began, for queries in CEL; the time says when they ended.
+    time_format : str or TimeFormat, optional
+        How times of text are written. Default: as the values show.
     output : {"matches", "points", "counts"}, default "matches"
         What the results of queries are, as for ``Query.matcher``.
     reorder : str or int, optional
@@ -80,6 +83,7 @@ class QuerySet:
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         start: str | None = None,
+        time_format: str | TimeFormat | None = None,
         output: OutputKind = "matches",
         reorder: Duration | None = None,
         stamp: bool = False,
@@ -95,7 +99,8 @@ class QuerySet:
             check_duration("reorder", reorder)
         self.output: OutputKind = output
         self._reading = Reading(reorder, stamp)
-        self._running = Running({"time": time, "key": key, "type": type, "unit": unit, "start": start})
+        wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
+        self._running = Running(wanted | TimeFormat.plain(time_format))
         # by the number of the part that is shown: those that a user holds, and those that have someone to tell
         self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()
         self._listening: dict[int, Subscription] = {}

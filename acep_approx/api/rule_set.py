@@ -14,6 +14,7 @@ from acep_approx.api.rule_run import Function, RuleRun
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import open_source
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
@@ -105,13 +106,14 @@ class RuleSet:
         key: str | None = None,
         type: str | None = None,  # noqa: A002
         unit: str | None = None,
+        time_format: str | TimeFormat | None = None,
     ) -> list[str]:
         """Hold names and types against the columns of events, without running anything.
 
         Parameters
         ----------
         events : as for ``run``
-        time, key, type, unit
+        time, key, type, unit, time_format
             As for ``start``.
 
         Returns
@@ -133,7 +135,8 @@ class RuleSet:
         >>> rules.check([{"ts": 1, "type": "Login", "user": "ann", "host": "db1"}])
         ['ts', 'type', 'user']
         """
-        runner = Runner(self._program, {"time": time, "key": key, "type": type, "unit": unit})
+        wanted = {"time": time, "key": key, "type": type, "unit": unit} | TimeFormat.plain(time_format)
+        runner = Runner(self._program, wanted)
         source = open_source(events)
         columns = runner.bind(source).columns
         return [name for name in source.schema.names if name in columns]
@@ -148,6 +151,7 @@ class RuleSet:
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
+        time_format: str | TimeFormat | None = None,
         checkpoint: int = 1,
         driver: Driver = "auto",
         **others: Any,
@@ -169,6 +173,8 @@ class RuleSet:
             Columns that play these roles; inferred from the first events where not given.
         unit : {"ns", "us", "ms", "s"}, optional
             Unit of a time column of numbers. Default: plain ticks.
+        time_format : str or TimeFormat, optional
+            How times of text are written. Default: as the values show.
         checkpoint : int, default 1
             With ``at``: a checkpoint is written after so many events, with the end of a batch. Matches and calls wait
             for it.
@@ -189,7 +195,7 @@ class RuleSet:
             raise UsageError(f"there is no driver {driver!r}", code="ACEP-U001", hint="choose " + ", ".join(DRIVERS))
         functions = self._functions(calls)
         expect("checkpoint", checkpoint, Integral, "a number of events")
-        wanted = {"time": time, "key": key, "type": type, "unit": unit}
+        wanted = {"time": time, "key": key, "type": type, "unit": unit} | TimeFormat.plain(time_format)
 
         def begin() -> Runner:
             runner = Runner(self._program, wanted, driver)

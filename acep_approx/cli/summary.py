@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from acep_approx.cli.write import Results
     from acep_approx.engines.progress import RunProgress
     from acep_approx.events.reading.malformed import MalformedRows
+    from acep_approx.events.source import Source
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.results.matches import Matches
 
@@ -40,6 +41,12 @@ def say_summary(matches: Matches, results: Results, output: ResultKind, seconds:
     late = matches.source.late
     if late.count:
         say(f"{amount(late.count, 'event')} left out that came late; {late.reasons[0]}")
+
+
+def say_how_read(source: Source) -> None:
+    """Say what was found out of how the files are written, as far as a user may not expect it."""
+    if notes := source.notes:
+        say(f"read with {'; '.join(notes)}")
 
 
 def say_malformed(skipped: MalformedRows) -> None:

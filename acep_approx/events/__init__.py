@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from acep_approx.events.source import Source, open_source
     from acep_approx.events.stream import EventBatch, read_events
     from acep_approx.events.time import tick_unit, ticks, to_datetime
+    from acep_approx.events.time_formats import TimeFormat
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -23,6 +24,7 @@ else:
             "acep_approx.events.source": "Source open_source",
             "acep_approx.events.stream": "EventBatch read_events",
             "acep_approx.events.time": "tick_unit ticks to_datetime",
+            "acep_approx.events.time_formats": "TimeFormat",
         },
     )
 
@@ -31,6 +33,7 @@ __all__ = [
     "KeyCodes",
     "Roles",
     "Source",
+    "TimeFormat",
     "flights",
     "infer_roles",
     "open_source",

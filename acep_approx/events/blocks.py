@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import lzma
 import re
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,7 +20,8 @@ BLOCK_BYTES = 4 << 20
 LONGEST_ROW = 64 << 20
 """Bytes from which on a row is taken for a mistake."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_OPENS = re.compile(rb'(?:^|,)"')
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+"""What reading bytes, compressed or not, can raise."""
 _CLOSES = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
 
 
@@ -40,7 +43,7 @@ class Block(NamedTuple):
     data: bytes
 
 
-def blocks(stream: Readable, name: str, *, quotes: bool, size: int = BLOCK_BYTES) -> Iterator[Block]:
+def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTES) -> Iterator[Block]:
     """Cut a stream into blocks of whole lines.
 
     Parameters
@@ -49,8 +52,9 @@ def blocks(stream: Readable, name: str, *, quotes: bool, size: int = BLOCK_BYTES
         Read to its end, never closed. Where it gives less than it was asked for, the block is smaller.
     name : str
         File name for messages.
-    quotes : bool
-        Whether a line end between double quotes belongs to a value (CSV).
+    quotes : bytes
+        Delimiters after which a double quote opens a value: a line end up to the next one belongs to it (CSV). None:
+        quotes mean nothing.
     size : int
         Bytes per block. Default 4 MiB.
 
@@ -62,7 +66,7 @@ def blocks(stream: Readable, name: str, *, quotes: bool, size: int = BLOCK_BYTES
     Raises
     ------
     DataError
-        ``ACEP-D013`` damaged gzip data; ``ACEP-D014`` not UTF-8; ``ACEP-D019`` a row of more than 64 MiB.
+        ``ACEP-D013`` damaged compressed data; ``ACEP-D014`` not UTF-8; ``ACEP-D019`` a row of more than 64 MiB.
     """
     line, rest = 1, b""
     while data := _read(stream, name, size):
@@ -87,7 +91,7 @@ def blocks(stream: Readable, name: str, *, quotes: bool, size: int = BLOCK_BYTES
 def _read(stream: Readable, name: str, size: int) -> bytes:
     try:
         return stream.read(size)
-    except (OSError, EOFError, zlib.error) as error:
+    except UNREADABLE as error:
         raise unreadable(name, error) from error
 
 
@@ -100,31 +104,37 @@ def unreadable(name: str, error: Exception) -> DataError:
     )
 
 
-def _last_line_end(data: bytes, quotes: bool) -> int:
+def _last_line_end(data: bytes, quotes: bytes) -> int:
     """Where the last whole row ends; 0 if there is none."""
     cut = data.rfind(b"\n") + 1
-    if not quotes or b'"' not in data[:cut] or _are_pairs(data[:cut]):
+    if not quotes or b'"' not in data[:cut] or _are_pairs(data[:cut], quotes):
         return cut
-    rows = list(quoted_rows(data))  # a value is open, or a quote is only a character
-    complete = rows[-1].endswith(b"\n") and not _open_after(rows[-1], inside=False)
+    rows = list(quoted_rows(data, quotes))  # a value is open, or a quote is only a character
+    complete = rows[-1].endswith(b"\n") and not _open_after(rows[-1], False, _opening(quotes))
     return len(data) if complete else len(data) - len(rows[-1])
 
 
-def _are_pairs(data: bytes) -> bool:
+def _are_pairs(data: bytes, quotes: bytes) -> bool:
     """Whether all quotes come in pairs, of which the first opens a value, or goes on with one after a doubled quote."""
     array = np.frombuffer(data, np.uint8)
     places = np.flatnonzero(array == ord('"'))
     before = array[places[0::2] - 1]  # of a quote at the begin the last byte, which is a line end
-    return len(places) % 2 == 0 and bool(np.isin(before, np.frombuffer(b',\n"', np.uint8)).all())
+    return len(places) % 2 == 0 and bool(np.isin(before, np.frombuffer(quotes + b'\n"', np.uint8)).all())
 
 
-def quoted_rows(data: bytes) -> Iterator[bytes]:
+@lru_cache(maxsize=16)
+def _opening(quotes: bytes) -> re.Pattern[bytes]:
+    """Where a quote opens a value: at the begin of a line, and after a delimiter."""
+    return re.compile(rb"(?:^|[" + re.escape(quotes) + rb'])"')
+
+
+def quoted_rows(data: bytes, quotes: bytes) -> Iterator[bytes]:
     """Split CSV into rows; a line end between quotes does not end one. The last row may be incomplete."""
-    row, inside = b"", False
+    row, inside, opens = b"", False, _opening(quotes)
     for line in io.BytesIO(data):
         row += line
         if b'"' in line:
-            inside = _open_after(line, inside)
+            inside = _open_after(line, inside, opens)
         if not inside:
             yield row
             row = b""
@@ -132,11 +142,11 @@ def quoted_rows(data: bytes) -> Iterator[bytes]:
         yield row
 
 
-def _open_after(line: bytes, inside: bool) -> bool:
+def _open_after(line: bytes, inside: bool, opens: re.Pattern[bytes]) -> bool:
     """Whether a quoted value is still open after a line; a quote within an unquoted value means nothing."""
     place = 0
     while True:
-        found = (_CLOSES.match if inside else _OPENS.search)(line, place)
+        found = (_CLOSES.match if inside else opens.search)(line, place)
         if found is None:
             return inside
         place, inside = found.end(), not inside
@@ -152,6 +162,6 @@ def _checked(block: Block, name: str) -> Block:
         raise DataError(
             f"{name}, line {line}: byte 0x{block.data[error.start]:02x} is not UTF-8",
             code="ACEP-D014",
-            hint="convert the file first, for example: iconv -f latin1 -t utf-8 FILE > NEW",
+            hint="say how it is written: --encoding latin-1, or cp1252 of Windows (encoding='latin-1' of open_source)",
         ) from error
     return block

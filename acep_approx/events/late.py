@@ -12,7 +12,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.outfile import OutFile
-from acep_approx.events.reading.files import SUFFIXES
+from acep_approx.events.reading.files import DELIMITERS, SUFFIXES
 from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.reading.parquet import ParquetRows
 
@@ -166,7 +166,7 @@ class LateEvents:
 def _format_of(path: Path) -> str:
     if not path.suffix:
         return "jsonl"  # e.g. /dev/null
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES or path.suffix.lower() in DELIMITERS:
         raise UsageError(
             f"the format of {str(path)!r} cannot be told from its name",
             code="ACEP-U018",

@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import NoneType
+from typing import Any
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, plain_type
+from acep_approx.events.time_formats import TimeFormat
 
 TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
 TYPE_NAMES = ("type", "event_type", "event", "kind")
@@ -38,6 +40,8 @@ class Roles:
     start : str or None
         Column that says when an event began, in the same unit as ``time``, which says when it ended: queries in CEL ask
         for it. None: events have no duration.
+    time_format : TimeFormat or None
+        How times of text are written, and the zone of those that have none. None: as ``events.time.ticks`` finds it.
     """
 
     time: str
@@ -45,6 +49,16 @@ class Roles:
     type: str | None = None
     unit: str | None = None
     start: str | None = None
+    time_format: TimeFormat | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "time_format", TimeFormat.of(self.time_format))  # a state holds it as plain values
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same as plain values, which a state can hold: the arguments of another one."""
+        others = {name: value for name, value in vars(self).items() if name != "time_format"}
+        return others | TimeFormat.plain(self.time_format)
 
     def means_column(self, name: str) -> bool:
         """Whether the name of a column means this column in a query, and not one that plays a role."""
@@ -99,6 +113,7 @@ def infer_roles(
     type: str | None = None,  # noqa: A002  (the word of the query language)
     unit: str | None = None,
     start: str | None = None,
+    time_format: str | TimeFormat | None = None,
 ) -> Roles:
     """Find the roles of the columns: given names win, the rest is inferred from names and types.
 
@@ -111,6 +126,10 @@ def infer_roles(
         ``timestamp``, ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column, or
         else the DatetimeIndex of a frame of pandas; type is the first of ``type``, ``event_type``, ``event``, ``kind``;
         key is ``key``. Case matters only if two names differ in nothing else.
+    unit : str, optional
+        Of a time column of numbers.
+    time_format : str or TimeFormat, optional
+        How times are written in a column of text, and the zone of times that have none.
 
     Returns
     -------
@@ -123,12 +142,13 @@ def infer_roles(
         ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D003`` the
         time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds lists or structs.
     UsageError
-        ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit.
+        ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit; ``ACEP-U117``,
+        ``ACEP-U118`` not a format of times, no such time zone; ``ACEP-U124`` a format for a column of numbers.
 
     Examples
     --------
     >>> infer_roles(pa.schema([("ts", pa.int64()), ("user", pa.string())]), key="user", unit="ms")
-    Roles(time='ts', key='user', type=None, unit='ms', start=None)
+    Roles(time='ts', key='user', type=None, unit='ms', start=None, time_format=None)
     """
     for name in (time, key, type, start):
         expect("the name of a column", name, (str, NoneType), "its name as text")
@@ -142,6 +162,13 @@ def infer_roles(
         )
     time = time or _infer_time(schema)
     _check_unit(time, plain_type(schema.field(time).type), unit)
+    written = TimeFormat.of(time_format)
+    if written is not None and written.text is not None and is_number(plain_type(schema.field(time).type)):
+        raise UsageError(
+            f"a format of times is given, and the time column {time!r} holds numbers",
+            code="ACEP-U124",
+            hint="say what they count: --unit s (unit='s' in Python), or name another column: --time COLUMN",
+        )
     if start is not None and not can_be_time(plain_type(schema.field(start).type)):
         raise DataError(
             f"column {start!r} is of type {schema.field(start).type}, which cannot be the time at which an event began",
@@ -154,6 +181,7 @@ def infer_roles(
         type=type or _first(schema, TYPE_NAMES, _can_be_label),
         unit=unit,
         start=start,
+        time_format=written,
     )
 
 
@@ -214,7 +242,7 @@ def _check_unit(time: str, type_: pa.DataType, unit: str | None) -> None:
         raise UsageError(
             f"there is no time unit {unit!r}", code="ACEP-U102", hint=f"the units are {', '.join(UNITS)}"
         )
-    if not is_number(type_):
+    if not is_number(type_) and not pa.types.is_string(type_):
         raise UsageError(
             f"unit {unit!r} is given, but the time column {time!r} of type {type_} has its own",
             code="ACEP-U101",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from acep_approx.events.columns import missing_column
 from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
 from acep_approx.events.reading.files import FileEvents, check_format, find_files, open_file
+from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents
 from acep_approx.events.reading.objects import open_object
@@ -57,6 +58,11 @@ class Source:
         Number of events if it is known without reading them.
     reusable : bool
         Whether :meth:`batches` can be called again.
+    understood : Understood or None
+        How the file was read (of several the first one), where events come from files: delimiter, formats of times, and
+        others. Of standard input: as far as it is known before the columns are asked for.
+    notes : list of str
+        The same of all files, in words, as far as a user may not expect it.
     malformed : MalformedRows
         Rows skipped so far in this pass.
     late : LateEvents
@@ -77,6 +83,16 @@ class Source:
     def schema(self) -> pa.Schema:
         """The columns."""
         return self._reader.schema
+
+    @property
+    def understood(self) -> Understood | None:
+        """How the first file was read."""
+        return getattr(self._reader, "understood", None)
+
+    @property
+    def notes(self) -> list[str]:
+        """How files were read, in words, as far as a user may not expect it."""
+        return list(getattr(self._reader, "notes", []))
 
     def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
         """What ``bind`` makes of the columns.
@@ -158,6 +174,7 @@ def open_source(
     rejects: str | Path | None = None,
     on_late: str = "refuse",
     late: str | Path | None = None,
+    **layout: Any,
 ) -> Source:
     """Open events of any kind.
 
@@ -167,11 +184,10 @@ def open_source(
         A ``pyarrow.Table``, ``RecordBatch``, ``RecordBatchReader`` or ``Dataset``, or record batches one after the
         other; a frame of pandas or polars, eager or lazy; a DuckDB relation; anything else that hands out Arrow data
         (``__arrow_c_stream__``, ``__arrow_c_array__``); an array of numpy with names of columns; an iterable of dicts;
-        a path (``str`` or ``Path``) or a list of them: Parquet, CSV, JSON lines, the last two also gzipped, or a folder
-        of such files; ``"-"`` for standard input. A ``Source`` is returned as it is.
+        a path (``str`` or ``Path``) or a list of them: Parquet, CSV, JSON lines, the last two also compressed, or a
+        folder of such files; ``"-"`` for standard input. A ``Source`` is returned as it is.
     format : str, optional
-        Format of the files: ``parquet``, ``csv``, ``jsonl``. Default: by their names; of ``-`` by its first
-        bytes.
+        Format of the files: ``parquet``, ``csv``, ``jsonl``. Default: by their names, or else by their first lines.
     on_malformed : str
         ``"refuse"`` (default): a row of a text file that cannot be read is an error. ``"skip"``: it is
         counted in ``Source.malformed`` and left out.
@@ -183,6 +199,10 @@ def open_source(
     late : str or Path, optional
         With ``"skip"``: file that gets the events left out; see ``LateEvents``. All columns are read then, not only
         those asked for.
+    **layout
+        How text files are written, where it is not found out: ``delimiter``, ``encoding``, ``columns``, ``decimal``,
+        ``time_format``; see ``Layout``. Of events that are no text files ``time_format`` is to be given where their
+        columns get their roles, as to ``Query.match``.
 
     Returns
     -------
@@ -205,22 +225,45 @@ def open_source(
     >>> [batch.num_rows for batch in source.batches(["ts"])]
     [2]
     """
-    if isinstance(events, Source):
-        _refuse_reading({"format": format, "rejects": rejects, "late": late}, on_malformed, on_late)
-        return events
     check_format(format)
+    asked = _layout(layout)
+    if isinstance(events, Source):
+        named = {"format": format, "rejects": rejects, "late": late}
+        _refuse_reading([*_not_as_read(asked, events), *(name for name in named if named[name])], on_malformed, on_late)
+        return events
     malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
     refuse_same(malformed.rejects, left_out.file)
     if isinstance(events, str | Path):
         events = [events]
     if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
-        return Source(_open_paths(events, format, malformed, left_out), malformed, left_out)
+        return Source(_open_paths(events, format, asked, malformed, left_out), malformed, left_out)
+    if said := [name for name in asked.said if name != "time_format"]:  # which is for all that is text
+        raise UsageError(
+            f"{said[0]} says how files are written, and the events are an object",
+            code="ACEP-U121",
+            hint="leave it out",
+        )
     return Source(open_object(events), malformed, left_out)
 
 
-def _refuse_reading(named: Mapping[str, object], on_malformed: str, on_late: str) -> None:
+def _layout(given: dict[str, Any]) -> Layout:
+    try:
+        return Layout(**given)
+    except TypeError as error:
+        wrong = next(name for name in given if name not in Layout.__dataclass_fields__)
+        raise TypeError(f"open_source() got an unexpected keyword argument {wrong!r}") from error
+
+
+def _not_as_read(layout: Layout, source: Source) -> list[str]:
+    """What is said of files that are open, but for the format of times, which is for all that is text."""
+    said = layout.time_format
+    times = source.understood.times.values() if source.understood else ()
+    is_other = said is not None and not all(written.is_like(said) for written in times)
+    return [name for name in layout.said if name != "time_format" or is_other]
+
+
+def _refuse_reading(said: list[str], on_malformed: str, on_late: str) -> None:
     """Refuse to say how an open source is read (``ACEP-U147``)."""
-    said = [name for name, value in named.items() if value is not None]
     said += [name for name, value in (("on_malformed", on_malformed), ("on_late", on_late)) if value != "refuse"]
     if said:
         raise UsageError(
@@ -240,7 +283,7 @@ def refuse_same(rejects: Path | None, late: Path | None) -> None:
 
 
 def _open_paths(
-    paths: Sequence[str | Path], format_: str | None, malformed: MalformedRows, late: LateEvents
+    paths: Sequence[str | Path], format_: str | None, layout: Layout, malformed: MalformedRows, late: LateEvents
 ) -> Reader:
     if "-" in paths:
         if len(paths) > 1:
@@ -249,13 +292,13 @@ def _open_paths(
                 code="ACEP-U108",
                 hint="name the files, or feed all events to standard input",
             )
-        return open_stdin(format_, malformed)
+        return open_stdin(format_, malformed, layout)
     if any(map(is_pipe, paths)):
         if len(paths) > 1:
             raise UsageError(
                 "a pipe cannot be combined with other inputs", code="ACEP-U108", hint="feed all events to one pipe"
             )
-        return open_pipe(Path(paths[0]), format_, malformed)
+        return open_pipe(Path(paths[0]), format_, malformed, layout)
     files = find_files(paths, format_)
     inputs = {file.path.resolve() for file in files}
     for output, what, code in (
@@ -264,4 +307,4 @@ def _open_paths(
     ):
         if output is not None and output.resolve() in inputs:
             raise UsageError(f"{what} would overwrite the input {output}", code=code, hint="name another file")
-    return FileEvents([open_file(file, malformed) for file in files], reusable=True)
+    return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True)

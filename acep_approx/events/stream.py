@@ -144,7 +144,7 @@ def as_they_come(
     for data in source.batches([*columns, roles.time], batch_rows):
         if data.num_rows == 0:
             continue
-        values = ticks(data.column(roles.time), roles.unit, first_row=row)
+        values = ticks(data.column(roles.time), roles.unit, first_row=row, format=roles.time_format)
         arrays = [encode_text(data.column(name)) for name in columns]
         yield EventBatch(row, values, pa.RecordBatch.from_arrays(arrays, names=columns))
         row += len(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from acep_approx.errors import DataError
 from acep_approx.events.columns import decoded, plain_type, to_arrow, to_numpy
 from acep_approx.events.roles import is_number
+from acep_approx.events.time_formats import TimeFormat, guesses, localized, no_year, parse_times
 
 LIMIT = 2**60
 """Ticks stay below this in size, so that ``ts + window`` never overflows 64 bits."""
@@ -62,11 +64,18 @@ def plausible_unit(least: float, most: float) -> str | None:
     return None
 
 
-def ticks(column: pa.Array, unit: str | None = None, *, first_row: int = 0) -> npt.NDArray[np.int64]:
+def ticks(
+    column: pa.Array,
+    unit: str | None = None,
+    *,
+    first_row: int = 0,
+    format: TimeFormat | None = None,  # noqa: A002  (what it is)
+) -> npt.NDArray[np.int64]:
     """The time column as int64 ticks; no copy for int64 without a unit (or in microseconds).
 
-    Timestamps, dates, ISO-8601 strings and numbers with a unit become microseconds since 1970-01-01 UTC; a
-    timestamp without a zone is taken as UTC. Finer times are rounded down (nanoseconds) or to the nearest
+    Timestamps, dates, strings and numbers with a unit become microseconds since 1970-01-01 UTC; a timestamp without a
+    zone is taken as UTC. Strings are of ISO-8601, of the format that is given, or of another known one in which nothing
+    has two meanings. Finer times are rounded down (nanoseconds) or to the nearest
     microsecond (floats), neither of which changes their order. Numbers without a unit stay as they are.
 
     Parameters
@@ -74,9 +83,12 @@ def ticks(column: pa.Array, unit: str | None = None, *, first_row: int = 0) -> n
     column : pyarrow.Array
         Time column of one batch.
     unit : str, optional
-        Unit of a column of numbers: ``ns``, ``us``, ``ms`` or ``s``. Default: plain ticks.
+        Unit of a column of numbers, or of texts that are numbers: ``ns``, ``us``, ``ms`` or ``s``. Default: plain
+        ticks.
     first_row : int
         Row number of the first value over the whole input, for messages. Default 0.
+    format : TimeFormat, optional
+        How strings are written, and the zone of times that have none.
 
     Returns
     -------
@@ -87,8 +99,9 @@ def ticks(column: pa.Array, unit: str | None = None, *, first_row: int = 0) -> n
     ------
     DataError
         ``ACEP-D003`` not a type of time; ``ACEP-D004`` a null or NaN; ``ACEP-D005`` a tick of ``2**60`` or
-        more; ``ACEP-D006`` a string that is no ISO-8601 time, a fraction without a unit. ``row`` is the
-        first.
+        more; ``ACEP-D006`` a string that is no time, a fraction without a unit; ``ACEP-D032`` strings that do not tell
+        days from months; ``ACEP-D034`` a local time that occurs twice, or never; ``ACEP-D035`` strings without a year.
+        ``row`` is the first.
 
     Examples
     --------
@@ -110,9 +123,11 @@ def ticks(column: pa.Array, unit: str | None = None, *, first_row: int = 0) -> n
     if pa.types.is_date(type_):
         return _scaled(to_numpy(column.cast(pa.timestamp("ms")).cast(pa.int64())), "ms", first_row)
     if pa.types.is_timestamp(type_):
+        if type_.tz is None and format is not None and format.zone is not None:
+            column = _localized(column, format.zone, first_row)
         return _scaled(to_numpy(column.cast(pa.int64())), type_.unit, first_row)
     if pa.types.is_string(type_):
-        return _from_text(column.cast(pa.string()), first_row)
+        return _from_text(column.cast(pa.string()), unit, first_row, format or TimeFormat())
     raise DataError(f"values of type {type_} cannot be the time of an event", code="ACEP-D003")
 
 
@@ -166,45 +181,122 @@ def _from_floats(values: npt.NDArray[np.float64], unit: str | None, first_row: i
     return np.rint(scaled).astype(np.int64)
 
 
-def _from_text(column: pa.Array, first_row: int) -> npt.NDArray[np.int64]:
+def _from_text(
+    column: pa.Array, unit: str | None, first_row: int, format: TimeFormat  # noqa: A002
+) -> npt.NDArray[np.int64]:
+    if unit is not None:
+        return ticks(_numbers(column, unit, first_row), unit, first_row=first_row)
+    if format.text is not None:
+        return _of_format(column, format, first_row)
+    try:
+        return _from_iso(column, first_row, format.zone)
+    except DataError as error:
+        found = guesses(column) if error.code == "ACEP-D006" else []
+        if not found:
+            raise
+    if len(found) > 1:
+        raise DataError(
+            f"row {first_row}: {column[0].as_py()!r} can be read in two ways: {' or '.join(map(repr, found))}",
+            code="ACEP-D032",
+            hint=f"say which one is meant: --time-format {found[0]!r} (time_format={found[0]!r} in Python)",
+            row=first_row,
+        )
+    return _of_format(column, TimeFormat(found[0], format.zone, format.year), first_row)
+
+
+def _numbers(column: pa.Array, unit: str, first_row: int) -> pa.Array:
+    """Texts that are numbers."""
+    for type_ in (pa.int64(), pa.float64()):
+        try:
+            return pc.utf8_trim_whitespace(column).cast(type_)
+        except pa.ArrowInvalid:
+            continue
+    place = _first_wrong(column, lambda some: some.cast(pa.float64()))
+    raise DataError(
+        f"row {first_row + place}: {column[place].as_py()!r} is no number of {unit}",
+        code="ACEP-D006",
+        hint="leave the unit out: it is for numbers only",
+        row=first_row + place,
+    )
+
+
+def _of_format(column: pa.Array, format: TimeFormat, first_row: int) -> npt.NDArray[np.int64]:  # noqa: A002
+    """Parse strings of one format."""
+    if not format.has_year:
+        raise no_year(str(format.text))
+    try:
+        return _scaled(to_numpy(parse_times(column, format).cast(pa.int64())), "us", first_row)
+    except pa.ArrowInvalid as error:
+        place = _first_wrong(column, lambda some: parse_times(some, format))
+        row = first_row + place
+        raise DataError(
+            f"row {row}: {column[place].as_py()!r} is not a time as {format}: {error}",
+            code="ACEP-D006",
+            hint="correct the time, or --time-format (time_format= in Python)",
+            row=row,
+        ) from error
+
+
+def _localized(column: pa.Array, zone: str, first_row: int) -> pa.Array:
+    """Local times in UTC."""
+    try:
+        return localized(column, zone)
+    except pa.ArrowInvalid as error:
+        row = first_row + _first_wrong(column, lambda some: localized(some, zone))
+        raise DataError(
+            f"row {row}: {error}",
+            code="ACEP-D034",
+            hint="write times with their zone (2013-10-27T02:30:00+02:00), or in UTC",
+            row=row,
+        ) from error
+
+
+def _from_iso(column: pa.Array, first_row: int, zone: str | None) -> npt.NDArray[np.int64]:
     zoned = to_numpy(pc.match_substring_regex(pc.utf8_slice_codeunits(column, _AFTER_DATE, None), _ZONE))
     if zoned.all() or not zoned.any():
-        return _parse(column, zoned[0], first_row)
+        return _parse(column, zoned[0], first_row, zone=zone)
     values = np.empty(len(column), np.int64)
     for has_zone in (False, True):
         rows = np.flatnonzero(zoned == has_zone)
-        values[rows] = _parse(column.take(to_arrow(rows)), has_zone, first_row, rows)
+        values[rows] = _parse(column.take(to_arrow(rows)), has_zone, first_row, rows, zone=zone)
     return values
 
 
 def _parse(
-    column: pa.Array, has_zone: bool, first_row: int, rows: npt.NDArray[np.int64] | None = None
+    column: pa.Array,
+    has_zone: bool,
+    first_row: int,
+    rows: npt.NDArray[np.int64] | None = None,
+    zone: str | None = None,
 ) -> npt.NDArray[np.int64]:
     """Parse strings that all have a zone, or all have none; ``rows`` are their places in the batch."""
     tz = "UTC" if has_zone else None
     for fine in ("us", "ns"):  # nanoseconds reach only from 1677 to 2262
         try:
-            parsed = column.cast(pa.timestamp(fine, tz=tz)).cast(pa.int64())
-            return _scaled(to_numpy(parsed), fine, first_row)
+            parsed = column.cast(pa.timestamp(fine, tz=tz))
         except pa.ArrowInvalid:
             continue
-    place = _first_unreadable(column, tz)
+        if zone is not None and not has_zone:
+            parsed = _localized(parsed, zone, first_row)
+        return _scaled(to_numpy(parsed.cast(pa.int64())), fine, first_row)
+    place = _first_wrong(column, lambda some: some.cast(pa.timestamp("ns", tz=tz)))
     row = first_row + (place if rows is None else int(rows[place]))
     raise DataError(
         f"row {row}: {column[place].as_py()!r} is not an ISO-8601 time",
         code="ACEP-D006",
-        hint="write times as 2013-01-31T17:45:00.5Z (UTC if the zone is left out), or as numbers with a unit",
+        hint="write times as 2013-01-31T17:45:00.5Z (UTC if the zone is left out), or as numbers with a unit; "
+        "or say how they are written: --time-format '%d/%m/%Y %H:%M' (time_format= in Python)",
         row=row,
     )
 
 
-def _first_unreadable(column: pa.Array, tz: str | None) -> int:
-    """Halve the column until the first string that does not parse is found."""
+def _first_wrong(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> int:
+    """Halve a column until the first string is found that cannot be read; one of them cannot."""
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            column.slice(low, middle - low).cast(pa.timestamp("ns", tz=tz))
+            read(column.slice(low, middle - low))
             low = middle
         except pa.ArrowInvalid:
             high = middle

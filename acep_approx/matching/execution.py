@@ -18,6 +18,7 @@ from acep_approx.errors import UsageError, expect
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.state import Saved, pack, unpack
@@ -73,6 +74,7 @@ class Execution:
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         start: str | None = None,
+        time_format: str | TimeFormat | None = None,
         state_cap: int = MAX_DETERMINISED,
         merge: str = ",".join(MERGING),
         shedding: LoadShedder | None = None,
@@ -87,7 +89,8 @@ class Execution:
         self.plan = plan
         self.output: OutputKind = output
         self.bind_by = bound_names(bind, plan.query, output)
-        self.wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
+        self.wanted: dict[str, Any] = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
+        self.wanted |= TimeFormat.plain(time_format)
         self.state_cap = state_cap
         self.merge = merge
         self._merging = merging(merge)

@@ -41,7 +41,7 @@ def starts_of(batch: EventBatch, roles: Roles) -> Ints:
     """
     if roles.start is None or not len(batch):
         return batch.ticks
-    found = ticks(batch.data.column(roles.start), roles.unit, first_row=batch.first_row)
+    found = ticks(batch.data.column(roles.start), roles.unit, first_row=batch.first_row, format=roles.time_format)
     wrong = np.flatnonzero(found > batch.ticks)
     if len(wrong):
         at = int(wrong[0])

@@ -136,7 +136,7 @@ def save_stream(stream: StreamSide, arrays: Arrays, begin: str = "") -> Header:
         arrays[f"{begin}keys_{number}"] = raw(pa.Table.from_batches([one.keys.to_state()]))
     arrays[f"{begin}schema"] = raw(stream.schema.empty_table())
     return {
-        "roles": vars(stream.roles),
+        "roles": stream.roles.plain,
         "derived": stream.derived,
         "last_tick": stream.last_tick,
         "texts": stream.texts.values,

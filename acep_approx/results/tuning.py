@@ -141,7 +141,7 @@ class PastTable:
     @property
     def named(self) -> dict[str, Any]:
         """The roles as ``Query.match`` takes them."""
-        return {name: getattr(self.roles, name) for name in ("time", "key", "type", "unit")}
+        return {name: getattr(self.roles, name) for name in ("time", "key", "type", "unit", "time_format")}
 
 
 def tune(

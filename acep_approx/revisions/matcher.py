@@ -255,7 +255,8 @@ class RevisedMatcher:
         pipeline, asked = stream.pipeline, self.asked
         pipeline.stream.check_whole()
         ops = self._ops(data, stream)
-        tick = ticks(data.column(pipeline.roles.time), pipeline.roles.unit, first_row=self.rows)
+        roles = pipeline.roles
+        tick = ticks(data.column(roles.time), roles.unit, first_row=self.rows, format=roles.time_format)
         arrival = np.arange(self.rows, self.rows + len(tick))
         events = Events(tick, arrival, arrival, self._kept_columns(data, stream))
         self._fit(events, stream)

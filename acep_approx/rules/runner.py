@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -45,7 +46,7 @@ class Runner:
     execution : RuleExecution
     """
 
-    def __init__(self, program: Program, wanted: Mapping[str, str | None], driver: Driver = "auto") -> None:
+    def __init__(self, program: Program, wanted: Mapping[str, Any], driver: Driver = "auto") -> None:
         self.program = program
         self.wanted = dict(wanted)
         self.execution = RuleExecution(program, driver)

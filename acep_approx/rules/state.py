@@ -78,7 +78,7 @@ def pack(execution: RuleExecution, options: Header, *, with_tables: bool = True)
         arrays["schema_of"] = raw(bound.schema.empty_table())
         streams = [save_stream(side, arrays, f"s{n}_") for n, side in enumerate(bound.sides)]
         pipelines = {one.rule.number: save_query(one, f"p{one.rule.number}_", arrays) for one in bound.pipelines}
-        saved["bound"] = {"roles": vars(bound.roles), "streams": streams, "pipelines": [*pipelines.items()]}
+        saved["bound"] = {"roles": bound.roles.plain, "streams": streams, "pipelines": [*pipelines.items()]}
     return joined(saved, arrays)
 
 

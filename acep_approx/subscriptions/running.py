@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +71,7 @@ class Running:
         The ids of queries that were removed and may still have results, by number; None where these are not shown.
     """
 
-    def __init__(self, wanted: Mapping[str, str | None], delay: int | None = None) -> None:
+    def __init__(self, wanted: Mapping[str, Any], delay: int | None = None) -> None:
         self.wanted = dict(wanted)
         self.graph = Graph()
         self.epochs = Epochs(delay)

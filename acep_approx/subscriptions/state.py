@@ -215,7 +215,7 @@ def _save_levels(levels: Levels, arrays: Arrays) -> Header:
             members += 1
         arrays[f"l{number}_types"] = raw(pa.schema([*level.types.items()]).empty_table())
         kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])
-    return {"roles": vars(levels.roles), "published": levels.published, "levels": kept}
+    return {"roles": levels.roles.plain, "published": levels.published, "levels": kept}
 
 
 def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], everyone: dict[int, Entry]) -> Levels:

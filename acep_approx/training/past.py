@@ -53,9 +53,10 @@ class Past:
 
     def __init__(self, plan: Plan, events: Any, roles: dict[str, Any], skipped: int = 0) -> None:
         self.skipped = skipped
-        named = {name: roles.pop(name) for name in ("time", "key", "type", "unit", "start") if name in roles}
+        names = ("time", "key", "type", "unit", "start", "time_format")
+        named = {name: roles.pop(name) for name in names if name in roles}
         sort = roles.pop("sort", False)
-        source = open_source(events, **roles)
+        source = open_source(events, **roles, time_format=named.get("time_format"))
         pipeline = Execution(plan, output="points", **named).bind(source.schema)
         self.roles: Roles = pipeline.roles
         self.window = pipeline.window

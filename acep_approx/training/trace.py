@@ -18,6 +18,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import pack, unpack
 from acep_approx.matching.stream_side import StreamSide
@@ -136,6 +137,7 @@ def trace_past(
     key: str | None = None,
     type: str | None = None,  # noqa: A002  (the word of the query language)
     unit: str | None = None,
+    time_format: str | TimeFormat | None = None,
     sort: bool = False,
     merge: str = ",".join(MERGING),
     on_progress: Callable[[int], None] | None = None,
@@ -148,7 +150,7 @@ def trace_past(
         Of a compiled query; it is run by the runs engine in any case.
     events : path, table, frame or reader of any library, record batches, or iterable of dicts
         Ordered by (time, arrival), or see ``sort``.
-    time, key, type, unit, sort, merge
+    time, key, type, unit, time_format, sort, merge
         As for ``Query.match``.
     on_progress : callable, optional
         Called after each batch with the number of events done.
@@ -180,10 +182,11 @@ def trace_past(
     >>> [(int(tick), int(mask)) for tick, mask in zip(trace.tick, trace.mask[births])]
     [(0, 0), (1, 0), (2, 1), (3, 1)]
     """
-    source = open_source(events)
+    source = open_source(events, time_format=time_format)
     if not len(source.schema):
         return
-    tracer = Tracer(plan, source.schema, infer_roles(source.schema, time=time, key=key, type=type, unit=unit), merge)
+    roles = infer_roles(source.schema, time=time, key=key, type=type, unit=unit, time_format=time_format)
+    tracer = Tracer(plan, source.schema, roles, merge)
     pipeline = tracer.pipeline
     for batch in read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort):
         yield from tracer.push(batch)

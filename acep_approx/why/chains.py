@@ -90,7 +90,11 @@ class Chains:
         self.end = len(registers.states) - 1
         self.t1 = place.ticks
         start = place.roles.start
-        self.t0 = self.t1 if start is None else ticks(place.table.column(start).combine_chunks(), place.roles.unit)
+        roles, table = place.roles, place.table
+        self.t0 = self.t1
+        if start is not None:
+            began = table.column(start).combine_chunks()
+            self.t0 = ticks(began, roles.unit, format=roles.time_format)
         self.left = RUNS
         self._masks = place.masks
 

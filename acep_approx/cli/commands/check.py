@@ -12,6 +12,7 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
 from acep_approx.cli.options.rules import check_rules
+from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.terminal import read_query
 from acep_approx.query.rules.parser import is_rules
 
@@ -45,14 +46,14 @@ def check(
     check_queries(context, many)
     if many.queries is not None:
         refuse_one_query(query, "leave it out, or name it as the events to hold the queries against: --input INPUT")
-        check_folder_of_queries(many, source.roles, input, source.input_format)
+        check_folder_of_queries(many, source.roles, input, source.reading)
         return
     if query is None:
         raise needed("QUERY")
     text = read_query(query)
     if is_rules(text):
         check_rules(context)
-        check_rules_text(text, source.roles, input, source.input_format)
+        check_rules_text(text, source.roles, input, source.reading)
         return
 
     from acep_approx.api import compile_query
@@ -63,11 +64,10 @@ def check(
         from acep_approx.events.source import open_source
 
         matcher = compiled.matcher(**source.roles)
-        events = open_source(
-            input, format=source.input_format, on_malformed="skip"
-        )  # only columns and types matter here
+        events = open_source(input, **source.reading, on_malformed="skip")  # only columns and types matter here
         lines += _columns(matcher.bind(events.schema))
         matcher.look_for_types(events)
+        say_how_read(events)
     typer.echo("\n".join(lines))
 
 

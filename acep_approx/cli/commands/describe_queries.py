@@ -16,7 +16,12 @@ SHOWN = 5
 """Queries of a level, or of a stream, that are named."""
 
 
-def check_folder_of_queries(options: FolderOptions, source: dict[str, Any], input: str | None, format: Any) -> None:  # noqa: A002
+def check_folder_of_queries(
+    options: FolderOptions,
+    roles: dict[str, Any],
+    input: str | None,  # noqa: A002
+    reading: dict[str, Any],
+) -> None:
     """Check the queries of a folder, against events if there are some.
 
     Raises
@@ -29,11 +34,11 @@ def check_folder_of_queries(options: FolderOptions, source: dict[str, Any], inpu
     from acep_approx.planning.windows import is_unbounded
 
     assert options.queries is not None, "it was given"
-    folder = read_folder(options.queries, strict=False, **source)
+    folder = read_folder(options.queries, strict=False, **roles)
     if input is not None:
         from acep_approx.events.source import open_source
 
-        folder.desk.check(open_source(input, format=format, on_malformed="skip").schema, folder.misfit)
+        folder.desk.check(open_source(input, **reading, on_malformed="skip").schema, folder.misfit)
     if options.strict:
         folder.refuse()
     folder.tell_wrong()

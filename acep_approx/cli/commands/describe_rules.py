@@ -10,7 +10,12 @@ from acep_approx.cli.options.rules import apart
 from acep_approx.cli.terminal import amount
 
 
-def check_rules_text(text: str, source: dict[str, Any], input: str | None, format: Any) -> None:  # noqa: A002
+def check_rules_text(
+    text: str,
+    roles: dict[str, Any],
+    input: str | None,  # noqa: A002
+    reading: dict[str, Any],
+) -> None:
     """Check a file of rules, against events if there are some.
 
     Raises
@@ -26,8 +31,8 @@ def check_rules_text(text: str, source: dict[str, Any], input: str | None, forma
     if input is not None:
         from acep_approx.events.source import open_source
 
-        events = open_source(input, format=format, on_malformed="skip")  # only columns and types matter here
-        lines.append(f"reads      {', '.join(rules.check(events, **source))}")
+        events = open_source(input, **reading, on_malformed="skip")  # only columns and types matter here
+        lines.append(f"reads      {', '.join(rules.check(events, **roles))}")
     typer.echo("\n".join(lines))
 
 

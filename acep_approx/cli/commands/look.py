@@ -42,7 +42,7 @@ def look(
     from acep_approx.looking.profile import look as look_at
 
     with progress_bar("looking", enabled=not quiet) as progress:
-        seen = look_at(inputs, **source.roles, format=source.input_format, rows=rows, on_progress=progress.done)
+        seen = look_at(inputs, **(source.roles | source.reading), rows=rows, on_progress=progress.done)
     if format is Answer.JSON:
         typer.echo(json.dumps(seen.to_dict(), ensure_ascii=False, default=str))
     else:

@@ -70,15 +70,17 @@ def replay(
 
     from acep_approx.api import compile_query
     from acep_approx.budget.budget import Budget
+    from acep_approx.events.source import open_source
     from acep_approx.results.shed_replay import nearest
     from acep_approx.results.tuning import refuse_clock
 
     refuse_clock(Budget.parse(spending.budget))
     compiled = compile_query(text, **matching.replaced)
-    more = source.roles | source.reading | {"sort": source.sort, "merge": matching.merge}
+    more = source.roles | {"sort": source.sort, "merge": matching.merge}
     with progress_bar("running again", enabled=not quiet) as progress:
+        events = open_source(inputs, **source.reading)
         matches = compiled.match_within(
-            inputs, spending.budget, **spending.given(), log_shed=True, on_progress=progress.done, **more
+            events, spending.budget, **spending.given(), log_shed=True, on_progress=progress.done, **more
         )
         progress.total = matches.source.rows
         moment = _moment(question.at, matches, source.roles)

@@ -29,7 +29,7 @@ from acep_approx.cli.options.revisions import RevisionOptions, check_id, check_r
 from acep_approx.cli.options.rules import RuleOptions, refuse_without_rules
 from acep_approx.cli.options.spark import OUTPUTS, RunSparkOptions, StreamOptions, check_options
 from acep_approx.cli.process import leave_pandas_out
-from acep_approx.cli.summary import say_budget, say_summary
+from acep_approx.cli.summary import say_budget, say_how_read, say_summary
 from acep_approx.cli.terminal import progress_bar, read_query
 from acep_approx.query.rules.parser import is_rules
 
@@ -160,6 +160,7 @@ def _run_here(job: LocalRun) -> None:
         print_table(tables, TITLES.get(job.output.output, job.output.output.value))
     sys.stdout.flush()
     if not job.quiet:
+        say_how_read(matches.source)
         say_summary(matches, results, job.output.output, clock.perf_counter() - begun)
         if found_nothing(results, job.output.output):
             say_no_match(job.context, matches.no_match)
@@ -169,11 +170,14 @@ def _run_here(job: LocalRun) -> None:
 
 def _matches(job: LocalRun, **more: Any) -> Any:
     """The matches: all, or those that a budget can buy."""
-    more |= job.source.roles | job.source.reading
+    from acep_approx.events.source import open_source
+
+    events = open_source(job.inputs, **job.source.reading)
+    more |= job.source.roles
     more |= {"sort": job.source.sort, "bind": job.output.bound, "merge": job.merge}
     if job.request.spending.budget is None:
-        return job.query.match(job.inputs, **more)
-    return job.query.match_within(job.inputs, job.request.spending.budget, **job.request.options(), **more)
+        return job.query.match(events, **more)
+    return job.query.match_within(events, job.request.spending.budget, **job.request.options(), **more)
 
 
 def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:

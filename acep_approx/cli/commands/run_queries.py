@@ -20,7 +20,7 @@ from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
-from acep_approx.cli.summary import SINGULAR, say_found, say_malformed
+from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def run_queries(job: QueriesRun) -> None:
     sys.stdout.flush()
     folder.tell_wrong()
     if not job.quiet:
+        say_how_read(source)
         say(f"{amount(events.done, 'event')} read, {_queries(len(folder.desk))}; {clock.perf_counter() - begun:.2f} s")
         _say_found(results, by_query, job.output.output)
         if not results.is_cut:

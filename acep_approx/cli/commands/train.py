@@ -16,6 +16,7 @@ from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.spark import OrderedSparkOptions
+from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.terminal import amount, read_query, say, show_table, stages
 from acep_approx.errors import UsageError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from acep_approx.api import Query
+    from acep_approx.events.source import Source
     from acep_approx.training.history_graph import HistoryGraph
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)
@@ -91,12 +93,20 @@ def train(
             known = _on_spark(known, past, source, spark, bar)
         elif history.more:
             bar("learning", 0.0)
-            known.partial_fit(past, sort=source.sort, **source.roles, **source.reading)
+            known.partial_fit(_past(past, source), sort=source.sort, **source.roles)
         else:
-            known.fit(past, on_progress=bar, sort=source.sort, **source.roles, **source.reading)
+            known.fit(_past(past, source), on_progress=bar, sort=source.sort, **source.roles)
     folder = known.save(history.output, new_version=history.new_version or history.more)
     if not quiet:
         _summary(known, known.events_ - before, folder)
+
+
+def _past(paths: list[str], source: InputOptions) -> Source:
+    from acep_approx.events.source import open_source
+
+    events = open_source(paths, **source.reading)
+    say_how_read(events)
+    return events
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:

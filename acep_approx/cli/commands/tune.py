@@ -16,6 +16,7 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder
 from acep_approx.cli.options.spark import SparkOptions
+from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.terminal import amount, read_query, say, show_table, stages
 from acep_approx.errors import UsageError
 
@@ -123,7 +124,10 @@ def _past(inputs: list[str], source: InputOptions) -> PastTable:
     from acep_approx.events.source import open_source
     from acep_approx.results.tuning import PastTable
 
-    return PastTable.read(open_source(inputs, **source.reading), sort=source.sort, **source.roles)
+    events = open_source(inputs, **source.reading)
+    table = PastTable.read(events, sort=source.sort, **source.roles)
+    say_how_read(events)
+    return table
 
 
 def _try_all(

@@ -13,6 +13,7 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, QueryText, QuestionInputOptions
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
@@ -73,9 +74,11 @@ def why(
     text = read_query(query)
 
     from acep_approx.api import compile_query
+    from acep_approx.events.source import open_source
 
+    events = open_source(inputs, **source.reading)
     answer = compile_query(text, **matching.replaced).why(
-        inputs,
+        events,
         around=question.around,
         key=question.keys,
         key_column=source.key,
@@ -84,8 +87,9 @@ def why(
         unit=source.unit,
         start=source.start,
         sort=source.sort,
-        **source.reading,
+        time_format=source.roles.get("time_format"),
     )
+    say_how_read(events)
     if format is Answer.JSON:
         typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False, default=str))
     else:

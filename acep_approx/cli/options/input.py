@@ -27,6 +27,12 @@ PastInputs = Annotated[
 ]
 
 
+LAYOUT = ("delimiter", "columns", "decimal", "encoding")
+"""How text files are written: options that are arguments of ``open_source``."""
+HOW_WRITTEN = (*LAYOUT, "time_format", "time_zone", "time_year")
+"""The same, and how their times are."""
+
+
 @dataclass(frozen=True)
 class SourceOptions:
     """The format of the events, and the roles of their columns."""
@@ -47,13 +53,51 @@ class SourceOptions:
         None
     )
     input_format: Annotated[
-        InputFormat | None, typer.Option(help="By default told from names, and of stdin from its first bytes.")
+        InputFormat | None, typer.Option(help="By default told from names, or else from the first lines.")
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option(metavar="SIGN", help="Between values of CSV: a character, or tab; by default told by the lines."),
+    ] = None
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="Names of the columns of CSV without a header line.")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="Before the fraction of numbers of CSV: a point or a comma.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of text files: latin-1, cp1252, ...; by default UTF-8.")
+    ] = None
+    time_format: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="How times are written: '%d/%m/%Y %H:%M'; by default told by the values."),
+    ] = None
+    time_zone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of times that have none, such as Europe/Vienna; by default UTC."),
+    ] = None
+    time_year: Annotated[
+        int | None, typer.Option(metavar="YEAR", help="Of times that have none, as in lines of syslog.")
     ] = None
 
     @property
     def roles(self) -> dict[str, Any]:
         """The arguments of ``Query.match`` and others that say what columns mean."""
-        return {"time": self.time, "key": self.key, "type": self.type, "unit": self.unit}
+        return {"time": self.time, "key": self.key, "type": self.type, "unit": self.unit} | self._times
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The arguments of ``open_source``."""
+        given = {name: getattr(self, name) for name in LAYOUT if getattr(self, name) is not None}
+        return {"format": self.input_format} | given | self._times
+
+    @property
+    def _times(self) -> dict[str, Any]:
+        if (self.time_format, self.time_zone, self.time_year) == (None, None, None):
+            return {}
+        from acep_approx.events.time_formats import TimeFormat
+
+        return {"time_format": TimeFormat(self.time_format, self.time_zone, self.time_year)}
 
 
 @dataclass(frozen=True)
@@ -89,7 +133,7 @@ class InputOptions(SourceOptions):
     @property
     def reading(self) -> dict[str, Any]:
         """The arguments of ``open_source``."""
-        return {"format": self.input_format, "on_malformed": self.on_malformed, "on_late": self.on_late}
+        return super().reading | {"on_malformed": self.on_malformed, "on_late": self.on_late}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import typer
 
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
+from acep_approx.cli.options.input import HOW_WRITTEN
 from acep_approx.errors import UsageError
 
 OneQuery = Annotated[
@@ -74,6 +75,7 @@ WITH_QUERIES = frozenset(
         *("queries", "strict", "reorder", "stamp", "file", "output", "format", "limit", "quiet", "query", "inputs"),
         *("time", "key", "type", "unit", "start"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
+        *HOW_WRITTEN,
     )
 )
 """Arguments and options that go with ``--queries``."""

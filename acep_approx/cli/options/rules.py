@@ -10,6 +10,7 @@ import typer
 
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
+from acep_approx.cli.options.input import HOW_WRITTEN
 from acep_approx.errors import UsageError
 
 
@@ -57,6 +58,7 @@ WITH_RULES = frozenset(
         *(*RULES_ONLY, "query", "inputs", "file", "output", "format", "quiet"),
         *("time", "key", "type", "unit"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
+        *HOW_WRITTEN,
     )
 )
 """Arguments and options that go with a file of rules."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import select
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,15 +16,24 @@ from acep_approx.events.blocks import (
     BLOCK_BYTES,
     BYTE_ORDER_MARK,
     LONGEST_ROW,
+    UNREADABLE,
     Block,
     _last_line_end,
     blocks,
     unreadable,
 )
-from acep_approx.events.reading.files import GZIP, PARQUET, FileEvents, ParquetFile, format_of, standard_input
-from acep_approx.events.reading.formats import CsvFormat, JsonFormat
+from acep_approx.events.reading.files import (
+    PARQUET,
+    FileEvents,
+    ParquetFile,
+    check_layout,
+    format_of,
+    standard_input,
+)
+from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.text import Format, TextFile
+from acep_approx.events.reading.stored import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
+from acep_approx.events.reading.text import Format, TextFile, text_format
 
 Bound = TypeVar("Bound")
 FIRST_BYTES = 1 << 16
@@ -35,22 +42,28 @@ PIPE_BYTES = 1 << 20
 """What a pipe is asked to hold, so that its writer can go on while we match. By default it holds 64 KiB."""
 
 
-def open_stdin(format: str | None, malformed: MalformedRows) -> FileEvents | ArrivingEvents:  # noqa: A002
+def open_stdin(
+    format: str | None,  # noqa: A002
+    malformed: MalformedRows,
+    layout: Layout,
+) -> FileEvents | ArrivingEvents:
     """Standard input as a reader that can be read once; text is streamed, Parquet is read whole first.
 
     Parameters
     ----------
     format : str or None
-        None: told from the first bytes (Parquet's mark, gzip's mark, ``{`` for JSON lines, else CSV).
+        None: told from the first bytes (Parquet's mark, ``{`` for JSON lines, else CSV).
     malformed : MalformedRows
         Told of rows that cannot be read.
+    layout : Layout
+        What is said of how it is written.
 
     Returns
     -------
     FileEvents or ArrivingEvents
         Named ``standard input``.
     """
-    return _opened("standard input", standard_input(), format, malformed)
+    return _opened("standard input", standard_input(), format, malformed, layout)
 
 
 def is_pipe(path: str | Path) -> bool:
@@ -58,13 +71,18 @@ def is_pipe(path: str | Path) -> bool:
     return Path(path).is_fifo() or Path(path).is_char_device() or Path(path).is_socket()
 
 
-def open_pipe(path: Path, format: str | None, malformed: MalformedRows) -> FileEvents | ArrivingEvents:  # noqa: A002
+def open_pipe(
+    path: Path,
+    format: str | None,  # noqa: A002
+    malformed: MalformedRows,
+    layout: Layout,
+) -> FileEvents | ArrivingEvents:
     """What ``is_pipe`` says as a reader, as ``open_stdin``; the format may also be told from its name."""
     try:
         stream = path.open("rb")
     except OSError as error:
         raise unreadable(str(path), error) from error
-    return _opened(str(path), stream, format or format_of(path), malformed)
+    return _opened(str(path), stream, format or format_of(path), malformed, layout)
 
 
 def _opened(
@@ -72,20 +90,30 @@ def _opened(
     piped: io.BufferedReader,
     format: str | None,  # noqa: A002
     malformed: MalformedRows,
+    layout: Layout,
 ) -> FileEvents | ArrivingEvents:
     stream = Arriving(piped, _number(piped))
     try:
-        if stream.peek(len(GZIP))[:2] == GZIP:
-            stream = Arriving(gzip.GzipFile(fileobj=stream), stream.number)  # type: ignore[call-overload]
+        compression = compression_of(_head(stream), name)
+        if compression is not None:
+            stream = Arriving(inflated(stream, compression, name), stream.number)
+        stored = Stored(compression, encoding_of(_head(stream) if compression else stream.ahead, layout.encoding, name))
+        if stored.encoding != "utf-8":
+            stream = Arriving(in_utf8(stream, stored.encoding, name), stream.number)
         start = stream.peek(len(PARQUET)).removeprefix(BYTE_ORDER_MARK).lstrip()
-    except (OSError, EOFError, zlib.error) as error:
+    except UNREADABLE as error:
         raise unreadable(name, error) from error
     sniffed = "parquet" if start.startswith(PARQUET) else "jsonl" if start[:1] in (b"{", b"[") else "csv"
     format = format or sniffed  # noqa: A001
+    check_layout(format, name, layout)
     if format == "parquet":
         return FileEvents([ParquetFile(name, pa.BufferReader(stream.read_all()))], reusable=False)
-    text = CsvFormat(name) if format == "csv" else JsonFormat(name)
-    return ArrivingEvents(name, stream, text, malformed)
+    return ArrivingEvents(name, stream, text_format(format, name, layout, stored), malformed)
+
+
+def _head(stream: Arriving) -> bytes:
+    """The first bytes: as many as it takes to tell compressed data from others."""
+    return stream.peek(max(map(len, MARKS.values())))[:HEAD_BYTES]
 
 
 class Arriving:
@@ -99,8 +127,8 @@ class Arriving:
         Of the file: with it the system can be asked if more is there. None: it cannot.
     """
 
-    def __init__(self, stream: io.BufferedReader | gzip.GzipFile, number: int | None) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, number: int | None) -> None:
+        self._read = getattr(stream, "read1", stream.read)
         self._ahead = b""
         self._has_ended = False
         self.number = number
@@ -111,6 +139,11 @@ class Arriving:
         """The first bytes, ``size`` of them and more, blanks at the begin not counted; fewer if it ends there."""
         while len(self._ahead.lstrip()) < size and (more := self._next(FIRST_BYTES)):
             self._ahead += more
+        return self._ahead
+
+    @property
+    def ahead(self) -> bytes:
+        """What has come, and was not read."""
         return self._ahead
 
     def read(self, size: int = BLOCK_BYTES) -> bytes:
@@ -133,7 +166,7 @@ class Arriving:
 
     def _next(self, size: int) -> bytes:
         """Wait for some bytes; none at the end, which is asked for once: a terminal would go on after it."""
-        data = b"" if self._has_ended else self._stream.read1(size)
+        data = b"" if self._has_ended else self._read(size)
         self._has_ended = not data
         return data
 
@@ -168,7 +201,7 @@ class ArrivingEvents:
     name : str
         For messages.
     stream : Arriving
-    format : CsvFormat or JsonFormat
+    format : Format
     malformed : MalformedRows
         Told of rows that cannot be read.
 
@@ -190,6 +223,16 @@ class ArrivingEvents:
         self._head = b""
         self._has_ended = False
         self._events: FileEvents | None = None
+
+    @property
+    def understood(self) -> Understood:
+        """How the input is read, as far as that is known: after ``settle``, or when the columns were asked for."""
+        return self._format.understood
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of it."""
+        return self.understood.notes
 
     @property
     def schema(self) -> pa.Schema:
@@ -233,7 +276,7 @@ class ArrivingEvents:
             return False
         try:
             more = self._stream.read()
-        except (OSError, EOFError, zlib.error) as error:
+        except UNREADABLE as error:
             raise unreadable(self._name, error) from error
         self._head += more
         self._has_ended = not more

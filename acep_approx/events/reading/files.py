@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-import gzip
+import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_schema, plain_type
-from acep_approx.events.reading.formats import CsvFormat, JsonFormat
+from acep_approx.events.reading.formats.headers import told_by_rows
+from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.text import TextFile
+from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
+from acep_approx.events.reading.stored import open_stored, stored_as
+from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.reading.widening import as_wider, common_type
+from acep_approx.events.time_formats import TimeFormat
 
 FORMATS = ("parquet", "csv", "jsonl")
 SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".psv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
-GZIP = b"\x1f\x8b"
+DELIMITERS = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
+"""What a name says of the delimiter."""
 PARQUET = b"PAR1"
-"""How these formats begin."""
+"""How this format begins."""
+FIRST_BYTES = 1 << 14
+"""What is looked at where the name of a file does not tell its format."""
+ONLY_CSV = ("delimiter", "columns", "decimal")
+"""What only CSV has."""
 
 
 class FileReader(Protocol):
@@ -39,6 +51,15 @@ class FileReader(Protocol):
     name: str
     schema: pa.Schema
     rows: int | None
+
+    @property
+    def understood(self) -> Understood:
+        """How it was read."""
+        ...
+
+    def settle_times(self, times: dict[str, TimeFormat]) -> None:
+        """Read columns whose texts fit several formats of times in these, which other files have decided on."""
+        ...
 
     def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows, of those ``columns`` the file has, with the types of ``schema`` where it can choose."""
@@ -61,7 +82,7 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
     paths : sequence of str or Path
         Files, in the order given; a folder stands for all files below it of a known format, in name order.
     format : str, optional
-        ``parquet``, ``csv`` or ``jsonl``. Default: by the file's name.
+        ``parquet``, ``csv`` or ``jsonl``. Default: by the file's name; of a file with another name by its first lines.
 
     Returns
     -------
@@ -80,7 +101,7 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
         elif not path.exists():
             raise _no_such_file(path)
         else:
-            found.append(InputFile(path, format or format_of(path) or _unknown_format(path)))
+            found.append(InputFile(path, format or format_of(path) or _told_by_content(path)))
     return found
 
 
@@ -97,16 +118,39 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
         raise DataError(
             f"{folder}: the folder has no file that can be read",
             code="ACEP-D011",
-            hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with .gz",
+            hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with {' '.join(COMPRESSED)}",
         )
     return files
 
 
 def format_of(path: Path) -> str | None:
     """The format that a name stands for."""
-    name = path.name.lower().removesuffix(".gz")
-    found = SUFFIXES.get(Path(name).suffix)
-    return None if found == "parquet" and path.suffix.lower() == ".gz" else found
+    suffix = _plain(path).suffix
+    found = SUFFIXES.get(suffix)
+    return None if found == "parquet" and path.suffix.lower() != suffix else found
+
+
+def _plain(path: Path) -> Path:
+    """The name of a file in small letters, as it was before it was compressed."""
+    name = Path(path.name.lower())
+    return name.with_suffix("") if name.suffix in COMPRESSED else name
+
+
+def _told_by_content(path: Path) -> str:
+    """The format of a file whose name does not tell it."""
+    stored = stored_as(path, None)
+    with open_stored(path, stored) as stream:
+        start = stream.read(FIRST_BYTES)
+    whole = start[: start.rfind(b"\n") + 1] or start
+    if stored.compression is None and start.startswith(PARQUET):
+        return "parquet"
+    if whole.lstrip()[:1] == b"{":
+        return "jsonl"
+    delimiter = told_by_rows(whole).encode()
+    lines = whole.splitlines()[:2]
+    if len(lines) < 2 or not all(delimiter in line for line in lines):
+        raise _unknown_format(path)
+    return "csv"
 
 
 def _no_such_file(path: Path) -> DataError:
@@ -118,38 +162,45 @@ def _no_such_file(path: Path) -> DataError:
     return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)
 
 
-def _unknown_format(path: Path) -> str:
-    raise DataError(
-        f"{path}: the format cannot be told from the name",
+def _unknown_format(path: Path) -> DataError:
+    return DataError(
+        f"{path}: the format cannot be told from the name, nor from the first lines",
         code="ACEP-D012",
         hint=f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python)",
     )
 
 
-def open_file(file: InputFile, malformed: MalformedRows) -> FileReader:
+def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> FileReader:
     """Open one file as far as its columns and their types.
 
     Raises
     ------
     DataError
         ``ACEP-D013`` it cannot be read; the errors of :class:`TextFile`.
+    UsageError
+        ``ACEP-U121``: something is said of it that such files have not.
     """
-    if file.format == "parquet":
-        return ParquetFile(str(file.path), str(file.path))
     name = str(file.path)
-    text = CsvFormat(name) if file.format == "csv" else JsonFormat(name)
-    return TextFile(name, lambda: _open_stream(file.path), text, malformed)
+    check_layout(file.format, name, layout)
+    if file.format == "parquet":
+        return ParquetFile(name, name)
+    delimiter = layout.delimiter or DELIMITERS.get(_plain(file.path).suffix)
+    layout = replace(layout, delimiter=delimiter) if file.format == "csv" else layout
+    stored = stored_as(file.path, layout.encoding)
+    text = text_format(file.format, name, layout, stored)
+    return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
 
 
-def _open_stream(path: Path) -> BinaryIO:
-    try:
-        stream: Any = path.open("rb")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be opened: {error.strerror}", code="ACEP-D013") from error
-    if stream.peek(2)[:2] != GZIP:
-        return stream  # type: ignore[no-any-return]
-    stream.close()
-    return gzip.open(path)  # type: ignore[return-value]
+def check_layout(format: str, name: str, layout: Layout) -> None:  # noqa: A002
+    """Raise ``ACEP-U121`` if something is said of a file that its format has not."""
+    others = {"parquet": (*ONLY_CSV, "encoding", "line_format"), "csv": ("line_format",)}
+    for said in layout.said:
+        if said in others.get(format, (*ONLY_CSV, "line_format")):
+            raise UsageError(
+                f"{said} is given, and {name} is read as {format}, which has none",
+                code="ACEP-U121",
+                hint=f"leave it out, or say the format of the files: --input-format {'|'.join(FORMATS)}",
+            )
 
 
 def standard_input() -> BufferedReader:
@@ -182,6 +233,10 @@ class ParquetFile:
         self.schema = plain_schema(stored, name)
         self.rows: int | None = file.metadata.num_rows
         self._text = [field.name for field in stored if field.type in (pa.string(), pa.large_string())]
+        self.understood = Understood("parquet")
+
+    def settle_times(self, times: dict[str, TimeFormat]) -> None:
+        """Nothing: its texts stay texts, which are read as times where they say when events were."""
 
     def read(
         self,
@@ -224,13 +279,24 @@ class FileEvents:
     Raises
     ------
     DataError
-        ``ACEP-D016``: a column has types in two files that do not go together.
+        ``ACEP-D016``: a column has types in two files that do not go together; ``ACEP-D036``: times whose days and
+        months stand the other way round in another file.
+
+    Attributes
+    ----------
+    understood : Understood
+        How the first file was read.
+    notes : list of str
+        What is to be said of how the files were read.
     """
 
     def __init__(self, files: Sequence[FileReader], reusable: bool) -> None:
         self._files = files
         self.reusable = reusable
+        _settle_times(files)
+        self.understood = files[0].understood
         self.schema = _one_schema(files)
+        self.notes = list(dict.fromkeys(note for file in files for note in file.understood.notes))
         counts = [file.rows for file in files]
         self.rows = None if None in counts else sum(count or 0 for count in counts)
 
@@ -251,6 +317,33 @@ class FileEvents:
             for column in columns
         ]
         return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _settle_times(files: Sequence[FileReader]) -> None:
+    """Let files in which days and months look alike follow those that tell them apart."""
+    decided: dict[str, tuple[TimeFormat, str]] = {}
+    for file in files:
+        for name, written in file.understood.times.items():
+            known, other = decided.setdefault(name, (written, file.name))
+            if known != written and _turned(known.text) == written.text:
+                raise DataError(
+                    f"column {name!r} holds times written as {known} in {other}, but as {written} in {file.name}",
+                    code="ACEP-D036",
+                    hint="say how they are written: --time-format (time_format=), or match the files one by one",
+                )
+    for file in files:
+        times = {}
+        for name, fitting in file.understood.open_times.items():
+            if name in decided and decided[name][0].text in fitting:
+                times[name] = decided[name][0]
+        if times:
+            file.settle_times(times)
+
+
+def _turned(text: str | None) -> str | None:
+    """A format with days in the place of months, and the other way round."""
+    swapped = {"%d": "%m", "%m": "%d"}
+    return None if text is None else re.sub("%[dm]", lambda found: swapped[found.group()], text)
 
 
 def _wider(schema: pa.Schema, batch: pa.RecordBatch) -> pa.Schema:

@@ -11,11 +11,31 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
 from acep_approx.events.columns import plain_schema
-from acep_approx.events.reading.formats import CsvFormat, JsonFormat
+from acep_approx.events.reading.formats.csv import CsvFormat
+from acep_approx.events.reading.formats.json import JsonFormat
+from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.widening import common_type, one_table
+from acep_approx.events.time_formats import TimeFormat
 
 Format = CsvFormat | JsonFormat
+
+
+def text_format(kind: str, name: str, layout: Layout, stored: Stored) -> Format:
+    """The way in which a text file is written.
+
+    Parameters
+    ----------
+    kind : str
+        ``csv`` or ``jsonl``.
+    name : str
+        File name for messages.
+    layout : Layout
+        What is said of it.
+    stored : Stored
+        How the bytes lie in the file.
+    """
+    return CsvFormat(name, layout, stored) if kind == "csv" else JsonFormat(name, layout, stored)
 
 
 class TextFile:
@@ -56,6 +76,17 @@ class TextFile:
         self._malformed = malformed
         self.schema = plain_schema(self._infer(sample or self._first()), name)
 
+    @property
+    def understood(self) -> Understood:
+        """How the file was read."""
+        return self._format.understood
+
+    def settle_times(self, times: dict[str, TimeFormat]) -> None:
+        """Read columns of text that fit several formats of times in those that other files have decided on."""
+        self._format.settle_times(times)
+        types = {field.name: field.type for field in self.schema}
+        self.schema = pa.schema((types | {name: self._format.type_of(name) for name in times}).items())
+
     def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows, in order.
 
@@ -94,10 +125,13 @@ class TextFile:
             return self._format.empty_schema()
         self._format.read_header(first)
         block = self._format.after_header(first)
+        data = block.data
         try:
-            return self._format.infer(block.data)
+            schema = self._format.infer(data)
         except pa.ArrowInvalid:
-            return self._format.infer(b"".join(self._inferable(block)))
+            data = b"".join(self._inferable(block))
+            schema = self._format.infer(data)
+        return self._format.infer(data) if self._format.decide(data, schema) else schema
 
     def _inferable(self, block: Block) -> list[bytes]:
         """The longest run of first rows whose types agree, without rows that cannot be read even alone.

@@ -203,7 +203,7 @@ class _Training:
         """The events from a tick on, in order."""
         some = self.events.filter(F.col(TICK) >= since).orderBy(*rising([TICK, *self.order]))
         table = some.select(*(column(name) for name in self.schema.names)).toArrow().cast(self.schema)
-        return Past(self.plan, table, vars(self.roles).copy(), skipped=total - len(table))
+        return Past(self.plan, table, self.roles.plain, skipped=total - len(table))
 
     def in_portions(self, number: int, shards: int | None = None) -> DataFrame:
         """The events with ``PORTION_OF``: each portion whole in one task, and in order."""
@@ -304,7 +304,7 @@ def tick_column(type_: DataType, roles: Roles) -> Column:
         return time.cast("long") * PER_UNIT[roles.unit or "us"]
 
     def tick(values: pa.Array) -> pa.Array:
-        return to_arrow(ticks(values, roles.unit))
+        return to_arrow(ticks(values, roles.unit, format=roles.time_format))
 
     return arrow_udf(tick, "long")(time)  # type: ignore[call-overload,no-any-return]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx.errors import UsageError
 from acep_approx.events.reading.files import SUFFIXES, find_files
+from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
 from acep_approx.spark.sources.files import common_schema, has_nanoseconds, read_batches, read_files
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _names(*, is_parquet: bool) -> str:
     """A pattern for the names of files that are events."""
     endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
     if not is_parquet:
-        endings += [f"{suffix}.gz" for suffix in endings]
+        endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
     return f"*{{{','.join(endings)}}}"
 
 

@@ -187,7 +187,8 @@ class Shard:
     def _ticks(self, events: pa.Table) -> Ints:
         if not events.num_rows:
             return np.zeros(0, np.int64)
-        return ticks(events.column(self.job.roles.time).combine_chunks(), self.job.roles.unit)
+        roles = self.job.roles
+        return ticks(events.column(roles.time).combine_chunks(), roles.unit, format=roles.time_format)
 
     def _latest(self, watermark: int | None) -> int | None:
         """The watermark never goes back, though one of a restarted query may."""

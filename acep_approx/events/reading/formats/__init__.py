@@ -1,0 +1,1 @@
+"""How a block of text becomes a record batch: one file for each way of writing events."""

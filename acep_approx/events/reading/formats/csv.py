@@ -1,0 +1,227 @@
+"""CSV: values of a line between delimiters, with a header line."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import Block, quoted_rows
+from acep_approx.events.columns import CODED, to_arrow
+from acep_approx.events.reading.formats.headers import DELIMITERS, Header, find_header
+from acep_approx.events.reading.formats.readings import Readings
+from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
+from acep_approx.events.reading.formats.shared import finer_times, is_blank, one_batch, with_type
+from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.time_formats import TimeFormat
+
+NULLS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan")
+"""What stands for null in CSV, unless it is between quotes."""
+FIRST_BYTES = 1 << 16
+"""Of a block, in which values show what they can be."""
+
+
+class CsvFormat:
+    """Values between delimiters with a header line, RFC 4180 quoting.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    layout : Layout, optional
+        What is said of the delimiter and others.
+    stored : Stored, optional
+        How the bytes lie in the file; only shown.
+    """
+
+    def __init__(self, name: str, layout: Layout | None = None, stored: Stored | None = None) -> None:
+        self._name = name
+        self._layout = layout or Layout()
+        self._header: Header | None = None
+        self._readings = Readings(name, self._layout.time_format)
+        self._unsure: list[str] = []
+        self._stored = stored or Stored()
+
+    @property
+    def understood(self) -> Understood:
+        """How the file was read; after ``decide``."""
+        header, hints = self._header, tuple[str, ...]()
+        if self._unsure:
+            hints = (f"text in {', '.join(self._unsure)}: say --decimal , if the comma stands before a fraction",)
+        return Understood(
+            "csv",
+            compression=self._stored.compression,
+            encoding=self._stored.encoding,
+            delimiter=header.delimiter if header else self._layout.delimiter,
+            header=self._layout.columns is None,
+            skipped_lines=header.skipped if header else 0,
+            decimal_commas=tuple(self._readings.decimals),
+            times=dict(self._readings.times),
+            open_times=dict(self._readings.open_times),
+            hints=hints,
+        )
+
+    @property
+    def quotes(self) -> bytes:
+        """Where a quote opens a value: after the delimiter, or any of those that it may be."""
+        known = self._header.delimiter if self._header else self._layout.delimiter
+        return (known or "".join(DELIMITERS)).encode()
+
+    def read_header(self, first: Block) -> None:
+        """Take the column names from the first row that is not blank and no comment.
+
+        Raises
+        ------
+        DataError
+            As ``find_header``.
+        """
+        columns = None if self._layout.columns is None else list(self._layout.columns)
+        self._readings.forget()
+        self._unsure = []
+        self._header = find_header(first.data, self._name, self._layout.delimiter, columns)
+        if not self._header.names:
+            self.empty_schema()
+
+    def empty_schema(self) -> pa.Schema:
+        """Columns of a file without a byte: there are none, so it is refused (``ACEP-D015``)."""
+        if self._layout.columns is not None:
+            return pa.schema([(name, pa.null()) for name in self._layout.columns])
+        raise DataError(
+            f"{self._name}: the file is empty",
+            code="ACEP-D015",
+            hint="a CSV file needs at least a header line with the names of the columns",
+        )
+
+    def after_header(self, block: Block) -> Block:
+        """The block without the header, if it is the first one."""
+        if block.line != 1 or self._header is None:
+            return block
+        end = 0
+        for _ in range(self._header.lines):
+            end = block.data.find(b"\n", end) + 1 or len(block.data)
+        return Block(1 + self._header.lines, block.data[end:])
+
+    def decide(self, data: bytes, schema: pa.Schema) -> bool:
+        """Decide by the first rows which columns of text hold something else, and say whether any does.
+
+        Parameters
+        ----------
+        data : bytes
+        schema : pyarrow.Schema
+            What ``infer`` has found in them; it finds more after this.
+
+        Raises
+        ------
+        DataError
+            As ``Readings.decide_times``.
+        """
+        has_decimals = self._layout.decimal != "." and self.quotes != b","
+        names = self._readings.wanted(schema)
+        if is_blank(data) or not names:
+            return self._readings.decide_times(pa.table({}), rows=0)
+        head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
+        if head and b'"' not in head:  # most text is neither, which its first values show
+            names = self._readings.likely(self._read(head, columns=names, skip_invalid=True), decimals=has_decimals)
+        table = self._read(data, columns=names, skip_invalid=True) if names else pa.table({})
+        if has_decimals:
+            self._unsure = self._readings.decide_decimals(table, is_said=self._layout.decimal == ",")
+        return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals)
+
+    def settle_times(self, times: dict[str, TimeFormat]) -> None:
+        """Read columns that stayed open in formats that other files have decided on."""
+        self._readings.settle(times)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type of a column of text that is read as something else."""
+        return self._readings.type_of(name)
+
+    def infer(self, data: bytes) -> pa.Schema:
+        """Types of the columns from whole rows; rows of the wrong length do not count.
+
+        Whole numbers that no number of 64 bits holds are texts.
+        """
+        if is_blank(data):
+            return pa.schema([(name, pa.null()) for name in self._names])
+        table = self._read(data, types=self._given_types(self._names), skip_invalid=True)
+        schema = self._readings.types(finer_times(table.schema), table)
+        for name, rows in large_floats(table):
+            texts = self._texts(data, name, skip_invalid=True)
+            is_whole = pc.all(pc.match_substring_regex(texts, WHOLE)).as_py()
+            if is_whole and rounded_texts(texts.take(to_arrow(rows))):
+                schema = with_type(schema, name, pa.string())
+        return schema
+
+    def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        """Whole rows as a batch of the columns of ``schema``, strings dictionary-encoded.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A row has too many or too few values, or a value is not of the type, also where a float would round it.
+        """
+        types = {f.name: CODED if pa.types.is_string(f.type) else f.type for f in schema}
+        if is_blank(data):
+            return one_batch(pa.schema(types.items()).empty_table())
+        given = self._given_types(types)
+        table = self._read(data, types=types | given, columns=list(types))
+        for name in given:
+            column = self._readings.convert(name, table.column(name)).cast(types[name])
+            table = table.set_column(table.schema.get_field_index(name), name, column)
+        for name, rows in large_floats(table):
+            if number := rounded_texts(self._texts(data, name).take(to_arrow(rows))):
+                raise refusal(name, number)
+        return one_batch(table)
+
+    @property
+    def _names(self) -> list[str]:
+        """The columns; not the one without a name, where rows end with a delimiter."""
+        names = self._header.names if self._header else []
+        return names[:-1] if names and not names[-1] else names
+
+    def _given_types(self, names: Iterable[str]) -> dict[str, pa.DataType]:
+        """The types in which columns are given that are read as something else."""
+        return {name: self._readings.given_type(name) for name in names if name in self._readings}
+
+    def _texts(self, data: bytes, name: str, *, skip_invalid: bool = False) -> pa.Array:
+        """A column as it is written."""
+        table = self._read(data, types={name: pa.string()}, columns=[name], skip_invalid=skip_invalid)
+        return table.column(name).combine_chunks()
+
+    def _read(
+        self,
+        data: bytes,
+        *,
+        types: dict[str, pa.DataType] | None = None,
+        columns: list[str] | None = None,
+        skip_invalid: bool = False,
+    ) -> pa.Table:
+        from pyarrow import csv
+
+        assert self._header is not None, "read the header first"
+
+        # One thread: a block is small, and Arrow's threads can abort the process when it ends (apache/arrow#34314).
+        return csv.read_csv(
+            pa.BufferReader(data),
+            read_options=csv.ReadOptions(column_names=self._header.names, block_size=len(data) + 1, use_threads=False),
+            parse_options=csv.ParseOptions(
+                delimiter=self._header.delimiter,
+                newlines_in_values=b'"' in data,
+                invalid_row_handler=(lambda _: "skip") if skip_invalid else None,
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                include_columns=self._names if columns is None else columns,
+                null_values=NULLS,
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def rows(self, data: bytes) -> list[bytes]:
+        """Split whole rows; a line end between quotes does not end a row."""
+        if b'"' not in data:
+            return io.BytesIO(data).readlines()
+        return list(quoted_rows(data, self.quotes))

@@ -1,0 +1,158 @@
+"""The first lines of a CSV file: what stands between values, which lines are ahead of the header, and the names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import quoted_rows
+from acep_approx.events.columns import refuse_twins
+
+DELIMITERS = (",", ";", "\t", "|")
+"""What is looked for, the most common first."""
+LOOKED_AT = 20
+"""Rows below the header that are looked at."""
+_VALUE = re.compile(r"[+-]?\d+([.,]\d+)*([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")
+_EXCEL = re.compile(rb"sep=(.)\r?\n", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first lines of a CSV file say.
+
+    Parameters
+    ----------
+    names : list of str
+        Of the columns; the last is empty where each row ends with a delimiter.
+    delimiter : str
+    lines : int
+        Ahead of the first row of values.
+    skipped : int
+        Of these, comments and blank ones.
+    """
+
+    names: list[str]
+    delimiter: str
+    lines: int
+    skipped: int
+
+
+def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str] | None) -> Header:
+    """Read the first lines.
+
+    Parameters
+    ----------
+    data : bytes
+        Whole lines, with some rows of values if there are any.
+    name : str
+        File name for messages.
+    delimiter : str or None
+        None: the only one that the header and the rows below agree on, else a comma.
+    columns : list of str or None
+        Names of columns, where there is no header.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D015``: no header, or two columns of one name; ``ACEP-D026``: values stand in the place of the header.
+    """
+    skipped, comment, start = 0, b"", 0
+    excel = _EXCEL.match(data)
+    if excel:
+        delimiter, skipped, start = delimiter or excel[1].decode(), 1, excel.end()
+    for line in io.BytesIO(data[start:]):
+        if line.strip() and not line.startswith(b"#"):
+            break
+        comment = line if line.strip() else comment
+        skipped, start = skipped + 1, start + len(line)
+    rest = data[start:]
+    if delimiter is None:
+        delimiter = told_by_rows(rest)
+    rows = _fields(rest, delimiter)
+    if columns is not None:
+        return Header(_as_wide(columns, rows), delimiter, skipped, skipped)
+    names, lines = _names(rest, name, delimiter)
+    below = rows[1:]
+    if comment and (hidden := _hidden_header(comment, [names, *below], delimiter)):
+        return Header(_checked(hidden, name), delimiter, skipped, skipped - 1)
+    if names and below and _are_values(names, below[0]):
+        raise DataError(
+            f"{name}: there is no header: the first line looks like an event ({delimiter.join(names):.60})",
+            code="ACEP-D026",
+            hint="name the columns: --columns ts,type,price (columns=[...] of open_source), or add a line of names",
+        )
+    return Header(_checked(_as_wide(names, below), name), delimiter, skipped + lines, skipped)
+
+
+def told_by_rows(data: bytes) -> str:
+    r"""The only delimiter that the header and most rows below agree on; a comma if there is none, or more than one.
+
+    Examples
+    --------
+    >>> told_by_rows(b"ts;price\n1;2,5"), told_by_rows(b"ts\n1"), told_by_rows(b"a|b;c\n1|2;3")
+    (';', ',', ',')
+    """
+    found = []
+    for delimiter in DELIMITERS:
+        first, *others = [len(row) for row in _fields(data, delimiter)] or [0]
+        agreeing = sum(first <= width <= first + 1 for width in others)
+        if first > 1 and agreeing * 2 >= len(others):
+            found.append(delimiter)
+    return found[0] if len(found) == 1 else ","
+
+
+def _fields(data: bytes, delimiter: str) -> list[list[str]]:
+    """The first rows that are not blank, as values."""
+    rows = (row for row in quoted_rows(data, delimiter.encode()) if row.strip())
+    texts = [row.decode(errors="replace") for row in islice(rows, LOOKED_AT + 1)]
+    try:
+        return [row for row in csv.reader(texts, delimiter=delimiter) if row]
+    except csv.Error:
+        return []
+
+
+def _names(rest: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
+    """The first row that is not blank, and the lines up to its end."""
+    reader = csv.reader((line.decode() for line in io.BytesIO(rest)), delimiter=delimiter)
+    try:
+        names = next((row for row in reader if any(row)), [])
+    except csv.Error as error:
+        raise DataError(
+            f"{name}: the header cannot be read: {error}", code="ACEP-D015", hint="lines must end with LF or CR LF"
+        ) from error
+    return [text.strip() for text in names], reader.line_num
+
+
+def _hidden_header(comment: bytes, rows: list[list[str]], delimiter: str) -> list[str]:
+    """The names of a header that is written as a comment (``#ts,type``), if the last one is such."""
+    rows_of_comment = _fields(comment.lstrip(b"# "), delimiter)
+    hidden = [text.strip() for row in rows_of_comment for text in row]
+    fits = len(hidden) == len(rows[0]) > 1 and all(hidden)
+    return hidden if fits and any(map(_is_value, rows[0])) and not any(map(_is_value, hidden)) else []
+
+
+def _are_values(first: list[str], second: list[str]) -> bool:
+    """Whether the first row holds values, as the one below it does: no name stands above a number."""
+    pairs = list(zip(first, second, strict=False))
+    return any(map(_is_value, first)) and not any(_is_value(below) and not _is_value(above) for above, below in pairs)
+
+
+def _is_value(text: str) -> bool:
+    return _VALUE.fullmatch(text.strip()) is not None
+
+
+def _as_wide(names: list[str], below: list[list[str]]) -> list[str]:
+    """The names, and one without a name where each row ends with a delimiter, and the header does not."""
+    widths = Counter(len(row) for row in below)
+    is_longer = bool(below) and set(widths) == {len(names) + 1} and not any(row[-1] for row in below)
+    return [*names, ""] if is_longer else names
+
+
+def _checked(names: list[str], name: str) -> list[str]:
+    refuse_twins(names, name)
+    return names

@@ -1,0 +1,203 @@
+"""JSON lines: one object per line."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import Block
+from acep_approx.events.reading.formats.readings import Readings
+from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
+from acep_approx.events.reading.formats.shared import finer_times, one_batch, with_type
+from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.time_formats import TimeFormat
+
+DIGITS = pa.decimal256(76, 0)
+"""Whole numbers of any length that people write."""
+
+MOST_NESTED = 2000
+"""Objects and lists on one line of JSON."""
+
+
+class JsonFormat:
+    """One JSON object per line.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    layout : Layout, optional
+        What is said of times.
+    stored : Stored, optional
+        How the bytes lie in the file; only shown.
+    """
+
+    quotes = b""
+
+    def __init__(self, name: str, layout: Layout | None = None, stored: Stored | None = None) -> None:
+        self._name = name
+        self._layout = layout or Layout()
+        self._stored = stored or Stored()
+        self._readings = Readings(name, self._layout.time_format)
+
+    @property
+    def understood(self) -> Understood:
+        """How the file was read; after ``decide``."""
+        return Understood(
+            "jsonl",
+            compression=self._stored.compression,
+            encoding=self._stored.encoding,
+            times=dict(self._readings.times),
+            open_times=dict(self._readings.open_times),
+        )
+
+    def read_header(self, first: Block) -> None:
+        """Refuse a JSON array (``ACEP-D017``): it could not be read piece by piece."""
+        self._readings.forget()
+        if first.data.lstrip().startswith(b"["):
+            raise DataError(
+                f"{self._name}: this is a JSON array, not one JSON object per line",
+                code="ACEP-D017",
+                hint="convert it first, for example: jq -c '.[]' FILE > NEW.jsonl",
+            )
+
+    def empty_schema(self) -> pa.Schema:
+        """Columns of a file without a byte: none."""
+        return pa.schema([])
+
+    def after_header(self, block: Block) -> Block:
+        """The block itself: there is no header."""
+        return block
+
+    def decide(self, data: bytes, schema: pa.Schema) -> bool:
+        """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
+        names = self._readings.wanted(schema)
+        lines = _count_objects(data)
+        if not names or not lines:
+            return self._readings.decide_times(pa.table({}), rows=lines)
+        table = _read_json(data, None).select(names)
+        return self._readings.decide_times(table, rows=lines)
+
+    def settle_times(self, times: dict[str, TimeFormat]) -> None:
+        """Read columns that stayed open in formats that other files have decided on."""
+        self._readings.settle(times)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type of a column of text that is read as something else."""
+        return self._readings.type_of(name)
+
+    def infer(self, data: bytes) -> pa.Schema:
+        """Types of the columns from whole lines. Whole numbers that no number of 64 bits holds are texts.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A line is not a JSON object, or a column changes its type.
+        """
+        if not _count_objects(data):
+            return self.empty_schema()
+        table = _read_json(data, None)
+        schema = self._readings.types(finer_times(table.schema), table)
+        for name, rows in large_floats(table):
+            if rounded_lines(data, name, rows) and _has_whole_numbers(data, name):
+                schema = with_type(schema, name, pa.string())
+        return schema
+
+    def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        """Whole lines as a batch of the columns of ``schema``; other names in the objects are passed over.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A line is not a JSON object, or a value is not of the type, also where a float would round it.
+        """
+        lines = _count_objects(data)
+        if not lines:
+            return one_batch(schema.empty_table())
+        given = {f.name: self._readings.given_type(f.name) for f in schema if f.name in self._readings}
+        plain = pa.schema([(field.name, given.get(field.name, field.type)) for field in schema]) if given else schema
+        table = self._read(data, plain, lines)
+        for name in given:
+            column = self._readings.convert(name, table.column(name)).cast(schema.field(name).type)
+            table = table.set_column(table.schema.get_field_index(name), name, column)
+        for name, rows in large_floats(table):
+            if number := rounded_lines(data, name, rows):
+                raise refusal(name, number)
+        return one_batch(table)
+
+    def _read(self, data: bytes, schema: pa.Schema, lines: int) -> pa.Table:
+        """Read lines; of columns of strings also those that hold whole numbers."""
+        given = schema
+        while True:
+            try:
+                return _read_json(data, given, lines).cast(schema)
+            except pa.ArrowInvalid as error:
+                name = column_in(str(error))
+                if name is None or name not in given.names or not pa.types.is_string(given.field(name).type):
+                    raise
+                given = with_type(given, name, DIGITS)
+
+    def rows(self, data: bytes) -> list[bytes]:
+        """Split whole lines."""
+        return io.BytesIO(data).readlines()
+
+
+def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) -> pa.Table:
+    from pyarrow import json
+
+    table = json.read_json(
+        pa.BufferReader(data),
+        read_options=json.ReadOptions(block_size=len(data) + 1, use_threads=False),
+        parse_options=json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"
+        ),
+    )
+    if lines is not None and table.num_rows != lines:
+        raise pa.ArrowInvalid("more than one JSON value on a line")
+    return table
+
+
+def _has_whole_numbers(data: bytes, name: str) -> bool:
+    """Whether a column holds nothing but whole numbers."""
+    try:
+        _read_json(data, pa.schema([(name, DIGITS)]))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _count_objects(data: bytes) -> int:
+    """The number of lines that are not blank; each must begin with ``{`` and end with ``}``.
+
+    Needed before pyarrow's parser sees the lines: a line ``null`` makes it crash, or counts as an event.
+    """
+    array = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(array == ord("\n"))
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(array))
+    starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
+    filled = ends > starts
+    _refuse_nesting(data, len(ends))
+    first, last = array[starts[filled]], array[ends[filled] - 1]
+    if (first == ord("{")).all() and (last == ord("}")).all():
+        return int(filled.sum())
+    lines = [line.strip() for line in data.split(b"\n")]
+    if any(line and not (line.startswith(b"{") and line.endswith(b"}")) for line in lines):
+        raise pa.ArrowInvalid("not a JSON object")
+    return sum(map(bool, lines))
+
+
+def _refuse_nesting(data: bytes, lines: int) -> None:
+    """Refuse lines on which so many values open that they could be nested too deeply for pyarrow's parser.
+
+    It recurses, and some ten thousand levels end the process.
+    """
+    if _openings(data) > lines + MOST_NESTED and max(map(_openings, data.split(b"\n"))) > MOST_NESTED:
+        raise pa.ArrowInvalid(f"more than {MOST_NESTED} objects and lists on a line")
+
+
+def _openings(data: bytes) -> int:
+    return data.count(b"{") + data.count(b"[")

@@ -1,0 +1,341 @@
+"""Times written as text in other ways than ISO-8601: which way it is, and whole columns of it as timestamps.
+
+How a column is written is a format in the words of ``strptime``. A day and a month are never guessed: where the values
+fit both readings, both are named.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import DataError, UsageError, expect
+
+MICROSECONDS = pa.timestamp("us")
+MICROSECONDS_UTC = pa.timestamp("us", tz="UTC")
+
+_PIECES = {
+    "Y": r"(?P<Y>\d{4})",
+    "y": r"(?P<y>\d{2})",
+    "m": r"(?P<m>\d{1,2})",
+    "d": r"(?P<d>\d{1,2})",
+    "H": r"(?P<H>\d{1,2})",
+    "I": r"(?P<I>\d{1,2})",
+    "M": r"(?P<M>\d{2})",
+    "S": r"(?P<S>\d{2})(?:[.,](?P<f>\d{1,9}))?",
+    "p": r"(?P<p>[AaPp])\.?[Mm]\.?",
+    "b": r"(?P<b>[A-Za-z]{3})[a-z]{0,6}\.?",
+    "a": r"[A-Za-z]{2,9}\.?",
+    "z": r"(?P<z>Z|UTC|GMT|UT|[+-]\d{2}:?\d{2})",
+    "%": "%",
+}
+_SAME = {"B": "b", "A": "a", "e": "d", "Z": "z"}
+_LONGER = {"T": "%H:%M:%S", "R": "%H:%M", "F": "%Y-%m-%d", "D": "%m/%d/%y"}
+_MONTHS = pa.StringArray.from_buffers(  # pa.array imports pandas
+    12, pa.py_buffer(array("i", range(0, 39, 3))), pa.py_buffer(b"janfebmaraprmayjunjulaugsepoctnovdec")
+)
+
+_DATES = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y", "%d/%b/%Y", "%b %d %Y", "%b %d, %Y"),
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y"),
+)
+_CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
+_ZONES = ("", " %z", "%z")
+KNOWN = (
+    *_DATES[1:],  # the first is ISO-8601
+    *(f"{date}{gap}{clock}{zone}" for date in _DATES for gap in " T" for clock in _CLOCKS for zone in _ZONES),
+    *(f"{date}, {clock}" for date in _DATES for clock in _CLOCKS),
+    *("%Y%m%dT%H%M%S", "%Y%m%dT%H%M%S%z", "%Y%m%d %H%M%S", "%Y%m%dT%H%M"),
+    *("[%d/%b/%Y:%H:%M:%S %z]", "%d/%b/%Y:%H:%M:%S %z", "[%d/%b/%Y:%H:%M:%S]", "%d/%b/%Y:%H:%M:%S"),
+    *("%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y"),
+    *("%b %d %H:%M:%S", "%b %d %H:%M"),
+)
+"""Formats that are found without being told."""
+
+
+@dataclass(frozen=True)
+class TimeFormat:
+    """How times are written, as far as it is said.
+
+    Parameters
+    ----------
+    text : str, optional
+        In the words of ``strptime``, such as ``%d/%m/%Y %H:%M``. ``%S`` takes fractions of a second too. Default:
+        found out.
+    zone : str, optional
+        Name of the time zone of times that have none, such as ``Europe/Vienna``. Default: UTC.
+    year : int, optional
+        Of times without a year, as in the lines of syslog.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U117``: not such a format; ``ACEP-U118``: no such time zone.
+
+    Examples
+    --------
+    >>> TimeFormat("%d.%m.%Y %H:%M", zone="Europe/Vienna")
+    TimeFormat(text='%d.%m.%Y %H:%M', zone='Europe/Vienna', year=None)
+    """
+
+    text: str | None = None
+    zone: str | None = None
+    year: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.text is not None:
+            _pattern(self.text)
+        if self.zone is not None:
+            _check_zone(self.zone)
+
+    @classmethod
+    def of(cls, given: Any) -> TimeFormat | None:
+        """What users write as one: None, the text of a format, or one of these.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U117``, ``ACEP-U118``, or it is of another type.
+        """
+        if given is None or isinstance(given, cls):
+            return None if given == cls() else given
+        if isinstance(given, dict):  # as a state that was saved holds it
+            return cls(**given)
+        expect("time_format", given, str, "a text such as '%d/%m/%Y %H:%M', or a TimeFormat")
+        return cls(given)
+
+    @classmethod
+    def plain(cls, given: Any) -> dict[str, Any]:
+        """The argument ``time_format`` in values that a state can hold; none where there is none."""
+        written = cls.of(given)
+        return {} if written is None else {"time_format": vars(written)}
+
+    @property
+    def has_year(self) -> bool:
+        """Whether the text of a time, with what is said, tells its year."""
+        return self.text is None or self.year is not None or bool({"Y", "y"} & set(self._groups))
+
+    @property
+    def is_utc(self) -> bool:
+        """Whether times are in UTC when they are read: the text or the format has a zone."""
+        return self.zone is not None or "z" in self._groups
+
+    def is_like(self, said: TimeFormat) -> bool:
+        """Whether this is what was said of it."""
+        pairs = zip(vars(said).values(), vars(self).values(), strict=True)
+        return all(wanted is None or wanted == value for wanted, value in pairs)
+
+    def __str__(self) -> str:
+        said = [self.text or "ISO-8601"]
+        said += [f"in {self.zone}"] if self.zone else []
+        said += [f"of {self.year}"] if self.year and self.text and not {"Y", "y"} & set(self._groups) else []
+        return " ".join(said)
+
+    @property
+    def _groups(self) -> dict[str, int]:
+        return dict(_pattern(self.text or "").groupindex)
+
+
+def guesses(texts: pa.Array) -> list[str]:
+    """The known formats that fit all of some texts; several where they do not tell days from months.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array of string
+        Without nulls.
+
+    Returns
+    -------
+    list of str
+        Empty where no known format fits.
+
+    Examples
+    --------
+    >>> guesses(pa.array(["31/01/2013 17:45"])), guesses(pa.array(["01/02/2013 17:45"]))
+    (['%d/%m/%Y %H:%M'], ['%d/%m/%Y %H:%M', '%m/%d/%Y %H:%M'])
+    """
+    if not len(texts):
+        return []
+    first = texts[0].as_py().strip()
+    if len(first) > _LONGEST or _DATE.search(first) is None:  # most texts are none, and formats cost time to compile
+        return []
+    return [known for known in KNOWN if _pattern(known).fullmatch(first) and _fits(texts, known)]
+
+
+_LONGEST = 60
+"""Letters of a time."""
+_DATE = re.compile(r"\d{1,4}[-/. ][A-Za-z\d]{1,9}[-/.,]?[-/. :]\d{2}|\d{8}[T ]\d{4}|[A-Z][a-z]{2,8}\.? +\d{1,2},? +\d")
+"""What every time has in it."""
+
+
+def _fits(texts: pa.Array, text: str) -> bool:
+    try:
+        parse_times(texts, TimeFormat(text, year=2000))  # a leap year
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def parse_times(texts: pa.Array, format: TimeFormat) -> pa.Array:  # noqa: A002  (what it is)
+    """Texts of one format as timestamps of microseconds: in UTC where the text or the format has a zone.
+
+    Finer fractions are rounded down.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array of string
+    format : TimeFormat
+        With a ``text``, and a year if that has none.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A text is not of the format, or is no time; a local time that occurs twice, or never.
+
+    Examples
+    --------
+    >>> parse_times(pa.array(["31.01.2013 17:45:00.25"]), TimeFormat("%d.%m.%Y %H:%M:%S"))[0].as_py()
+    datetime.datetime(2013, 1, 31, 17, 45, 0, 250000)
+    """
+    pattern = _pattern(format.text or "")
+    found = pc.extract_regex(pc.utf8_trim_whitespace(texts), pattern=f"^(?:{pattern.pattern})$")
+    if found.null_count > texts.null_count:
+        raise pa.ArrowInvalid(f"not a time written as {format.text}")
+    fields = {name: pc.struct_field(found, name) for name in pattern.groupindex}
+    minute, second = (_padded(fields.get(name, "00")) for name in "MS")
+    fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(fields["f"], 6, "0"), 0, 6) if "f" in fields else "000000"
+    pieces = (*_date(fields, format), "T", _hour(fields), ":", minute, ":", second, ".", fraction)
+    try:
+        times = pc.binary_join_element_wise(*pieces, "").cast(MICROSECONDS)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"no such day or hour, written as {format.text}") from error
+    if "z" in fields:
+        return _less_offset(times, fields["z"])
+    return times if format.zone is None else localized(times, format.zone)
+
+
+def localized(times: pa.Array, zone: str) -> pa.Array:
+    """Local times of a zone in UTC.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A time occurs twice, or never, because clocks are set.
+    """
+    try:
+        return pc.assume_timezone(times, zone, ambiguous="raise", nonexistent="raise").cast(
+            pa.timestamp(times.type.unit, tz="UTC")
+        )
+    except pa.ArrowInvalid as error:
+        found = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", str(error))
+        which = f"the local time {found.group()}" if found else "a local time"
+        raise pa.ArrowInvalid(f"{which} of {zone} occurs twice or never, because clocks are set") from error
+
+
+def _date(fields: dict[str, Any], format: TimeFormat) -> Iterator[Any]:  # noqa: A002
+    if "Y" in fields:
+        yield fields["Y"]
+    elif "y" in fields:
+        is_past = pc.greater_equal(fields["y"], "69")  # as strptime has it
+        yield pc.if_else(is_past, "19", "20")
+        yield fields["y"]
+    else:
+        yield f"{format.year:04}"
+    yield "-"
+    if "b" in fields:
+        month = pc.add(pc.index_in(pc.utf8_lower(fields["b"]), _MONTHS), 1)
+        if month.null_count > fields["b"].null_count:
+            raise pa.ArrowInvalid(f"not a time written as {format.text}: no such month")
+        yield _padded(month.cast(pa.string()))
+    else:
+        yield _padded(fields["m"])
+    yield "-"
+    yield _padded(fields["d"]) if "d" in fields else "01"
+
+
+def _hour(fields: dict[str, Any]) -> Any:
+    if "I" not in fields:
+        return _padded(fields.get("H", "00"))
+    hour = fields["I"].cast(pa.int8())
+    if pc.any(pc.or_(pc.greater(hour, 12), pc.less(hour, 1))).as_py():
+        raise pa.ArrowInvalid("an hour of AM or PM is from 1 to 12")
+    is_noon = pc.equal(hour, 12)
+    from_noon = pc.if_else(is_noon, 0, hour)
+    is_late = pc.equal(pc.utf8_lower(fields["p"]), "p")
+    return _padded(pc.if_else(is_late, pc.add(from_noon, 12), from_noon).cast(pa.string()))
+
+
+def _padded(text: Any) -> Any:
+    return text if isinstance(text, str) else pc.utf8_lpad(text, 2, "0")
+
+
+def _less_offset(times: pa.Array, zones: pa.Array) -> pa.Array:
+    parts = pc.extract_regex(zones, pattern=r"^(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2})$")
+    hours, minutes = (pc.struct_field(parts, name).cast(pa.int64()) for name in ("hours", "minutes"))
+    offset = pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60_000_000)
+    offset = pc.fill_null(pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(offset), offset), 0)
+    return pc.subtract(times.cast(pa.int64()), offset).cast(MICROSECONDS_UTC)
+
+
+@lru_cache(maxsize=512)
+def _pattern(text: str) -> re.Pattern[str]:
+    """A format as a regular expression, which RE2 reads too."""
+    whole = re.sub(r"%([TRFD])", lambda found: _LONGER[found.group(1)], text)
+    whole = re.sub(r"%S[.,]%f", "%S", whole)  # a fraction is always welcome
+    pattern, place, seen = "", 0, set[str]()
+    for found in re.finditer(r"%(-?.)|\s+", whole):
+        pattern += re.escape(whole[place : found.start()])
+        place = found.end()
+        if found.group(1) is None:
+            pattern += r"\s+"
+            continue
+        name = found.group(1).removeprefix("-")
+        name = _SAME.get(name, name)
+        if name not in _PIECES or (name in seen and name not in "a%"):
+            raise _no_format(text, f"{found.group(0)} twice" if name in seen else f"there is no {found.group(0)}")
+        seen.add(name)
+        pattern += _PIECES[name]
+    pattern += re.escape(whole[place:])
+    if not ({"m", "b"} & seen and "d" in seen):
+        raise _no_format(text, "a day and a month are needed")
+    if ("I" in seen) != ("p" in seen):
+        raise _no_format(text, "%I and %p go together")
+    return re.compile(pattern.replace(r"\ ", " "))
+
+
+def _no_format(text: str, reason: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is no format of times: {reason}",
+        code="ACEP-U117",
+        hint="write it as for strptime, for example '%d/%m/%Y %H:%M:%S'; "
+        "there are %Y %y %m %b %d %H %I %p %M %S %f %z %a",
+    )
+
+
+def _check_zone(name: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(
+            f"there is no time zone {name!r}",
+            code="ACEP-U118",
+            hint="name it as in Europe/Vienna, America/New_York, UTC",
+        ) from error
+
+
+def no_year(text: str) -> DataError:
+    """The error for times without a year (``ACEP-D035``), to be raised by the caller."""
+    return DataError(
+        f"times written as {text!r} have no year",
+        code="ACEP-D035",
+        hint="say it: --time-year 2013 (time_format=TimeFormat(..., year=2013) in Python)",
+    )

@@ -1,0 +1,218 @@
+"""Files as people have them: other delimiters, headers, encodings and compressions than the plain ones."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+
+import pyarrow as pa
+import pytest
+
+from acep_approx import compile_query
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events import open_source
+from tests.command_line import acep
+
+ROWS = [{"ts": 1, "type": "A", "price": 1.5}, {"ts": 2, "type": "B", "price": 2.0}]
+PLAIN = b"ts,type,price\n1,A,1.5\n2,B,2\n"
+
+
+def read(events, **how):
+    return [row for batch in open_source(events, **how).batches() for row in batch.to_pylist()]
+
+
+def write(path, data):
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def failure(events, kind=DataError, **how):
+    with pytest.raises(kind) as caught:
+        read(events, **how)
+    return caught.value
+
+
+# --- delimiters and headers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "delimiter"),
+    [
+        ("e.csv", "ts;type;price\n1;A;1.5\n2;B;2\n", ";"),
+        ("e.csv", "ts\ttype\tprice\n1\tA\t1.5\n2\tB\t2\n", "\t"),
+        ("e.csv", "ts|type|price\n1|A|1.5\n2|B|2\n", "|"),
+        ("e.tsv", "ts\ttype\tprice\n1\tA\t1.5\n2\tB\t2\n", "\t"),
+        ("e.psv", "ts|type|price\n1|A|1.5\n2|B|2\n", "|"),
+        ("e.txt", "ts;type;price\n1;A;1.5\n2;B;2\n", ";"),
+        ("e.csv", "ts;type;price\r\n1;A;1,5\r\n2;B;2\r\n", ";"),
+        ("e.csv", "\n# exported\n# by hand\n\nts, type ,price\n1,A,1.5\n2,B,2\n", ","),
+        ("e.csv", "#ts,type,price\n1,A,1.5\n2,B,2\n", ","),
+        ("e.csv", "sep=;\nts;type;price\n1;A;1,5\n2;B;2\n", ";"),
+        ("e.csv", "ts;type;price;\n1;A;1.5;\n2;B;2;\n", ";"),
+        ("e.csv", "ts,type,price\n1,A,1.5,\n2,B,2,\n", ","),
+        ("e.csv", '\ufeffts;type;price\n1;"A";1.5\n2;"B";2\n', ";"),
+    ],
+)
+def test_rows_are_the_same_however_they_are_written(tmp_path, name, text, delimiter):
+    source = open_source(write(tmp_path / name, text))
+    assert [row for batch in source.batches() for row in batch.to_pylist()] == ROWS
+    assert source.understood.delimiter == delimiter
+    assert any("delimiter" in note for note in source.notes) == (delimiter != ",")
+
+
+def test_quotes_open_after_the_delimiter_that_is_there(tmp_path):
+    path = write(tmp_path / "e.csv", 'ts;text\n1;"a;b\nc"\n2;x,"y\n3;5" pipe\n')
+    assert [row["text"] for row in read(path)] == ["a;b\nc", 'x,"y', '5" pipe']
+
+
+@pytest.mark.parametrize("text", ["ts\n1\n2\n", "a|b;c\n1|2;3\n", "a;b\n1\n2\n"])
+def test_a_delimiter_is_never_guessed(tmp_path, text):
+    assert open_source(write(tmp_path / "e.csv", text)).understood.delimiter == ","
+
+
+def test_a_delimiter_can_be_said(tmp_path):
+    path = write(tmp_path / "e.csv", "ts|x;y\n1|2;3\n")
+    assert read(path, delimiter="|") == [{"ts": 1, "x;y": "2;3"}]
+    assert read(path, delimiter=";") == [{"ts|x": "1|2", "y": 3}]
+    tabs = write(tmp_path / "t.csv", "ts\tx\n1\t2\n")
+    for name in ("tab", "\\t", "\t"):
+        assert read(tabs, delimiter=name) == [{"ts": 1, "x": 2}]
+    for wrong in ("ab", "x", '"', ""):
+        assert failure(path, UsageError, delimiter=wrong).code == "ACEP-U116"
+
+
+def test_columns_of_a_file_without_a_header(tmp_path):
+    path = write(tmp_path / "e.csv", "1,A,1.5\n2,B,2\n")
+    error = failure(path)
+    assert error.code == "ACEP-D026"
+    assert "--columns" in error.hint
+    assert read(path, columns=["ts", "type", "price"]) == ROWS
+    assert read(path, columns="ts,type,price") == ROWS
+    assert open_source(path, columns="ts,type,price").understood.header is False
+    assert failure(path, columns="ts,type").code == "ACEP-D020"
+    assert failure(path, UsageError, columns="ts,ts,x").code == "ACEP-U122"
+    assert failure(path, UsageError, columns=[]).code == "ACEP-U122"
+
+
+def test_numbers_may_be_names_of_columns(tmp_path):
+    assert read(write(tmp_path / "e.csv", "ts,2019,2020\n1,2,3\n")) == [{"ts": 1, "2019": 2, "2020": 3}]
+
+
+def test_decimal_commas(tmp_path):
+    path = write(tmp_path / "e.csv", "ts;x;y;z\n1;1.234,5;1,234;1,5\n2;3;4;n/a?\n")
+    source = open_source(path)
+    assert read(source) == [
+        {"ts": 1, "x": 1234.5, "y": "1,234", "z": "1,5"},
+        {"ts": 2, "x": 3.0, "y": "4", "z": "n/a?"},
+    ]
+    assert source.understood.decimal_commas == ("x",)
+    assert any("y" in note and "--decimal" in note for note in source.notes)
+    assert [row["y"] for row in read(path, decimal=",")] == [1.234, 4.0]
+    assert [row["x"] for row in read(path, decimal=".")] == ["1.234,5", "3"]
+    assert failure(path, UsageError, decimal=";").code == "ACEP-U123"
+
+
+def test_a_later_value_without_the_comma_of_the_others_is_malformed(tmp_path, monkeypatch):
+    monkeypatch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", 16)
+    path = write(tmp_path / "e.csv", "ts;x\n1;1,5\n2;2,5\n3;x\n4;1.5\n5;2\n")
+    source = open_source(path, on_malformed="skip")
+    assert [row["x"] for row in read(source)] == [1.5, 2.5, 2.0]
+    assert source.malformed.count == 2
+    assert "'x' holds numbers with a decimal comma" in source.malformed.reasons[0]
+
+
+# --- encodings and compression ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_marks_of_encodings_are_understood(tmp_path, encoding):
+    path = write(tmp_path / "e.csv", "ts,type\n1,\u00d6l\n".encode(encoding))
+    assert read(path) == [{"ts": 1, "type": "\u00d6l"}]
+
+
+def test_other_encodings_are_said(tmp_path):
+    path = write(tmp_path / "e.csv", "ts,type\n1,\u00d6l\n".encode("latin-1"))
+    error = failure(path)
+    assert error.code == "ACEP-D014"
+    assert "--encoding" in error.hint
+    assert read(path, encoding="latin-1") == read(path, encoding="cp1252") == [{"ts": 1, "type": "\u00d6l"}]
+    assert failure(path, encoding="ascii").code == "ACEP-D029"
+    assert failure(path, UsageError, encoding="klingon").code == "ACEP-U119"
+
+
+def zipped(*members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in members:
+            archive.writestr(name, PLAIN)
+    return file.getvalue()
+
+
+def tarred():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        info = tarfile.TarInfo("e.csv")
+        info.size = len(PLAIN)
+        archive.addfile(info, io.BytesIO(PLAIN))
+    return file.getvalue()
+
+
+PACKED = {
+    "gzip": gzip.compress(PLAIN),
+    "bzip2": bz2.compress(PLAIN),
+    "xz": lzma.compress(PLAIN),
+    "zstd": pa.compress(PLAIN, "zstd", asbytes=True),
+    "lz4": pa.compress(PLAIN, "lz4", asbytes=True),
+    "zip": zipped("a.csv"),
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_compression_is_told_by_the_content(tmp_path, monkeypatch, kind):
+    source = open_source(write(tmp_path / "e.csv", PACKED[kind]))
+    assert source.understood.compression == kind
+    assert read(source) == read(source) == ROWS
+    suffix = {"gzip": "gz", "bzip2": "bz2", "zstd": "zst"}.get(kind, kind)
+    write(tmp_path / f"f.csv.{suffix}", PACKED[kind])
+    assert len(read(tmp_path)) == 4
+    monkeypatch.setattr(
+        "acep_approx.events.reading.arriving.standard_input", lambda: io.BufferedReader(io.BytesIO(PACKED[kind]))
+    )
+    assert read("-") == ROWS
+
+
+def test_what_is_cut_off_or_an_archive_is_refused(tmp_path):
+    for kind in ("bzip2", "xz", "zstd", "zip"):
+        assert failure(write(tmp_path / "e.csv", PACKED[kind][:-10])).code == "ACEP-D013", kind
+    assert failure(write(tmp_path / "e.zip", zipped("a.csv", "b.csv")), format="csv").code == "ACEP-D028"
+    assert failure(write(tmp_path / "e.csv", tarred())).code == "ACEP-D028"
+    assert failure(write(tmp_path / "e.csv.gz", gzip.compress(tarred()))).code == "ACEP-D028"
+
+
+def test_what_a_format_has_not_is_refused(tmp_path):
+    path = write(tmp_path / "e.jsonl", '{"ts": 1}\n')
+    assert failure(path, UsageError, delimiter=";").code == "ACEP-U121"
+    assert failure([{"ts": 1}], UsageError, delimiter=";").code == "ACEP-U121"
+    assert failure(open_source(path), UsageError, encoding="latin-1").code == "ACEP-U147"
+    with pytest.raises(TypeError, match="delimeter"):
+        open_source(path, delimeter=";")
+
+
+def test_the_command_line_says_how_it_read(tmp_path):
+    path = write(tmp_path / "e.csv", "ts;type;price\n1;A;1,5\n2;B;2,5\n")
+    done = acep("run", "PATTERN SEQ(A a, B b) WHERE b.price > a.price WITHIN 5", str(path))
+    assert "read with delimiter ';'; decimal comma in price" in done.stderr
+    asked = ("check", "PATTERN SEQ(A a, B b) WITHIN 5", "--input", str(path))
+    assert "read with delimiter ';'" in acep(*asked).stderr
+    acep(*asked, "--delimiter", "tab", code=4)
+
+
+def test_a_source_is_taken_as_events(tmp_path):
+    path = write(tmp_path / "e.csv", "1;A;1.5\n2;B;2\n")
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
+    found = query.match(open_source(path, columns="ts,type,price"))
+    assert [match.values for match in found] == [{"a": 0, "b": 1}]
