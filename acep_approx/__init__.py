@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from acep_approx.query.afa import Afa
     from acep_approx.query.builder import absent, either, event, seq
     from acep_approx.query.declared import afa_function
-    from acep_approx.results.matches import Match, Matches
+    from acep_approx.results.match import Match
+    from acep_approx.results.matches import Matches
     from acep_approx.training.history_graph import HistoryGraph
 else:
     __getattr__, __dir__ = lazy(
@@ -56,7 +57,8 @@ else:
             "acep_approx.query.afa": "Afa",
             "acep_approx.query.builder": "absent either event seq",
             "acep_approx.query.declared": "afa_function",
-            "acep_approx.results.matches": "Match Matches",
+            "acep_approx.results.match": "Match",
+            "acep_approx.results.matches": "Matches",
             "acep_approx.training.history_graph": "HistoryGraph",
         },
     )

@@ -19,6 +19,7 @@ MANY = 100_000
 """Events from which on a speed means something: below, starting up takes longer than matching."""
 SINGULAR = {
     ResultKind.MATCHES: "match",
+    ResultKind.EVENTS: "event",
     ResultKind.POINTS: "point",
     ResultKind.BUNDLES: "bundle",
     ResultKind.PARTIAL: "partial match",

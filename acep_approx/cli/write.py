@@ -204,7 +204,8 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
         texts = [None if value is None else str(value) for value in column.to_pylist()]
     else:
         texts = plain_text(column.combine_chunks(), ", ").to_pylist()
-    missing = table.column("missing").to_pylist() if "missing" in table.column_names else [None] * len(texts)
+    has_names = "missing" in table.column_names and pa.types.is_list(table.schema.field("missing").type)
+    missing = table.column("missing").to_pylist() if has_names else [None] * len(texts)
     return [
         "(missing)" if name in (gone or ()) and text in (None, "") else "-" if text is None else text
         for text, gone in zip(texts, missing, strict=True)

@@ -9,7 +9,8 @@ from history.lazy import lazy
 if TYPE_CHECKING:
     from acep_approx.results.advice import Advice
     from acep_approx.results.budgeted import BudgetedMatches
-    from acep_approx.results.matches import Match, Matches
+    from acep_approx.results.match import Match
+    from acep_approx.results.matches import Matches
     from acep_approx.results.tuning import Trial, Tuning
 else:
     __getattr__, __dir__ = lazy(
@@ -17,7 +18,8 @@ else:
         {
             "acep_approx.results.advice": "Advice",
             "acep_approx.results.budgeted": "BudgetedMatches",
-            "acep_approx.results.matches": "Match Matches",
+            "acep_approx.results.match": "Match",
+            "acep_approx.results.matches": "Matches",
             "acep_approx.results.tuning": "Trial Tuning",
         },
     )

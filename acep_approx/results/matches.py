@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from copy import copy
 from functools import partial
 from itertools import repeat
 from numbers import Integral
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.columns import to_arrow
 from acep_approx.events.source import Source
-from acep_approx.events.stream import read_events
+from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
@@ -26,50 +28,15 @@ from acep_approx.matching.tracing.compressing import compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import Plan
 from acep_approx.results.bundles import bundles
+from acep_approx.results.capsule import reader_of, to_polars
+from acep_approx.results.events_of import ROW, Listed, listed, numbered, of_match, showing_events
+from acep_approx.results.match import Match, by_number
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
     from acep_approx.why.no_match import NoMatch
-
-
-@dataclass(frozen=True)
-class Match:
-    """One match.
-
-    Attributes
-    ----------
-    errors : int
-        Least weight of the missing events.
-    start, end : datetime or int
-        Time of the first and the last bound event.
-    key : dict
-        Values of the equivalence attributes.
-    missing : tuple of str
-        Variables without event that the pattern wanted; empty for bare regular expressions.
-    values : dict
-        Per variable the row number of its event (None where nothing is bound, a list where it repeats), or what
-        ``bind`` or RETURN asks for; for a bare regular expression ``events``, all row numbers.
-    shows_events : bool
-        Whether ``values`` are events, and not what RETURN asks for.
-    """
-
-    errors: int
-    start: Any
-    end: Any
-    key: dict[str, Any]
-    missing: tuple[str, ...]
-    values: dict[str, Any]
-    shows_events: bool = field(default=True, compare=False, repr=False)
-
-    @never_raises
-    def _repr_html_(self) -> str:
-        from acep_approx.results.views import match_view
-
-        return match_view(self)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
 
 
 class Matches:
@@ -95,6 +62,9 @@ class Matches:
     the query names and no event had.
     """
 
+    row_column: str | None = None
+    """A column that events get beside their own, with their row numbers; matches show whole events then."""
+
     def __init__(
         self,
         plan: Plan,
@@ -118,7 +88,7 @@ class Matches:
         self._options = options
         self._sort = sort
         self._on_progress = on_progress
-        self._has_warned = False
+        self.has_warned = False
         self._counting: Pipeline | None = None  # that of the last run, where its events are gone
 
     def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
@@ -129,8 +99,12 @@ class Matches:
 
     def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Execution, Pipeline | None]:
         """A fresh matcher with its pipeline; without columns there are no events, and there is none."""
+        derived = None
+        if self.row_column is not None:
+            derived = {self.row_column: pa.int64()}
+            self._options = {**self._options, "bind": [self.row_column, *schema.names]}
         matcher = self._matcher(self.plan, kind)
-        return matcher, matcher.bind(schema) if len(schema) else None
+        return matcher, matcher.bind(schema, derived=derived) if len(schema) else None
 
     def _matcher(self, plan: Plan, kind: OutputKind) -> Execution:
         """A fresh matcher for one pass over the events."""
@@ -150,13 +124,19 @@ class Matches:
             self._counting, pipeline.preparer.counts_classes = pipeline, True
         yield pipeline.nothing()
         for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
-            yield from matcher.run(batch)
+            yield from matcher.run(batch, self._beside(batch))
             if self._on_progress:
                 self._on_progress(matcher.progress.events + self.source.late.count)
         yield from pipeline.finish()
-        if matcher.progress.events and not self._has_warned:
-            self._has_warned = True
+        if matcher.progress.events and not self.has_warned:
+            self.has_warned = True
             warn_of_unseen_types(self.plan.automaton, matcher.types_seen)
+
+    def _beside(self, batch: EventBatch) -> dict[str, pa.Array] | None:
+        """What events get beside their own columns."""
+        if self.row_column is None:
+            return None
+        return {self.row_column: to_arrow(batch.first_row + np.arange(len(batch)))}
 
     @property
     def work(self) -> RunProgress:
@@ -197,9 +177,116 @@ class Matches:
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
+    def to_polars(self) -> pl.DataFrame:
+        """``to_arrow`` as a polars DataFrame.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U149``: polars is not installed.
+        """
+        return to_polars(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The matches as a stream of Arrow: ``pyarrow.table(matches)``, ``polars.DataFrame(matches)``."""
+        return reader_of(self.tables()).__arrow_c_stream__(requested_schema)
+
+    def events(self) -> pa.Table:
+        """The events of all matches, one row each, with all columns of the input.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``match`` (int64), the number of the match in the order of ``to_arrow``; ``variable`` (string); ``missing``
+            (bool), of an event that the pattern wanted and that is not there: its columns are null; ``row`` (int64),
+            the number of the event in the input; then the columns of the events. A name that the events have, too, gets
+            a ``_``. By match, then by time; a missing event stands behind the one before it in the pattern.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U148``: results of queries in CEL name no events.
+
+        Complexity: as ``to_arrow``, with memory for all columns of the events in the window, and for all rows.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 10 ERRORS 1")
+        >>> found = query.match([{"ts": 1, "type": "A", "x": 7}, {"ts": 5, "type": "C", "x": 9}])
+        >>> for event in found.events().drop_columns(["match", "missing", "ts"]).to_pylist():
+        ...     print(event)
+        {'variable': 'a', 'row': 0, 'type': 'A', 'x': 7}
+        {'variable': 'b', 'row': None, 'type': None, 'x': None}
+        {'variable': 'c', 'row': 1, 'type': 'C', 'x': 9}
+        """
+        return _joined(self.event_tables())
+
+    def event_tables(self) -> Iterator[pa.Table]:
+        """``events`` as a stream of tables."""
+        return numbered(self._with_events())
+
+    def _events_of(self, match: Match) -> pa.Table:
+        return of_match(self._with_events(match.number + 1), match)
+
+    def _with_events(self, limit: int | None = None) -> Listed:
+        """Tables of matches with their events; what is told of the run that finds them is told of it here, too."""
+        asked = copy(self)
+        asked.plan, asked.row_column = showing_events(self.plan), ROW
+        asked.limit = self.limit if limit is None else limit
+        own = {"plan": self.plan, "row_column": None, "limit": self.limit, "_options": self._options}
+        for table in listed(asked.tables(), asked.plan, self.source.late):
+            vars(self).update(vars(asked) | own)
+            yield table
+        vars(self).update(vars(asked) | own)
+
+    def head(self, number: int = 5) -> Self:
+        """The same question for the first few matches only.
+
+        Parameters
+        ----------
+        number : int, default 5
+            How many; no further events are read than they take.
+        """
+        expect("number", number, Integral, "a whole number")
+        if number < 0:
+            raise UsageError(f"number is {number}", code="ACEP-U002", hint="it cannot be negative")
+        some = copy(self)
+        some.limit = number if self.limit is None else min(number, self.limit)
+        return some
+
+    @overload
+    def __getitem__(self, number: int) -> Match: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Match]: ...
+
+    def __getitem__(self, number: int | slice) -> Match | list[Match]:
+        """One match, or a list of some; as in lists, from the end too, for which all are found.
+
+        Raises
+        ------
+        IndexError
+            There are not so many.
+        """
+        return by_number(self, self.head, number)
+
+    def __bool__(self) -> bool:
+        """Whether there is a match; nothing is read behind the first.
+
+        Raises
+        ------
+        TypeError
+            The events can be read only once, and would be used up.
+        """
+        if not self.source.reusable:
+            raise TypeError("these events can be read only once; list their matches to see whether there are any")
+        return any(table.num_rows for table in self.head(1).tables())
+
     def __iter__(self) -> Iterator[Match]:
         keys = [e.name for e in self.plan.query.equivalences]
         has_events = not self.plan.query.outputs and self.plan.cel is None
+        number = 0
         for table in self.tables():
             own = ("errors", "start", "end", "missing", *(("times",) if self.plan.cel is not None else ()))
             names = [n for n in table.column_names if n not in own]
@@ -208,7 +295,9 @@ class Matches:
                 key = {name: row[column] for name, column in columns.items()}
                 values = {n: row[n] for n in names if n not in columns.values()}
                 missing = tuple(row.get("missing") or ())
-                found = Match(row.get("errors", 0), row["start"], row["end"], key, missing, values, has_events)
+                found = Match(row.get("errors", 0), row["start"], row["end"], key, missing, values, has_events, number)
+                object.__setattr__(found, "_events", partial(self._events_of, found))
+                number += 1
                 yield from repeat(found, row["times"] if self.plan.cel is not None else 1)
 
     @staticmethod

@@ -25,7 +25,8 @@ from acep_approx.timeline.picture import svg
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
     from acep_approx.results.budgeted import BudgetedMatches
-    from acep_approx.results.matches import Match, Matches
+    from acep_approx.results.match import Match
+    from acep_approx.results.matches import Matches
     from acep_approx.results.tuning import Trial, Tuning
 
 FIRST = 10

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import pandas as pd
+import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -60,7 +61,14 @@ def matches(query: Query) -> Matches:
         assert_type(match.missing, tuple[str, ...])
         assert_type(match.key, dict[str, Any])
     assert_type(found.count_by_errors(), dict[int, int])
+    assert_type(found[0], Match)
+    assert_type(found[:2], list[Match])
+    assert_type(found.head(3), Matches)
+    assert_type(bool(found), bool)
+    assert_type(found.events().num_rows, Any)
+    assert_type(found[0].events().num_rows, Any)
     assert_type(found.to_pandas(), pd.DataFrame)
+    assert_type(found.to_polars(), pl.DataFrame)
     assert_type(found.to_arrow().num_rows, Any)
     assert_type(found.points().column_names, Any)
     return found

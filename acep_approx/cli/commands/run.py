@@ -203,6 +203,8 @@ def _tables(matches: Any, output: ResultKind, spending: ExpandedBudgetOptions) -
         yield matches.expanded(bundles=spending.whole_bundles)
     elif output is ResultKind.MATCHES:
         yield from matches.tables()
+    elif output is ResultKind.EVENTS:
+        yield from matches.event_tables()
     elif output is ResultKind.POINTS:
         yield from matches.point_tables()
     elif output is ResultKind.BUNDLES:

@@ -9,6 +9,7 @@ class ResultKind(StrEnum):
     """What ``acep run`` puts out."""
 
     MATCHES = "matches"
+    EVENTS = "events"
     POINTS = "points"
     BUNDLES = "bundles"
     COUNT = "count"

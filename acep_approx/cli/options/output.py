@@ -63,8 +63,9 @@ class OutputOptions:
         ResultKind,
         typer.Option(
             metavar="KIND",
-            help="matches; points, the events that complete a match; bundles, chains of points; count, of the matches; "
-            "partial, what nearly matched; compressed, all matches by what they share.",
+            help="matches; events, a row for each event of a match; points, the events that complete a match; bundles, "
+            "chains of points; count, of the matches; partial, what nearly matched; compressed, all matches by what "
+            "they share.",
         ),
     ] = ResultKind.MATCHES
     format: Annotated[

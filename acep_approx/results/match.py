@@ -1,0 +1,101 @@
+"""One match, and how it is taken from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import index
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from acep_approx.diagrams.fragments import never_raises
+from acep_approx.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Match:
+    """One match.
+
+    Attributes
+    ----------
+    errors : int
+        Least weight of the missing events.
+    start, end : datetime or int
+        Time of the first and the last bound event.
+    key : dict
+        Values of the equivalence attributes.
+    missing : tuple of str
+        Variables without event that the pattern wanted; empty for bare regular expressions.
+    values : dict
+        Per variable the row number of its event (None where nothing is bound, a list where it repeats), or what
+        ``bind`` or RETURN asks for; for a bare regular expression ``events``, all row numbers.
+    shows_events : bool
+        Whether ``values`` are events, and not what RETURN asks for.
+    number : int
+        Its place in the order of the matches, from 0.
+    """
+
+    errors: int
+    start: Any
+    end: Any
+    key: dict[str, Any]
+    missing: tuple[str, ...]
+    values: dict[str, Any]
+    shows_events: bool = field(default=True, compare=False, repr=False)
+    number: int = field(default=0, repr=False, compare=False)
+    _events: ClassVar[Any] = None  # gives its events; no field, so that copies do not take the input along
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_events"}
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import match_view
+
+        return match_view(self)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def events(self) -> pa.Table:
+        """Its events, with all columns of the input; columns as for ``Matches.events``.
+
+        The events are matched once more, up to this match: for many matches ask ``Matches.events``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U103``: they can be read only once; ``ACEP-U148``: it is not found again, or is of a query in CEL.
+        """
+        if self._events is None:
+            raise UsageError(
+                "this match was not found in events", code="ACEP-U148", hint="take it from query.match(events)"
+            )
+        return self._events()
+
+
+def by_number(
+    every: Iterable[Match], head: Callable[[int], Iterable[Match]], number: int | slice
+) -> Match | list[Match]:
+    """What stands in the brackets of ``matches[...]``; see ``Matches.__getitem__``.
+
+    Parameters
+    ----------
+    every : iterable of Match
+        All matches.
+    head : callable
+        Gives the first so many of them.
+    number : int or slice
+    """
+    if isinstance(number, slice):
+        parts = (number.start, number.stop, number.step)
+        if any(part is not None and part < 0 for part in parts):
+            return list(iter(every))[number]
+        return list(islice(every if number.stop is None else head(number.stop), *parts))
+    place = index(number)
+    try:
+        return list(iter(every))[place] if place < 0 else next(islice(head(place + 1), place, None))
+    except (IndexError, StopIteration):
+        raise IndexError(f"there is no match {place}") from None
