@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from acep_approx.rules import LowWaterMark, SingleEvent, anomalies, by_row, by_table, run_in_order
-from experiments.active2011 import PARTS, run
-from experiments.active2011_clock import Clock, Delay, Life, Until, Work
-from experiments.active2011_figures import Asked, baseline, throughputs
-from experiments.active2011_lab import SCHEDULERS, Costs, Engine, Load, Machine, arrivals, simulate, transactions
-from experiments.active2011_pictures import PICTURES, pictures
-from experiments.active2011_real import figure_9, text
+from experiments.active2011.clock import Clock, Delay, Life, Until, Work
+from experiments.active2011.evaluation import PARTS, run
+from experiments.active2011.figures import Asked, baseline, throughputs
+from experiments.active2011.lab import SCHEDULERS, Costs, Engine, Load, Machine, arrivals, simulate, transactions
+from experiments.active2011.pictures import PICTURES, pictures
+from experiments.active2011.real import figure_9, text
 
 ROOT = Path(__file__).parent.parent
 SMALL = Asked(load=Load(events=150), few_points=True)

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import compile_query
-from experiments import afa2010_figures as figures
-from experiments.afa2010 import PARTS, shown
-from experiments.afa2010_baselines import by_joins, by_two_machines, paper_q1, paper_q2, run_paper, spans
-from experiments.afa2010_figures import Asked, Way, pushing, times, watched
-from experiments.afa2010_pictures import drawing, panels_of
-from experiments.afa2010_same import cases
-from experiments.afa2010_streams import DROP, Ignoring, Late, q1, q1_in_one_state, q2, q3, stock
-from experiments.sase_report import markdown
+from experiments.afa2010.baselines import by_joins, by_two_machines, paper_q1, paper_q2, run_paper, spans
+from experiments.afa2010.evaluation import PARTS, figures, shown
+from experiments.afa2010.figures import Asked, Way, pushing, times, watched
+from experiments.afa2010.pictures import drawing, panels_of
+from experiments.afa2010.same import cases
+from experiments.afa2010.streams import DROP, Ignoring, Late, q1, q1_in_one_state, q2, q3, stock
+from experiments.report import markdown
 from tests.paper_machine import Input, Operator, outputs_of
 
 ROOT = Path(__file__).parent.parent

@@ -11,7 +11,8 @@ from acep_approx import compile_query
 from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.shedding.allowance import EPOCH_WINDOWS
-from experiments.shed_workloads import load, workloads
+from experiments.shedding.workloads import load
+from experiments.streams.real import is_here
 
 SEEDS, LEVEL = 200, 0.95
 STREAMS = {"T7": "ticks", "W5": "tweets", "F4": "flights", "S4": "soccer", "B3": "bikes"}
@@ -29,8 +30,7 @@ class Points(NamedTuple):
 
 @pytest.fixture(scope="module", params=STREAMS)
 def points(request: pytest.FixtureRequest) -> Points:
-    ready, _ = workloads([request.param])
-    if not ready:
+    if not is_here(STREAMS[request.param]):
         pytest.skip(f"there is no stream {STREAMS[request.param]} here")
     workload = load(request.param)
     query = compile_query(workload.query, engine="runs")

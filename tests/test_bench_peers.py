@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import bench_peers
-from experiments.peers_processes import Processes
-from experiments.peers_ways import YARDSTICKS, Contest, Rows
-from experiments.peers_workloads import WORKLOADS
+from experiments.peers import evaluation as bench_peers
+from experiments.peers.processes import Processes
+from experiments.peers.ways import YARDSTICKS, Contest, Rows
+from experiments.peers.workloads import WORKLOADS
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

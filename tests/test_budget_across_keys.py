@@ -19,7 +19,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import GROUPED_AT_ONCE, Shedder
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.worker.job import Job, Spending
-from experiments.online_streams import swapped
+from experiments.learning.drifts import swapped
 from tests.spark_driving import micro_batches
 
 Ints = npt.NDArray[np.int64]

@@ -12,14 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from acep_approx import compile_query
-from experiments import cayuga_real, cayuga_runs, cayuga_sets
-from experiments.bench_many import PARTS as BENCHES
-from experiments.bench_many import Asked as BenchAsked
-from experiments.bench_many import Line
-from experiments.cayuga import PARTS, run
-from experiments.cayuga_pictures import PICTURES, LogLines, pictures
-from experiments.cayuga_sets import Asked
-from experiments.many_workload import (
+from experiments.cayuga import real as cayuga_real
+from experiments.cayuga import runs as cayuga_runs
+from experiments.cayuga import sets as cayuga_sets
+from experiments.cayuga.evaluation import PARTS, run
+from experiments.cayuga.pictures import PICTURES, LogLines, pictures
+from experiments.cayuga.sets import Asked
+from experiments.speed.many import PARTS as BENCHES
+from experiments.speed.many import Asked as BenchAsked
+from experiments.speed.many import Line
+from experiments.speed.many_workload import (
     TEMPLATE,
     check,
     constants,
@@ -69,7 +71,7 @@ def test_what_is_not_reached_is_marked() -> None:
 
 
 def test_bench_many_runs_from_a_fresh_checkout() -> None:
-    command = [sys.executable, "-m", "experiments.bench_many", "rates", "hot", "--quick"]
+    command = [sys.executable, "-m", "experiments.speed.many", "rates", "hot", "--quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "100 queries of one template" in done.stdout
@@ -119,11 +121,12 @@ def test_queries_that_come_and_go_are_held_against_single_queries() -> None:
     assert cayuga_runs.check_changes(constants(30, symbols=3), stream(9_000, symbols=3)) > 0
 
 
-def test_real_streams_are_left_out_where_there_are_none() -> None:
-    assert cayuga_real.real(SMALL) == []
+def test_generated_streams_stand_for_real_ones_that_are_not_there() -> None:
+    rows = cayuga_real.real(SMALL)
+    assert {row["stream"] for row in rows} == {"ticks (generated)", "flights", "soccer (generated)"}
 
 
-def test_constants_are_quantiles_of_a_stream(tmp_path: Path) -> None:
+def test_constants_are_quantiles_of_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream like that of the flights, in a file as theirs."""
     dice, count = np.random.default_rng(3), 2_000
     events = pa.table(
@@ -141,6 +144,7 @@ def test_constants_are_quantiles_of_a_stream(tmp_path: Path) -> None:
     drawn = cayuga_real.real_constants(flights, events, 500)
     assert {row["dest"] for row in drawn} == {"ORD", "SFO"}
     assert all(45 <= row["delay"] <= 96 for row in drawn)
+    monkeypatch.setattr(cayuga_real, "REAL", (flights,))
     rows = cayuga_real.real(Asked(count, 1, 100, tmp_path))
     assert {row["stream"] for row in rows} == {"flights"}
     assert rows[-1]["points"] > 0

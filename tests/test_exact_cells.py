@@ -14,8 +14,8 @@ from acep_approx.budget.audit import AuditSample
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.shedding import exact_cells
 from acep_approx.shedding.exact_cells import ExactCells
-from experiments.runs_streams import DATA
-from experiments.shed_workloads import REAL, load
+from experiments.shedding.workloads import REAL, load
+from experiments.streams.real import is_here
 from tests.cases import cases
 
 TEXT = "PATTERN SEQ(View v, Basket b, Pay p) WHERE [shop] AND b.price > v.price AND p.price > b.price WITHIN 300"
@@ -137,7 +137,7 @@ def test_intervals_hold_on_generated_streams() -> None:
     assert not refutes(number, held), (number, held)
 
 
-@pytest.mark.skipif(not (DATA / f"{REAL['F4'][0]}.parquet").exists(), reason="the streams are not there")
+@pytest.mark.skipif(not is_here(REAL["F4"][0]), reason="the streams are not there")
 def test_intervals_hold_on_a_real_stream() -> None:
     work = load("F4")
     real = compile_query(work.query, engine="runs")

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from acep_approx.query.parser import parse
-from experiments.bench_budget import measure
-from experiments.sase_backtrack import backtrack
-from experiments.sase_workload import PREDICATES, STRATEGIES, StockQuery, stock_stream
-from experiments.shed_workloads import GENERATED, Workload, ds1
+from experiments.sase2008.backtrack import backtrack
+from experiments.sase2008.workload import PREDICATES, STRATEGIES, StockQuery, stock_stream
+from experiments.shedding.time import measure
+from experiments.shedding.workloads import GENERATED, Workload, ds1
 from tests.naive import Binding, expected_matches, partitions
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.slow
 def test_bench_cells_prints_its_tables() -> None:
     """All four claims, and the yardstick gives the same answers as the kernel (asserted inside)."""
-    command = [sys.executable, "-m", "experiments.bench_cells", "--quick"]
+    command = [sys.executable, "-m", "experiments.speed.cells", "--quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for title in ("SEQ of 5 over 10 letters", "Example 1", "arc logs", "end to end"):
@@ -35,7 +35,7 @@ def test_bench_cells_prints_its_tables() -> None:
 @pytest.mark.slow
 def test_bench_revisions_prints_its_table() -> None:
     """All ways give the same results (asserted inside)."""
-    command = [sys.executable, "-m", "experiments.bench_revisions", "--quick"]
+    command = [sys.executable, "-m", "experiments.speed.revisions", "--quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for part in ("final, in order", "early, in order", "5% late", "late by 1000", "1% taken back"):
@@ -45,7 +45,7 @@ def test_bench_revisions_prints_its_table() -> None:
 @pytest.mark.slow
 def test_bench_runs_prints_its_tables_and_leaves_data(tmp_path: Path) -> None:
     """The engine and the loops by hand give the same answers, merging or not, as the cells do (asserted inside)."""
-    command = [sys.executable, "-m", "experiments.bench_runs", "--quick", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "experiments.speed.runs", "--quick", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for title in ("one run-step", "merging, against none", "compiling a query", "real streams"):
@@ -116,7 +116,7 @@ def test_backtracking_finds_what_the_oracle_finds(predicate: str, strategy: str,
 
 @pytest.mark.slow
 def test_bench_compile_prints_the_slowest_and_the_largest(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "experiments.bench_compile", "--quick", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "experiments.speed.compiling", "--quick", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for title in ("the slowest", "the largest"):
@@ -126,7 +126,7 @@ def test_bench_compile_prints_the_slowest_and_the_largest(tmp_path: Path) -> Non
 
 def test_bench_first_use_prints_its_table() -> None:
     """Without numba: that it takes its programs through; what they take is for the real run."""
-    command = [sys.executable, "-m", "experiments.bench_first_use", "cells", "budget", "--rounds", "1"]
+    command = [sys.executable, "-m", "experiments.speed.first_use", "cells", "budget", "--rounds", "1"]
     environment = {**os.environ, "ACEP_JIT": "0"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

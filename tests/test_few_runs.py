@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import compile_query
-from experiments.plain_runs import Room
-from experiments.runs_workloads import Prepared, rising_workload
+from experiments.speed.plain_runs import Room
+from experiments.speed.runs_workloads import Prepared, rising_workload
 from tests.cases import cases
 from tests.match_tables import bindings
 from tests.naive import expected_matches

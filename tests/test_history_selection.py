@@ -319,7 +319,7 @@ def test_greedy_over_the_bits_of_folded_maps_is_greedy_by_their_estimates():
 
 @pytest.mark.slow
 def test_bench_selection_prints_its_tables():
-    command = [sys.executable, "-m", "experiments.bench_selection", "--quick"]
+    command = [sys.executable, "-m", "experiments.shedding.coverage", "--quick"]
     done = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for title in ("what lazy greedy covers", "a tenth of the memory", "union of two maps", "proxies"):

@@ -19,7 +19,7 @@ from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.limits import MAX_DEPTH, MAX_NODES, MAX_POSITIONS, MAX_WORDS
 from acep_approx.query.parser import parse
 from acep_approx.query.shape import walk_with_depth
-from experiments.nasty_queries import HARD, nasty_query
+from experiments.speed.nasty_queries import HARD, nasty_query
 from tests.cases import cases
 
 TEXTS = cases(20_000)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from acep_approx import Budget, compile_query
 from acep_approx.shedding.load import Load
-from experiments.online_learning import (
+from experiments.learning.drifts import DAY, DRIFTS, KEYS, LETTERS, PRODUCTIVE, RATES, TELLING, days, jump, swapped
+from experiments.learning.evaluation import (
     AFTER,
     LATER,
     SOON,
@@ -26,8 +27,7 @@ from experiments.online_learning import (
     mean,
     shares,
 )
-from experiments.online_runs import Answer, Clocked, Found, answer, offline, run
-from experiments.online_streams import DAY, DRIFTS, KEYS, LETTERS, PRODUCTIVE, RATES, TELLING, days, jump, swapped
+from experiments.learning.runs import Answer, Clocked, Found, answer, offline, run
 
 SMALL = 2000
 

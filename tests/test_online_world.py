@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from experiments.online_keys import BURST, KEYS, KINDS, LATE, PLACES, WINDOW, World, chart, world
-from experiments.online_lanes import HELD, NODES, Lane, Lanes, Seen, full, vertices
-from experiments.online_world import (
+from experiments.learning.keys import BURST, KEYS, KINDS, LATE, PLACES, WINDOW, World, chart, world
+from experiments.learning.lanes import HELD, NODES, Lane, Lanes, Seen, full, vertices
+from experiments.learning.world import (
     BASELINES,
     BUDGETS,
     EXPLORED,

@@ -11,7 +11,7 @@ from acep_approx import compile_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.rules.lockstep.eligible import planned_stages
 from acep_approx.rules.program import Program
-from experiments.bench_rules import ACROSS, PARTS, THREE, TOGGLE, by_hand, stream
+from experiments.speed.rules import ACROSS, PARTS, THREE, TOGGLE, by_hand, stream
 from tests.cases import cases
 from tests.lockstep_mutants import MUTANTS
 from tests.processes import python

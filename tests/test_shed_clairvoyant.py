@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from acep_approx import compile_query
 from acep_approx.api.matcher import Matcher
-from experiments.shed_clairvoyant import ROW_BITS, Meets, Prefixes, clairvoyant, forest_densities, prefixes
-from experiments.shed_future import meets, states
-from experiments.shed_metrics import Answer, exact, points
+from experiments.shedding.clairvoyant import ROW_BITS, Meets, Prefixes, clairvoyant, forest_densities, prefixes
+from experiments.shedding.future import meets, states
+from experiments.shedding.metrics import Answer, exact, points
 from tests.cases import examples
 from tests.shed_streams import LISTED, world
 

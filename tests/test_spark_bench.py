@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory):
-    from experiments.sase_report import Report
+    from experiments.report import Report
 
     return Report(tmp_path_factory.mktemp("report"))
 
 
 def test_a_recorded_stream_is_the_same_in_any_parts():
     """Micro-batches of a stream are made apart, and are of one stream."""
-    from experiments.bench_spark_throughput import APART, KEYS, events
+    from experiments.on_spark.throughput import APART, KEYS, events
 
     some = events(300, 100, seed=1)
     assert some.equals(events(300, 100, seed=1))
@@ -39,7 +39,7 @@ def test_a_recorded_stream_is_the_same_in_any_parts():
 
 def test_a_step_outside_of_spark_finds_what_a_local_run_finds():
     """Else its time would tell nothing."""
-    from experiments import bench_spark_throughput as bench
+    from experiments.on_spark import throughput as bench
 
     schema = bench.SCHEMA
     query = compile_query(bench.QUERY.replace("500 ms", "20 s"))
@@ -57,7 +57,7 @@ def test_a_step_outside_of_spark_finds_what_a_local_run_finds():
 
 def test_recall_of_a_stream_that_is_played_again_and_again(tmp_path: Path):
     """The second repetition has match points of runs that began in the first."""
-    from experiments.bench_spark_overload import Scene
+    from experiments.on_spark.overload import Scene
 
     first, later = np.array([False, False, True, False]), np.array([True, False, True, False])
     query = compile_query("PATTERN SEQ(A a, B b) WITHIN 3")
@@ -72,7 +72,8 @@ def test_recall_of_a_stream_that_is_played_again_and_again(tmp_path: Path):
 @pytest.mark.xdist_group("spark")
 def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report, capsys, monkeypatch):
     """What is found is among the exact answer (asserted inside)."""
-    from experiments import bench_spark, bench_spark_overload
+    from experiments.on_spark import evaluation as bench_spark
+    from experiments.on_spark import overload as bench_spark_overload
 
     assert spark is not None
     monkeypatch.setattr(bench_spark_overload, "FIRST_GUESS", 4_000)

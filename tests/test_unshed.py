@@ -15,8 +15,8 @@ from acep_approx.learning.features import bare_scheme, select_features
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.learning.unshed import drawn, unshed_births
-from experiments.online_runs import answer, run
-from experiments.online_streams import swapped
+from experiments.learning.drifts import swapped
+from experiments.learning.runs import answer, run
 from history.trace import KEY
 from history.vectors import Feature, Scheme
 from tests.sampled_tests import SUMS, sampled, stream

@@ -1,0 +1,1 @@
+"""Many queries on one stream, as Cayuga was measured."""

@@ -1,0 +1,1 @@
+"""What a run learns on its way, and how well."""

@@ -1,0 +1,5 @@
+"""Run by ``python -m experiments.learning``."""
+
+from experiments.learning.evaluation import main
+
+raise SystemExit(main())

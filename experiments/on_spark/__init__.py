@@ -1,0 +1,1 @@
+"""Speed and quality on Spark."""

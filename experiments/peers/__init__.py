@@ -1,0 +1,1 @@
+"""The workloads on which other engines were measured."""

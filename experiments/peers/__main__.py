@@ -1,0 +1,5 @@
+"""Run by ``python -m experiments.peers``."""
+
+from experiments.peers.evaluation import main
+
+main()

@@ -1,0 +1,1 @@
+"""SASE+'s evaluation again (Agrawal et al., SIGMOD 2008)."""

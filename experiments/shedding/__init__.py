@@ -1,0 +1,1 @@
+"""What is found inside a load budget, and what that takes."""
