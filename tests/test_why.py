@@ -7,11 +7,14 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx import DataError, UsageError, compile_query
+from acep_approx.events.source import open_source
+from acep_approx.why.answer import explain_all
 from tests.cases import examples
 from tests.command_line import acep
 from tests.rich_worlds import RichWorld, rich_worlds
@@ -25,6 +28,23 @@ LOST = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 1 h"
 def why(query: str, text: str, around: int, **options: Any) -> Any:
     """The answer for events from a line like ``0 A 5, 1 B``."""
     return compile_query(query).why(rows_of(text), around=around, **options)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from("ABC"), st.integers(0, 2), st.integers(0, 5)),
+                min_size=3, max_size=40), st.lists(st.integers(0, 40), min_size=1, max_size=6),
+       st.sampled_from(["WITHIN 6", "WITHIN 4 events"]))  # fmt: skip
+@examples(40)
+def test_many_places_at_once_are_answered_as_one_by_one(rows, times, window):
+    """Whatever the keys, and wherever the batches end."""
+    rows = sorted(rows)
+    keys = [row[2] for row in rows]
+    times_, types, _, xs = zip(*rows, strict=True)
+    events = pa.table({"ts": times_, "type": types, "key": keys, "x": xs})
+    query = compile_query(f"PATTERN SEQ(A a, B b, C c) WHERE [key] AND b.x > a.x {window}")
+    asked = [(min(max(at, rows[0][0]), rows[-1][0]), keys[at % len(keys)]) for at in times]
+    one_by_one = [query.why(events, around=at, key=key) for at, key in asked]
+    pieces = pa.Table.from_batches(events.to_batches(max_chunksize=7))
+    assert explain_all(query.plan, open_source(pieces), asked, {}) == one_by_one
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

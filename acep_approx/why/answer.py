@@ -23,7 +23,7 @@ from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Absent, QuerySyntax
 from acep_approx.why.changed import without_negation
 from acep_approx.why.of_algebra import explain_algebra
-from acep_approx.why.place import StreamPlace, find_place, span_text, tick_text
+from acep_approx.why.place import StreamPlace, find_places, span_text, tick_text
 from acep_approx.why.result import Why, text_of
 from acep_approx.why.running import run_at
 from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
@@ -57,14 +57,39 @@ def explain(
     Raises
     ------
     UsageError, DataError
-        See ``place.find_place``.
+        See ``place.find_places``.
 
     Complexity: reads the events once, and runs those within two windows of the time once per question asked.
     """
-    place = find_place(wanted, source, around, key, options, sort=sort)
+    return explain_all(wanted, source, [(around, key)], options, sort=sort)[0]
+
+
+def explain_all(
+    wanted: Plan,
+    source: Source,
+    asked: Items[tuple[Any, Any]],
+    options: Mapping[str, Any],
+    *,
+    sort: bool = False,
+    steps: int = STEPS,
+) -> list[Why]:
+    """The same for many places at once.
+
+    Parameters
+    ----------
+    wanted, source, options, sort
+        As for ``explain``.
+    asked : sequence of (time, key)
+        Each as for ``explain``.
+    steps : int
+        Run-steps after which a question is given up.
+
+    Complexity: reads the events once for all; see ``place.find_places``.
+    """
+    places = find_places(wanted, source, asked, options, sort=sort)
     if wanted.query.is_algebra:
-        return explain_algebra(place)
-    return _Diagnosis(place).answer()
+        return [explain_algebra(place) for place in places]
+    return [_Diagnosis(place, steps).answer() for place in places]
 
 
 @dataclass(frozen=True)
@@ -79,8 +104,8 @@ class _Candidate:
 
 
 class _Diagnosis:
-    def __init__(self, place: StreamPlace) -> None:
-        self.place = place
+    def __init__(self, place: StreamPlace, steps: int) -> None:
+        self.place, self.steps = place, steps
         if not place.plan.automaton.shown and not place.plan.query.is_regex:
             raise UnsupportedError(
                 "the answer names the events of a match, and this automaton shows none",
@@ -320,7 +345,7 @@ class _Diagnosis:
         if not len(self.place.rows):
             return
         try:
-            yield from run_at(self.place, query, output, STEPS)
+            yield from run_at(self.place, query, output, self.steps)
         except TooManyStepsError:
             self.gave_up = True
         except AcepError:

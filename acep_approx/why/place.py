@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -105,23 +105,26 @@ class StreamPlace:
         return {name: self.table.column(self.roles.column(name))[at].as_py() for name in self.attributes()}
 
 
-def find_place(
-    plan: Plan, source: Source, around: Any, key: Any, options: Mapping[str, Any], *, sort: bool = False
-) -> StreamPlace:
-    """Read the events of a key within two windows on both sides of a time.
+def find_places(
+    plan: Plan, source: Source, asked: Sequence[tuple[Any, Any]], options: Mapping[str, Any], *, sort: bool = False
+) -> list[StreamPlace]:
+    """Read the events of some keys within two windows on both sides of some times; once for all of them.
 
     Parameters
     ----------
     plan : Plan
     source : Source
-    around : str, int or datetime
-        The time; a whole number where time has no unit.
-    key : any
-        As for ``explain``.
+    asked : sequence of (time, key)
+        The time: a str, int or datetime; a whole number where time has no unit. The key: as for ``explain``.
     options : mapping
         ``time``, ``key``, ``type``, ``unit`` and ``start``, as for ``Execution``.
     sort : bool
         Sort the events by time first.
+
+    Returns
+    -------
+    list of StreamPlace
+        In the order asked for.
 
     Raises
     ------
@@ -131,31 +134,45 @@ def find_place(
     DataError
         ``ACEP-D050``: no event has this key; ``ACEP-D051``: the time lies outside the events.
 
-    Complexity: reads until two windows after the time; memory for the events kept.
+    Complexity: reads until two windows after the last of the times; memory for the events kept, once for each place.
     """
     source.late.check(sort=sort)
     pipeline = Execution(plan, **options).bind(source.schema)
     roles = pipeline.roles
     time_type = source.schema.field(roles.time).type
-    at = _tick(around, time_type, roles.unit)
-    wanted = _key(plan, key, source.schema, roles)
-    reader = _Collector(plan, at, pipeline.window, wanted, roles)
+    readers = [
+        _Collector(
+            plan,
+            _tick(around, time_type, roles.unit),
+            pipeline.window,
+            _key(plan, key, source.schema, roles),
+            roles,
+        )
+        for around, key in asked
+    ]
     columns = columns_asked(pipeline)
+    waiting = readers
     for given in read_events(source, roles, columns=columns, sort=sort):
         known, batch = pipeline.schema, pipeline.stream.fit(given)
         if pipeline.schema is not known:
-            wanted = _key(plan, key, pipeline.schema, roles)
-            reader.ask_for(wanted)
-        if reader.is_enough(batch):
-            reader.last = int(batch.ticks[0])
+            for reader, (_, key) in zip(readers, asked, strict=True):
+                reader.ask_for(_key(plan, key, pipeline.schema, roles))
+        waiting = [reader for reader in waiting if not reader.is_done(batch)]
+        if not waiting:
             break
-        reader.take(batch)
+        for reader in waiting:
+            reader.take(batch)
     is_time = tick_unit(time_type, roles.unit) is not None
-    table, rows, found_ticks, is_part = reader.result(pipeline.schema, columns, is_time=is_time)
-    key_values = {name: value.as_py() for name, value in wanted.items()}
-    rows = source.late.original(rows)
-    window, last = pipeline.window, reader.last
-    return StreamPlace(pipeline.plan, roles, at, window, is_time, key_values, table, rows, found_ticks, is_part, last)
+    places = []
+    for reader in readers:
+        table, rows, found_ticks, is_part = reader.result(pipeline.schema, columns, is_time=is_time)
+        key_values = {name: value.as_py() for name, value in reader.wanted.items()}
+        rows = source.late.original(rows)
+        at, window, last = reader.around, pipeline.window, reader.last
+        places.append(
+            StreamPlace(pipeline.plan, roles, at, window, is_time, key_values, table, rows, found_ticks, is_part, last)
+        )
+    return places
 
 
 def columns_asked(pipeline: Pipeline) -> tuple[str, ...]:
@@ -182,10 +199,17 @@ class _Collector:
 
     def ask_for(self, key: dict[str, pa.Scalar]) -> None:
         """The key, by attribute, in the types of the columns as they are known now."""
+        self.wanted = key
         self.key = {self.roles.column(name): value for name, value in key.items()}
 
-    def is_enough(self, batch: EventBatch) -> bool:
-        """Whether this batch and what comes after it cannot matter."""
+    def is_done(self, batch: EventBatch) -> bool:
+        """Whether this batch and what comes after it cannot matter; then it is the last that is looked at."""
+        if not self._is_enough(batch):
+            return False
+        self.last = int(batch.ticks[0])
+        return True
+
+    def _is_enough(self, batch: EventBatch) -> bool:
         if not self.seen:
             return False
         if self.is_count:
@@ -195,6 +219,8 @@ class _Collector:
     def take(self, batch: EventBatch) -> None:
         self.first = int(batch.ticks[0]) if self.first is None else self.first
         self.last = int(batch.ticks[-1])
+        if self.seen and not self.is_count:  # all that is still to be known lies near the time
+            batch = self._near(batch)
         mine = np.ones(len(batch), np.bool_)
         for column, value in self.key.items():
             values = _plain(batch.data.column(column))
@@ -213,6 +239,12 @@ class _Collector:
         some = np.flatnonzero(keep)
         if len(some):
             self.parts.append((batch.data.take(pa.array(some)), some + batch.first_row, batch.ticks[some], mine[some]))
+
+    def _near(self, batch: EventBatch) -> EventBatch:
+        """The part of a batch within two windows of the time."""
+        reach = 2 * self.window
+        first = int(np.searchsorted(batch.ticks, self.around - reach))
+        return batch.slice(first, int(np.searchsorted(batch.ticks, self.around + reach, side="right")) - first)
 
     def result(
         self, schema: pa.Schema, columns: Iterable[str], *, is_time: bool
