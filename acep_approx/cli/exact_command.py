@@ -1,8 +1,9 @@
-"""The command that does exactly what another one does within a budget."""
+"""The command as it was given, and the one that does exactly what it does within a budget."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from enum import Enum
 from typing import Any
 
@@ -21,21 +22,36 @@ def exact_command(context: typer.Context) -> str:
     context : typer.Context
         Of ``acep run``.
     """
+    return command_line(context, without=SPENDING)
+
+
+def command_line(context: typer.Context, *, without: Collection[str] = ()) -> str:
+    """The command of ``context``, as it can be given again.
+
+    Parameters
+    ----------
+    context : typer.Context
+        Of ``acep run``.
+    without : collection of str
+        Panels whose options are left out.
+    """
     words, given = ["acep", "run"], []
     for option in context.command.params:
         value = context.params.get(option.name or "")
-        is_spending = getattr(option, "rich_help_panel", None) in SPENDING
+        is_left_out = getattr(option, "rich_help_panel", None) in without
         if option.param_type_name == "argument":
             words += _texts(value)
-        elif value is True and not is_spending:
+        elif value is True and not is_left_out:
             given.append(option.opts[0])
-        elif value is not None and value != option.get_default(context) and not is_spending:
+        elif value is not None and value != option.get_default(context) and not is_left_out:
             given += [word for text in _texts(value) for word in (option.opts[0], text)]
     return shlex.join([*words, *given])
 
 
 def _texts(value: Any) -> list[str]:
     """A value, or several, as they are written."""
+    if value is None:
+        return []
     if isinstance(value, list | tuple):
         return [text for one in value for text in _texts(one)]
     return [str(value.value if isinstance(value, Enum) else value)]

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from acep_approx.diagrams.colours import variables
+from acep_approx.events.outfile import whole_file
 
 CLOSING = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """What must not stand in a script, as JSON writes it otherwise."""
@@ -88,3 +90,17 @@ def tiles(shown: Iterable[tuple[str, str]]) -> str:
 def facts(shown: Iterable[tuple[str, str]]) -> str:
     """Names with what they stand for; plain text."""
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in shown) + "</dl>"
+
+
+def write_page(text: str, path: str | Path) -> None:
+    """Write a page; the file takes its name when it is whole.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U025``: another run is writing it.
+    OSError
+        It cannot be written.
+    """
+    with whole_file(Path(path)) as sink:
+        sink.write(text.encode())

@@ -7,6 +7,7 @@ from copy import copy
 from functools import partial
 from itertools import repeat
 from numbers import Integral
+from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -456,6 +457,48 @@ class Matches:
     def _roles(self) -> dict[str, Any]:
         """The options that say what columns mean."""
         return {name: self._options[name] for name in ("time", "key", "type", "unit", "start") if name in self._options}
+
+    @overload
+    def page(self, path: None = None, *, source: str = ..., title: str = ...) -> str: ...
+    @overload
+    def page(self, path: str | Path, *, source: str = ..., title: str = ...) -> None: ...
+    def page(self, path: str | Path | None = None, *, source: str = "", title: str = "") -> str | None:
+        """The explorer: one HTML page of where the matches lie, what they are made of, and what nearly matched.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to; a file there is replaced. Default: the page is returned.
+        source : str
+            Name of the input, for people.
+        title : str
+            Heading; default: the number of matches.
+
+        Returns
+        -------
+        str or None
+            HTML that needs no network; None where it was written. The same for the same events.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U150``: the events can be read only once.
+
+        Complexity: a few passes over the events; the size of the page is bounded, and it says what it leaves out.
+        """
+        from acep_approx.pages.shell import write_page
+        from acep_approx.results.exploring.explore import page_text
+        from acep_approx.results.exploring.found import Labels
+
+        text = page_text(self, Labels.of(source, title))
+        if path is None:
+            return text
+        write_page(text, path)
+        return None
+
+    def page_sections(self) -> Iterator[str]:
+        """What the page has besides; of a budget how it was spent."""
+        return iter(())
 
     def __repr__(self) -> str:
         size = "" if self.source.rows is None else f" in {self.source.rows:,} events"

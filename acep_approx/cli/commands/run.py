@@ -24,6 +24,7 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.matching import EngineOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_file, format_of
+from acep_approx.cli.options.page import PageOptions, PageRequest
 from acep_approx.cli.options.queries import OneQuery, QueriesOptions, RunInputs, check_queries, needed
 from acep_approx.cli.options.revisions import RevisionOptions, check_id, check_revisions
 from acep_approx.cli.options.rules import RuleOptions, refuse_without_rules
@@ -54,6 +55,7 @@ class LocalRun:
     output: OutputOptions
     form: Format
     request: BudgetRequest
+    page: PageRequest | None
     quiet: bool
     exactly: str
     """The command that does the same without a budget."""
@@ -67,6 +69,7 @@ def run(
     *,
     matching: EngineOptions,
     output: OutputOptions,
+    page: PageOptions,
     source: RunInputOptions,
     many: QueriesOptions,
     rules: RuleOptions,
@@ -113,6 +116,8 @@ def run(
     request.check()
     left_out = {"rejected rows": source.rejects, "late events": None if stream.stream else source.late}
     request.check_files(output, left_out, inputs)
+    shown = PageRequest.of(context, page, inputs, left_out | {"results": output.file, "the report": reports.report})
+    shown = shown.asking(query, source) if shown is not None else None
     from acep_approx.api import compile_query
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
@@ -121,7 +126,8 @@ def run(
         return
     if not spark.spark:
         exactly = exact_command(context)
-        _run_here(LocalRun(context, compiled, inputs, source, matching.merge, output, form, request, quiet, exactly))
+        args = (source, matching.merge, output, form, request, shown, quiet, exactly)
+        _run_here(LocalRun(context, compiled, inputs, *args))
         return
     more = {"bind": output.bound, "id": revisions.id, "shards": spark.shards, "watermark": revisions.watermark}
     more |= {"output": OUTPUTS[output.output]} | request.on_spark()
@@ -166,6 +172,8 @@ def _run_here(job: LocalRun) -> None:
             say_no_match(job.context, matches.no_match)
     if request.spending.budget is not None:
         _conclude(matches, job, saving)
+    if job.page is not None:
+        job.page.write(matches)
 
 
 def _matches(job: LocalRun, **more: Any) -> Any:

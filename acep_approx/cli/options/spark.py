@@ -112,6 +112,7 @@ HERE_ONLY = {
     "save_every": "leave it out: with --learn a stream saves as soon as there is something new",
     "learn_log": "leave it out, or leave out --spark",
     "report": "leave it out, or leave out --spark",
+    "page": "leave it out, or leave out --spark",
     "shed": "leave it out, or leave out --spark",
     "expand": "leave it out, or leave out --spark",
     "emit": "leave it out: on Spark results are put out when they are final",

@@ -1,0 +1,1 @@
+"""The explorer of a run: its match points over time, its matches with their events, and what nearly matched."""

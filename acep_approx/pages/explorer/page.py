@@ -1,0 +1,191 @@
+"""The explorer of a run: one page of HTML that loads nothing, with all it shows as data in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any
+
+from acep_approx.pages.code import code, command
+from acep_approx.pages.explorer.data import Explored, MatchShown, QueryShown
+from acep_approx.pages.over_time import Near, OverTime, Points, errors_text, moment_text
+from acep_approx.pages.shell import facts, page, tiles
+
+ROWS = 50
+"""Matches of the table that those without a script see."""
+SHORT = 24
+"""Lines of a query that is not folded away."""
+
+
+def explorer_page(run: Explored, more: Iterable[str] = ()) -> str:
+    """The page as text.
+
+    Parameters
+    ----------
+    run : Explored
+        What the run found.
+    more : iterable of str
+        Further sections, as HTML.
+
+    Returns
+    -------
+    str
+        HTML with its style, its pictures, its data and its script; needs no network. Without a script the picture and
+        the first matches are there. The same for the same run.
+
+    Complexity: linear in what ``run`` holds.
+    """
+    picture = _picture(run)
+    sections = [*_head(run), *_over_time(picture), *_matches(run), *more, *_again(run)]
+    data = page_data(run, picture)
+    return page(run.title, sections, sheets=["explorer/explorer.css"], script="explorer/explorer.js", data=data)
+
+
+# --- sections -----------------------------------------------------------------------------------------------
+
+
+def _head(run: Explored) -> Iterator[str]:
+    yield f"<h1>{escape(run.title)}</h1>"
+    yield from (f"<p>{escape(text)}</p>" for text in run.told)
+    if run.tiles:
+        yield tiles(run.tiles)
+    if len(run.queries) == 1 and not run.queries[0].name:
+        text = run.queries[0].text
+        if text.count("\n") < SHORT:
+            yield code(text)
+        else:
+            yield f"<details open><summary>the query</summary>{code(text)}</details>"
+    else:
+        yield "<h2>Queries</h2>"
+        yield from (_folded(query) for query in run.queries)
+    if run.facts:
+        yield facts(run.facts)
+    yield from (f'<p class="soft">{escape(note)}</p>' for note in run.notes)
+
+
+def _folded(query: QueryShown) -> str:
+    by_errors = ", ".join(f"{n:,} with {errors_text(errors)}" for errors, n in query.found.items() if n)
+    plural = "match" if query.total == 1 else "matches"
+    total = f"{query.total:,} {plural}" + (f": {by_errors}" if len(query.found) > 1 and by_errors else "")
+    return (
+        f'<details class="query"><summary><b>{escape(query.name)}</b> <span>{escape(total)}</span></summary>'
+        f"{code(query.text)}</details>"
+    )
+
+
+def _picture(run: Explored) -> OverTime | None:
+    if not run.near and not any(len(query.ticks) for query in run.queries):
+        return None
+    points = [Points(query.name, query.ticks, query.errors) for query in run.queries]
+    near = [
+        Near(one.tick, " · ".join([moment_text(one.tick, is_time=run.is_time), *(k or "-" for k in one.key)]))
+        for one in run.near
+    ]
+    return OverTime(points, near, is_time=run.is_time)
+
+
+def _over_time(picture: OverTime | None) -> Iterator[str]:
+    yield '<h2 id="over-time">Over time</h2>'
+    if picture is None:
+        yield "<p>No match point was found, and nothing came near to one.</p>"
+        return
+    yield (
+        '<p class="soft">A match point is an event that completes a match. <span class="with-script">Choose a bar, or '
+        "draw across some, to see the matches there; with the keyboard: arrow keys, Enter, Shift for more, Escape."
+        "</span></p>"
+    )
+    yield picture.html()
+    yield '<p class="with-script chosen" id="chosen" role="status" aria-live="polite"></p>'
+
+
+def _matches(run: Explored) -> Iterator[str]:
+    yield '<h2 id="matches">Matches, event by event</h2>'
+    if run.near_told:
+        yield f'<p class="soft with-script">{escape(run.near_told)}</p>'
+    if run.ask:
+        yield f'<details class="with-script"><summary>ask about any other place</summary>{command(run.ask)}</details>'
+    if not run.matches and not run.near:
+        yield "<p>There is no match to look at.</p>"
+        return
+    yield '<div id="explorer" class="with-script"></div>'
+    if run.matches:
+        yield f'<div class="no-script">{_table(run)}</div>'
+
+
+def _table(run: Explored) -> str:
+    """The first matches, for those without a script."""
+    many = len(run.queries) > 1
+    head = [*(["query"] if many else []), *run.keys, "errors", "from", "to", "missing", "events"]
+    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in _cells(run, one, many=many)) for one in run.matches[:ROWS])
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    caption = f"the first {min(ROWS, len(run.matches)):,} of {run.total:,} matches"
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n'
+        "</tbody></table></div>"
+    )
+
+
+def _cells(run: Explored, one: MatchShown, *, many: bool) -> Iterator[str]:
+    if many:
+        yield run.queries[one.query].name
+    yield from (key or "-" for key in one.key)
+    yield f"{one.errors:,}"
+    yield from (moment_text(tick, is_time=run.is_time) for tick in (one.start, one.end))
+    yield ", ".join(one.missing)
+    named = [f"{variable} row {row}".strip() for variable, row in one.events[:5]]
+    values = [f"{name} {value}" for name, value in zip(run.queries[one.query].columns, one.values, strict=False)]
+    yield ", ".join([*named, *(["..."] if len(one.events) > 5 or one.hidden else []), *values])
+
+
+def _again(run: Explored) -> Iterator[str]:
+    if run.again:
+        yield "<h2>To make this page again</h2>"
+    for name, text in run.again:
+        yield f"<h3>{escape(name)}</h3>{command(text)}"
+
+
+# --- data ---------------------------------------------------------------------------------------------------
+
+
+def page_data(run: Explored, picture: OverTime | None) -> dict[str, Any]:
+    """What the script reads: short lists in the place of objects, where there are many."""
+    return {
+        "time": run.is_time,
+        "edges": [] if picture is None else picture.edges.tolist(),
+        "keys": run.keys,
+        "attributes": run.attributes,
+        "used": run.used,
+        "queries": [
+            {
+                "name": query.name,
+                "variables": query.variables,
+                "conditions": [[one.text, one.reads] for one in query.conditions],
+                "uses": query.uses,
+                "window": query.window,
+                "span": query.span,
+                "total": query.total,
+                "listed": query.listed,
+                "columns": query.columns,
+            }
+            for query in run.queries
+        ],
+        "points": _binned(run, picture),
+        "events": {str(row): [event.tick, event.type, *event.values] for row, event in run.events.items()},
+        "matches": [
+            [one.query, one.errors, one.start, one.end, one.key, one.missing, one.events, one.hidden, one.values]
+            for one in run.matches
+        ],
+        "near": [vars(one) for one in run.near],
+    }
+
+
+def _binned(run: Explored, picture: OverTime | None) -> list[dict[str, int]]:
+    """Match points by query and bin: so that the script can say how many of them have a match in the table."""
+    if picture is None:
+        return []
+    binned = []
+    for query in run.queries:
+        bins = picture.bins(query.ticks)
+        binned.append({str(place): int(bins[place]) for place in bins.nonzero()[0].tolist()})
+    return binned

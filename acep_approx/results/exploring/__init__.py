@@ -1,0 +1,1 @@
+"""What the explorer of a run shows, as plain data: chosen matches, their events, and what nearly matched."""

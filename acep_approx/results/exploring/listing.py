@@ -1,0 +1,162 @@
+"""The matches that a page holds: all, or some of each number of errors, evenly over the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.events.columns import to_numpy
+from acep_approx.pages.explorer.data import MatchShown
+from acep_approx.results.exploring.choosing import spread
+from acep_approx.results.exploring.events import texts
+from acep_approx.results.exploring.found import Found, by_rows, joined
+
+MOST_MATCHES, MOST_EVENTS, LISTED = 2_000, 40, 200_000
+"""Matches of a page, events of each, and how many matches are listed to choose from them all."""
+OWN = ("errors", "start", "end", "missing", "times")
+"""Columns of matches that are not values of the query's."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Some of the matches of a query.
+
+    Attributes
+    ----------
+    matches : list of MatchShown
+        In the order of results.
+    columns : tuple of str
+        Names of their values.
+    note : str
+        How they were chosen; empty where all are there.
+    """
+
+    matches: list[MatchShown]
+    columns: tuple[str, ...]
+    note: str
+
+
+def listing(found: Found, total: int, query: int = 0, most: int = MOST_MATCHES) -> Listing:
+    """Choose matches.
+
+    Parameters
+    ----------
+    found : Found
+    total : int
+        How many there are.
+    query : int
+        Number of the query on the page.
+    most : int
+        Most matches.
+
+    Complexity: lists all matches where there are at most ``LISTED``; else the first ones.
+    """
+    is_first = total > LISTED or (found.limit is not None and found.limit < total)
+    number = min(most, total if found.limit is None else found.limit)
+    plain = by_rows(found)
+    table = _table(plain, number if is_first else None)
+    chosen = np.arange(table.num_rows) if is_first else spread(_errors(table), number)
+    rows = table.take(pa.array(chosen))
+    if found.plan.query.is_algebra:
+        columns, values = value_columns(rows, _keys(found))
+    else:
+        columns, values = _values(found, plain, chosen, table.num_rows, limit=number if is_first else None)
+    matches = list(shown(rows, plain, query, values))
+    return Listing(matches, columns, _note(len(matches), total, is_first=is_first))
+
+
+def _note(listed: int, total: int, *, is_first: bool) -> str:
+    if listed == total:
+        return ""
+    some = "the first ones" if is_first else "some of each number of errors, evenly over the stream"
+    return f"The table holds {listed:,} of {total:,} matches: {some}. The bars count all match points."
+
+
+def _table(found: Found, limit: int | None) -> pa.Table:
+    """All matches, or the first ones."""
+    tables, left = [], limit
+    with closing(found.tables()) as coming:  # type: ignore[type-var]
+        for table in coming:
+            tables.append(table if left is None else table.slice(0, left))
+            if left is not None:
+                left -= tables[-1].num_rows
+                if left == 0 and table.num_rows:
+                    break
+    return joined(tables)
+
+
+def _errors(table: pa.Table) -> np.ndarray:
+    if "errors" not in table.column_names:
+        return np.zeros(table.num_rows, np.int64)
+    return to_numpy(table.column("errors").combine_chunks().cast(pa.int64()))
+
+
+def _values(
+    found: Found, plain: Found, chosen: np.ndarray, rows: int, *, limit: int | None
+) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
+    """What RETURN says of the chosen matches, where it says it of each match."""
+    if found.plan is plain.plan:
+        return (), []
+    other = by_bindings(found)
+    table = _table(other, limit)
+    if table.num_rows != rows:  # registers of an automaton: matches with equal ones are one result
+        return (), []
+    return value_columns(table.take(pa.array(chosen)), _keys(found))
+
+
+def by_bindings(found: Found) -> Found:
+    """The same matches with what RETURN asks for."""
+    other = by_rows(found)
+    other.plan = found.plan
+    return other
+
+
+def value_columns(table: pa.Table, keys: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
+    """Names of the columns that hold values of the query's, and these by row."""
+    names = tuple(name for name in table.column_names[len(keys) :] if name not in OWN)
+    columns = [texts(table.column(name)) for name in names]
+    return names, list(zip(*columns, strict=True)) if columns else []
+
+
+def _keys(found: Found) -> list[str]:
+    return [one.name for one in found.plan.query.equivalences]
+
+
+def shown(table: pa.Table, found: Found, query: int, values: list[tuple[str | None, ...]]) -> Iterator[MatchShown]:
+    """Rows of a table of matches as a page shows them."""
+    keys = _keys(found)
+    named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
+    names = [n for n in named if n in table.column_names]
+    starts, ends = (_ticks(table.column(name)) for name in ("start", "end"))
+    key = [texts(table.column(at)) for at in range(len(keys))]
+    keyed: list[tuple[str | None, ...]] = list(zip(*key, strict=True)) if key else [()] * table.num_rows
+    rows = table.select([n for n in ("missing", *names) if n in table.column_names]).to_pylist()
+    together = zip(_errors(table).tolist(), starts, ends, keyed, rows or [{}] * table.num_rows, strict=True)
+    for at, (errors, start, end, mine, row) in enumerate(together):
+        events, hidden = _events(row, names)
+        cells = values[at] if values else ()
+        yield MatchShown(query, errors, start, end, mine, tuple(row.get("missing") or ()), events, hidden, cells)
+
+
+def _events(row: dict[str, Any], names: list[str]) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Variables with rows, in order of time; of many events the first and the last ones."""
+    bound = []
+    for name in names:
+        value = row[name]
+        variable = "" if name == "events" else name
+        bound += [(variable, at) for at in (value if isinstance(value, list) else [] if value is None else [value])]
+    bound.sort(key=lambda item: item[1])
+    if len(bound) <= MOST_EVENTS:
+        return tuple(bound), 0
+    half = MOST_EVENTS // 2
+    return (*bound[:half], *bound[-half:]), len(bound) - 2 * half
+
+
+def _ticks(column: pa.ChunkedArray) -> list[int]:
+    ticks: list[int] = column.cast(pa.int64()).to_pylist()
+    return ticks
