@@ -53,6 +53,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def beside(name: str) -> bool:
+    """Whether a file of the wheel is of none of the packages."""
+    return ".dist-info/" in name or ".data/" in name
+
+
 def test_the_tests_run_this_tree_whatever_is_installed():
     assert Path(acep_approx.__file__).parent.parent == ROOT
 
@@ -66,8 +71,15 @@ def test_the_wheel_is_this_tree_byte_for_byte(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
+        packed = {name: archive.read(name) for name in archive.namelist() if not beside(name)}
     assert packed == here
+
+
+def test_the_wheel_installs_the_manual_page(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if ".data/" in name]
+        assert name.endswith(".data/data/share/man/man1/acep.1")
+        assert archive.read(name) == (ROOT / "docs/reference/acep.1").read_bytes()
 
 
 def test_the_wheel_has_types_the_grammar_and_the_licence(wheel):
@@ -76,7 +88,7 @@ def test_the_wheel_has_types_the_grammar_and_the_licence(wheel):
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert "acep_approx/query/grammar.lark" in names
     assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
+    assert {name.split("/")[0] for name in names if not beside(name)} == set(PACKAGES)
 
 
 def test_the_version_is_the_same_everywhere(wheel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -17,6 +18,8 @@ from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.parser import parse, parse_window
 from acep_approx.query.printer import to_text
+
+LOG = logging.getLogger("acep_approx.plan")
 
 
 def compile_query(
@@ -68,13 +71,24 @@ def compile_query(
     expect("errors", errors, (Integral, NoneType), "a whole number")
     expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
     if isinstance(query, str) and is_cel(query):
-        return Query(plan_cel(_changed(parse_cel(query), errors, within), engine))
+        return _logged(Query(plan_cel(_changed(parse_cel(query), errors, within), engine)))
     syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query, tuple(functions))
     if errors is not None:
         syntax = replace(syntax, errors=errors)
     if within is not None:
         syntax = replace(syntax, window=parse_window(within))
-    return Query(plan(syntax, engine))
+    return _logged(Query(plan(syntax, engine)))
+
+
+def _logged(query: Query) -> Query:
+    """The query; says in the log how it will be run."""
+    if not LOG.isEnabledFor(logging.INFO):
+        return query
+    found = query.plan
+    why = f", because of {', '.join(found.why_runs)}" if found.why_runs else ""
+    LOG.info("engine: %s%s; %d states, %d errors at most", found.engine, why, found.automaton.size, found.query.errors)
+    LOG.debug("query: %s", " ".join(found.query.text.split()))
+    return query
 
 
 def _changed(query: CelQuery, errors: int | None, within: str | None) -> CelQuery:

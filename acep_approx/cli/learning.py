@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.shedding.online import OnlineLearning
+
+
+LOG = logging.getLogger("acep_approx.checkpoint")
 
 
 def learned_query(text: str, **replaced: Any) -> Query:
@@ -110,6 +114,7 @@ class Saving:
         known = self.matches.refreshed(self.query)
         assert known is not None
         self.folder = known.save(self.home, new_version=True)
+        LOG.info("what was learned so far is saved in %s", self.folder)
         self._saved, self._rescored = self._saved + 1, self._times
 
     def _nothing(self) -> str:

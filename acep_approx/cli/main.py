@@ -25,6 +25,7 @@ from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
 from acep_approx.cli.commands.why import why
+from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
 from acep_approx.cli.pointing import point_to_look
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
@@ -32,15 +33,29 @@ from acep_approx.errors import AcepError
 from history.errors import HistoryError
 
 EXIT_INTERRUPTED = 130
+EXIT_CODES = {
+    0: "ok",
+    1: "failed",
+    2: "wrong usage",
+    3: "the query is wrong or cannot be run",
+    4: "the data is wrong",
+    EXIT_INTERRUPTED: "interrupted",
+}
 EPILOG = (
     "First steps:  [cyan]acep demo[/cyan], or with your own events [cyan]acep look FILE[/cyan]\n\n"
-    "Exit codes:  0 ok, 1 failed, 2 wrong usage, 3 the query is wrong or cannot be run, 4 the data is wrong, "
-    "130 interrupted"
+    "Exit codes:  " + ", ".join(f"{number} {meaning}" for number, meaning in EXIT_CODES.items())
 )
 
 
 class Commands(TyperGroup):
     """The commands; turns errors into a message and an exit code."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of the program itself, in the panel that commands have for theirs."""
+        params: list[Any] = super().get_params(ctx)
+        for option in params:
+            option.rich_help_panel = GENERAL
+        return params
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -91,11 +106,15 @@ app = typer.Typer(
     help="Approximate complex event matching: every match of a pattern in a stream, with up to k events missing.",
     epilog=EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def in_paragraphs(text: str) -> str:
+    """A docstring with each paragraph in one line, so that it is wrapped as the terminal is wide."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
 
 
 def _mute_stdout() -> None:
@@ -114,7 +133,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version.", rich_help_panel=GENERAL
+        ),
     ] = False,
 ) -> None:
     """Options of the program itself."""
@@ -175,8 +197,9 @@ The order is that of the help. Whoever adds a command enters it here, in the pan
 """
 for _panel, _commands in EXAMPLES.items():
     for _command, _examples in _commands.items():
-        _epilog = "\n\n".join(f"[cyan]{example}[/cyan]" for example in _examples)
-        app.command(cls=Command, epilog=_epilog, rich_help_panel=_panel)(_command)
+        _epilog = "\n\n".join(("Examples:", *(f"[cyan]{example}[/cyan]" for example in _examples)))
+        _help = in_paragraphs(_command.__doc__ or "")
+        app.command(cls=Command, help=_help, epilog=_epilog, rich_help_panel=_panel)(logged(_command))
 
 
 def main() -> None:

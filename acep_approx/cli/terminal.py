@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acep_approx.cli.logs import ProgressLog, StageLog, phase
 from acep_approx.errors import FewPointsWarning, UnseenTypeWarning, UsageError
 
 if TYPE_CHECKING:
@@ -100,9 +101,17 @@ def progress_bar(label: str, *, enabled: bool) -> Iterator[EventBar]:
     EventBar
         Give it ``total`` when known, and ``done`` as the callback.
     """
-    if not (enabled and sys.stderr.isatty()):
-        yield EventBar(lambda _done, _total: None)
-        return
+    with phase(label):
+        if not (enabled and sys.stderr.isatty()):
+            yield EventBar(lambda _done, _total: None)
+            return
+        with _bar(label) as bar:
+            yield bar
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[EventBar]:
+    """The bar of ``progress_bar``."""
     from rich import progress as bars
 
     columns = (
@@ -133,10 +142,12 @@ class EventBar:
     def __init__(self, show: Callable[[int, int | None], None]) -> None:
         self.total: int | None = None
         self._show = show
+        self._log = ProgressLog()
 
     def done(self, events: int) -> None:
         """Report that so many events are done."""
         self._show(events, self.total)
+        self._log.done(events)
 
 
 @contextmanager
@@ -150,7 +161,7 @@ def stages(*, enabled: bool) -> Iterator[Callable[[str, float], None]]:
     """
     console = words()
     if not (enabled and console.is_terminal):
-        yield lambda _stage, _share: None
+        yield StageLog().done
         return
     from rich import progress as bars
 
@@ -162,7 +173,13 @@ def stages(*, enabled: bool) -> Iterator[Callable[[str, float], None]]:
     )
     with bars.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading", total=1.0)
-        yield lambda stage, share: bar.update(task, description=stage, completed=share)
+        log = StageLog()
+
+        def done(stage: str, share: float) -> None:
+            bar.update(task, description=stage, completed=share)
+            log.done(stage, share)
+
+        yield done
 
 
 def show_table(header: list[str], rows: list[list[str]], texts: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.time_formats import TimeFormat
 
+LOG = logging.getLogger("acep_approx.input")
 TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
 TYPE_NAMES = ("type", "event_type", "event", "kind")
 KEY_NAMES = ("key",)
@@ -175,7 +177,7 @@ def infer_roles(
             code="ACEP-D003",
             hint="use a column like that of the time: --start COLUMN",
         )
-    return Roles(
+    roles = Roles(
         time=time,
         key=key or _first(schema, KEY_NAMES, _can_be_label),
         type=type or _first(schema, TYPE_NAMES, _can_be_label),
@@ -183,6 +185,9 @@ def infer_roles(
         start=start,
         time_format=written,
     )
+    LOG.info("time: %r, type: %r, key: %r, unit: %s", roles.time, roles.type, roles.key, roles.unit or "as it is")
+    LOG.debug("columns: %s", ", ".join(f"{field.name} {field.type}" for field in schema))
+    return roles
 
 
 def time_column(schema: pa.Schema) -> str | None:

@@ -456,7 +456,7 @@ class Matches:
     @property
     def _roles(self) -> dict[str, Any]:
         """The options that say what columns mean."""
-        return {name: self._options[name] for name in ("time", "key", "type", "unit", "start") if name in self._options}
+        return {name: value for name, value in self._options.items() if name not in ("merge", "bind")}
 
     @overload
     def page(self, path: None = None, *, source: str = ..., title: str = ...) -> str: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from os import PathLike
 
@@ -18,6 +19,7 @@ from acep_approx.rules.execution import Outcome, joined
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
 
+LOG = logging.getLogger("acep_approx.checkpoint")
 Begin = Callable[[], Runner]
 """Makes a runner whose tables have the rows that they begin with."""
 
@@ -91,6 +93,7 @@ class Checkpoints:
             Checkpoint(self.runner.offset, state, changes, matches, outcome.calls, self._taken, self._made)
         )
         self._taken, self._made, self._outcomes, self._events = [], [], [], self.runner.offset
+        LOG.info("checkpoint after %s events, %d bytes of state", f"{self.runner.offset:,}", len(state))
         return outcome
 
     def hand_on(self) -> None:

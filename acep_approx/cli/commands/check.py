@@ -41,6 +41,7 @@ def check(
     """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs.
 
     A file of rules is checked as a whole: its tables, its rules, and what they read and write.
+
     With --queries FOLDER all queries of the folder are checked, and those that are wrong are told with file and line.
     """
     check_queries(context, many)

@@ -45,6 +45,7 @@ def explain(
     """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper.
 
     Of a file of rules: who writes and reads which table, which rules wait for which, and what runs them.
+
     With --queries FOLDER: on which level its queries run, and which of them read what others publish.
     """
     check_queries(context, many)

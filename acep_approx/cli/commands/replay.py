@@ -13,7 +13,8 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, KeyedInputOptions, QueryText
 from acep_approx.cli.options.matching import MergingOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet
-from acep_approx.cli.terminal import amount, progress_bar, read_query, say
+from acep_approx.cli.options.rules import read_one_query
+from acep_approx.cli.terminal import amount, progress_bar, say
 from acep_approx.errors import AcepError, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def replay(
     if spending.budget is None:
         raise UsageError("without a budget nothing is shed", code="ACEP-U040", hint="give the --budget of the run")
     spending.check()
-    text = read_query(query)
+    text = read_one_query(query, "acep replay")
 
     from acep_approx.api import compile_query
     from acep_approx.budget.budget import Budget

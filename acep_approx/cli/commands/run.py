@@ -83,11 +83,20 @@ def run(
 ) -> None:
     """Find the matches of QUERY in the events of INPUT, or with --queries FOLDER those of all its queries.
 
-    Results go to stdout or FILE, words to stderr. Events must be ordered by time, or see --watermark and --sort.
-    Many queries run together: rows say whose they are in the column query, and queries may read what others PUBLISH.
-    A query that is wrong is told with its file and line, the others run, and the exit code is 3.
-    A file of rules in the place of QUERY (it begins with TABLE or RULE) runs them all: patterns that read tables, and
-    actions that write them. -o FOLDER then gets the matches of each rule, --store FILE keeps the tables.
+    Results go to stdout or FILE, words to stderr. Where nothing is found, they say which step no event passed.
+
+    Events must be ordered by time. --sort sorts them first, --watermark DELAY waits for those that come so late.
+    With --op COLUMN rows update events or take them back; --emit early puts results out at once, and takes them back.
+
+    QUERY is a pattern, a bare regular expression, an automaton written by hand (PATTERN AUTOMATON), or a query in CEL
+    (SELECT .. FROM .., whose events may begin before they end: --start).
+
+    --queries FOLDER runs the queries of a folder together. Rows say whose they are in the column query, and queries may
+    read what others PUBLISH. A query that is wrong is told with its file and line, the others run, and the exit code is
+    3.
+
+    A file of rules in the place of QUERY begins with TABLE or RULE: patterns that read tables, and actions that write
+    them. -o FOLDER then gets the matches of each rule, --store FILE keeps the tables.
     """
     check_queries(context, many, output.output)
     if many.queries is not None:

@@ -15,9 +15,10 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import Quiet
+from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.options.spark import OrderedSparkOptions
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import amount, read_query, say, show_table, stages
+from acep_approx.cli.terminal import amount, say, show_table, stages
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def train(
     history.check(gap)
     spark.check()
     _check_spark(spark, history, source)
-    compiled = learned_query(read_query(query), **matching.replaced)
+    compiled = learned_query(read_one_query(query, "acep train"), **matching.replaced)
     known = _history(compiled, history, gap)
     before = known.events_
     with stages(enabled=not quiet) as bar:

@@ -15,9 +15,10 @@ from acep_approx.cli.options.choices import Wanted
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder
+from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.options.spark import SparkOptions
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import amount, read_query, say, show_table, stages
+from acep_approx.cli.terminal import amount, say, show_table, stages
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def tune(
     _check_plot(plot)
     trials.wanted_errors()  # refuses what is no number before anything is read
     spark.check()
-    text = read_query(query)
+    text = read_one_query(query, "acep tune")
 
     from acep_approx.results.advice import advise
 

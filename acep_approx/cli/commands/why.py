@@ -13,8 +13,8 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, QueryText, QuestionInputOptions
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import read_query
 
 if TYPE_CHECKING:
     from acep_approx.why.no_match import NoMatch
@@ -71,7 +71,7 @@ def why(
     Where there is none: how far the furthest partial match came, what it waited for, what came instead, and what would
     have helped.
     """
-    text = read_query(query)
+    text = read_one_query(query, "acep why")
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source

@@ -8,10 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
+from acep_approx.cli.completing import query_files
 from acep_approx.cli.options.choices import InputFormat, OnLate, OnMalformed, Unit
 
 QueryText = Annotated[
-    str, typer.Argument(show_default=False, metavar="QUERY", help="The query, or a file that holds it (also as @FILE).")
+    str,
+    typer.Argument(
+        show_default=False,
+        metavar="QUERY",
+        help="The query, or a file that holds it (also as @FILE).",
+        autocompletion=query_files,
+    ),
 ]
 Inputs = Annotated[
     list[str],

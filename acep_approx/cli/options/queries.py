@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from acep_approx.cli.completing import query_files
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN
@@ -19,6 +20,7 @@ OneQuery = Annotated[
         show_default=False,
         metavar="QUERY",
         help="The query, or a file that holds it (also as @FILE); none with --queries.",
+        autocompletion=query_files,
     ),
 ]
 RunInputs = Annotated[
@@ -72,7 +74,8 @@ class QueriesOptions(FolderOptions):
 
 WITH_QUERIES = frozenset(
     (
-        *("queries", "strict", "reorder", "stamp", "file", "output", "format", "limit", "quiet", "query", "inputs"),
+        *("queries", "strict", "reorder", "stamp", "file", "output", "format", "limit", "query", "inputs"),
+        *("quiet", "log"),
         *("time", "key", "type", "unit", "start"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
         *HOW_WRITTEN,

@@ -11,7 +11,9 @@ import typer
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN
+from acep_approx.cli.terminal import read_query
 from acep_approx.errors import UsageError
+from acep_approx.query.rules.parser import is_rules
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,36 @@ class RuleOptions:
 RULES_ONLY = ("store", "table", "checkpoint_every", "finish", "changes", "calls")
 WITH_RULES = frozenset(
     (
-        *(*RULES_ONLY, "query", "inputs", "file", "output", "format", "quiet"),
+        *(*RULES_ONLY, "query", "inputs", "file", "output", "format", "quiet", "log"),
         *("time", "key", "type", "unit"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
         *HOW_WRITTEN,
     )
 )
 """Arguments and options that go with a file of rules."""
+LONGEST_NAME = 80
+"""Characters of the name of a file that a message repeats; longer ones are rules that were given as text."""
+
+
+def read_one_query(argument: str, command: str) -> str:
+    """The text of a query for a command that takes no rules; see ``read_query``.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U132``: it is a file of rules.
+    """
+    text = read_query(argument)
+    if is_rules(text):
+        raise UsageError(
+            f"{argument.removeprefix('@')!r} is a file of rules, and {command} takes one query"
+            if len(argument) < LONGEST_NAME
+            else f"these are rules, and {command} takes one query",
+            code="ACEP-U132",
+            hint="give it the pattern of one rule, what stands behind its ON, if that reads no table; "
+            "acep run and acep explain take the rules as they are",
+        )
+    return text
 
 
 def refuse_without_rules(context: typer.Context) -> None:

@@ -1,0 +1,117 @@
+"""``--log``: what the package logs while a command runs, as plain lines with times, on stderr or in a file."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from acep_approx.errors import UsageError
+
+ROOT = "acep_approx"
+LEVELS = ("debug", "info", "warning", "error")
+LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+EVERY = 5.0
+"""Seconds between two lines about progress."""
+LOG = logging.getLogger("acep_approx.progress")
+
+
+@contextmanager
+def logging_to(asked: Sequence[str]) -> Iterator[None]:
+    """Write the log of the package while a command runs.
+
+    Parameters
+    ----------
+    asked : sequence of str
+        Levels and files, as for ``--log``; nothing: nothing is written.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U133``: two levels or two files; ``ACEP-U134``: the file cannot be written.
+    """
+    if not asked:
+        yield
+        return
+    level, file = _level_and_file(asked)
+    handler = _handler(file)
+    handler.setFormatter(_lines())
+    logger = logging.getLogger(ROOT)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        handler.close()
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """Log how long a part of a command takes."""
+    begun = time.perf_counter()
+    yield
+    LOG.info("%s took %.2f s", name, time.perf_counter() - begun)
+
+
+class ProgressLog:
+    """Logs now and then how many events are done."""
+
+    def __init__(self) -> None:
+        self._begun = self._last = time.monotonic()
+
+    def done(self, events: int) -> None:
+        """So many are done."""
+        now = time.monotonic()
+        if now - self._last >= EVERY:
+            self._last = now
+            LOG.info("%s events done, %s events/s", f"{events:,}", f"{events / (now - self._begun):,.0f}")
+
+
+class StageLog:
+    """Logs the stages of work as they begin."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+
+    def done(self, stage: str, share: float) -> None:
+        """Of all the work so much is done, and this is being done."""
+        if stage != self._stage:
+            self._stage = stage
+            LOG.info("%s: %.0f%% done", stage, 100 * share)
+
+
+def _lines() -> logging.Formatter:
+    lines = logging.Formatter(LINE)
+    lines.default_time_format = "%Y-%m-%dT%H:%M:%S"
+    lines.default_msec_format = "%s.%03d"
+    return lines
+
+
+def _level_and_file(asked: Sequence[str]) -> tuple[str, Path | None]:
+    levels = [one.lower() for one in asked if one.lower() in LEVELS]
+    files = [Path(one) for one in asked if one.lower() not in LEVELS]
+    if len(levels) > 1 or len(files) > 1:
+        raise UsageError(
+            f"--log names two {'levels' if len(levels) > 1 else 'files'}: {', '.join(asked)}",
+            code="ACEP-U133",
+            hint=f"name one level ({', '.join(LEVELS)}), one file, or one of each",
+        )
+    return (levels or ["info"])[0], files[0] if files else None
+
+
+def _handler(file: Path | None) -> logging.Handler:
+    if file is None:
+        return logging.StreamHandler()
+    try:
+        return logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"the log cannot be written to {str(file)!r}: {error.strerror}",
+            code="ACEP-U134",
+            hint=f"name another file; a level is one of {', '.join(LEVELS)}",
+        ) from error
