@@ -113,12 +113,22 @@ def test_the_order():
 def test_the_window_and_the_one_that_would_do():
     answer = nothing("PATTERN SEQ(A a, B b, C c) WITHIN 5", "0 A, 1 B, 20 A, 21 B, 27 C")
     assert answer.headline == (
-        "no match: no C (c) comes after a and b within 5; the shortest time that all of them take is 7"
+        "no match: no C (c) comes after a and b within 5; they take at least 7"
     )
     assert answer.helps == ("WITHIN 7", "ERRORS 1 (2 match points)")
     assert answer.around == "20"
     answer = nothing("PATTERN SEQ(A a, B b) WITHIN 1 events", "0 A, 1 C, 2 B")
     assert answer.helps == ("WITHIN 2 events",)
+
+
+def test_windows_are_told_as_people_say_them():
+    times = ["08:00:00", "10:10:00.123", "10:10:00.124"]
+    rows = [{"ts": f"2024-05-01T{time}Z", "type": "ABC"[i]} for i, time in enumerate(times)]
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 90 min")
+    answer = query.match(rows).no_match()
+    assert answer.headline == "no match: no B (b) comes after a within 90 min; they take at least about 2.17 h"
+    assert answer.helps == ("WITHIN 3 h",)
+    assert len(compile_query("PATTERN SEQ(A a, B b) WITHIN 3 h").match(rows)) == 1
 
 
 def test_conditions_on_several_events_and_negations():
@@ -263,7 +273,7 @@ def bound_by_a_path(world: RichWorld, variable: str) -> bool:
 # --- what is said on stderr -------------------------------------------------------------------------------------------
 
 LOST = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 1 h"
-LATE = "no match: no Delivered (d) comes after p and l of the same key within 1 h; the shortest time that all of them"
+LATE = "no match: no Delivered (d) comes after p and l of the same key within 1 h; they take at"
 MORE = f"to see more: acep why '{LOST}' events.csv --key 'box 1' --around 2024-05-01T08:00:00Z\n"
 
 

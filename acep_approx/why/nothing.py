@@ -15,7 +15,7 @@ import numpy as np
 
 from acep_approx.events.source import Source
 from acep_approx.matching.unseen import NEAR, nearest
-from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import MICROSECONDS, Plan
 from acep_approx.query.checks import lightest
 from acep_approx.query.syntax import Machine, QuerySyntax
 from acep_approx.why.agreeing import Keys, disjoint_sides, shared_keys
@@ -26,6 +26,8 @@ from acep_approx.why.steps import Blocked, Points, Steps
 from acep_approx.why.tally import Letters, Tally, tallies
 from acep_approx.why.whole import WholeStream, whole_stream
 
+LONGEST_SPAN = 7
+"""Characters of a length of time that is told exactly."""
 NAMED = 3
 """Variables that a sentence names before the one that it is about."""
 
@@ -209,8 +211,7 @@ class _Search:
             return _Findings("order", step, f"no {self._names(step)} {comes}{after}", lines, at)
         if blocked.kind == "window":
             within = self._within()
-            shortest = f"the shortest time that all of them take is {self._span(blocked.span)}"
-            sentence = f"no {self._names(step)} comes{after} {within}; {shortest}"
+            sentence = f"no {self._names(step)} comes{after} {within}; they take at least {self._span(blocked.span)}"
             back = 0 if self.place.plan.is_count_window else blocked.span
             return _Findings("window", step, sentence, lines, blocked.at, back)
         everything = _and([name for names in (*before, step) for name in names])
@@ -249,7 +250,19 @@ class _Search:
     def _span(self, span: int) -> str:
         if self.place.plan.is_count_window:
             return f"{span} events"
-        return span_text(span, is_time=self.place.is_time)
+        text = span_text(span, is_time=self.place.is_time)
+        if not self.place.is_time or len(text) <= LONGEST_SPAN:
+            return text
+        unit, size = _unit(span)
+        return f"about {span / size:.3g} {unit}"
+
+    def _window(self, span: int) -> str:
+        """A window that is long enough, as a query would write it: to the next whole unit, where that is shorter."""
+        text = self._span(span)
+        if not text.startswith("about"):
+            return text
+        unit, size = _unit(span)
+        return f"{-(-span // size)} {unit}"
 
     # --- what would help, and where to ask ------------------------------------------------------------------
 
@@ -258,7 +271,7 @@ class _Search:
         helps = []
         query = self.steps.query
         if found.reason == "window" and (span := self._needed_span()) is not None:
-            helps.append(f"WITHIN {self._span(span)}")
+            helps.append(f"WITHIN {self._window(span)}")
         if isinstance(query.pattern, Machine):
             return tuple(helps)
         errors = query.errors + 1
@@ -282,6 +295,13 @@ class _Search:
         if any(value is None for value in key.values()):
             return "", None
         return tick_text(int(place.ticks[at]) - back, is_time=place.is_time), key
+
+
+def _unit(span: int) -> tuple[str, int]:
+    """The largest unit that a time has at least two of, and its ticks."""
+    return next(
+        (one for one in sorted(MICROSECONDS.items(), key=lambda item: -item[1]) if span >= 2 * one[1]), ("us", 1)
+    )
 
 
 def _latest(passed: list[tuple[tuple[str, ...], Points | None]]) -> int | None:
