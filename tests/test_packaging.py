@@ -222,7 +222,7 @@ FROM_THE_TOP = (
     {"results"},
     {"shedding"},
     {"learning", "rules"},
-    {"training", "why", "revisions", "subscriptions"},
+    {"training", "why", "revisions", "subscriptions", "live"},
     {"matching"},
     {"planning", "engines", "pages"},
     {"automaton", "timeline"},

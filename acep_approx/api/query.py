@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
@@ -21,6 +21,7 @@ from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
+    from acep_approx.api.following import Following
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.revisions.matcher import RevisedMatcher
@@ -316,6 +317,73 @@ class Query(CompiledQuery):
 
             return RevisedMatcher(self.plan, revisions, **options)
         return Matcher(self.plan, **options)  # type: ignore[arg-type]
+
+    def follow(
+        self,
+        place: str | Path,
+        *,
+        until_idle: str | float | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: str | float = "10 s",
+        finish: bool = False,
+        format: str | None = None,  # noqa: A002  (as in open_source)
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
+        late: str | Path | None = None,
+        kafka: Mapping[str, object] | Sequence[str] = (),
+        **options: Any,
+    ) -> Following:
+        r"""Run over events that are still being written: a file that grows, a folder, or a topic of Kafka.
+
+        Parameters
+        ----------
+        place, until_idle, format, on_malformed, rejects, kafka
+            As for ``events.follow``.
+        checkpoint : str or Path, optional
+            A folder that keeps where the run stands: the same call goes on from there. Default: nowhere.
+        checkpoint_every : str or float, default "10 s"
+            How often that is written; at the end, too.
+        finish : bool, default False
+            With a checkpoint: when the input has ended no more events will come, so what waits for the end of a window
+            is decided. Without a checkpoint that is so in any case.
+        late : str or Path, optional
+            With ``watermark`` and the like: the file that gets events that are left out.
+        **options
+            As for ``matcher``; and how text files are written, such as ``delimiter``, as for ``open_source``.
+
+        Returns
+        -------
+        Following
+            Iterate over it: each table has the results of the events that came together. ``stop()`` ends it.
+
+        Raises
+        ------
+        UsageError, DataError
+            As ``events.follow`` and ``matcher``; ``ACEP-D062`` to ``ACEP-D065``, ``ACEP-U143``, ``ACEP-U144``: the
+            checkpoint cannot be used.
+
+        Notes
+        -----
+        Results that were not dealt with when a run was stopped come once more; none is lost.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from acep_approx import compile_query
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> events, query = folder / "events.csv", compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
+        >>> for more in ("ts,type\n1,A\n", "3,B\n"):
+        ...     with events.open("a") as file:
+        ...         _ = file.write(more)
+        ...     for table in query.follow(events, until_idle=0, checkpoint=folder / "where"):
+        ...         print(table.to_pylist())
+        [{'errors': 0, 'start': 1, 'end': 3, 'missing': [], 'a': 0, 'b': 1}]
+        """
+        from acep_approx.api.following import Lasting, follow_query
+
+        reading: dict[str, Any] = {"until_idle": until_idle, "format": format, "kafka": kafka}
+        reading |= {"on_malformed": on_malformed, "rejects": rejects, "late": late}
+        return follow_query(self, place, Lasting(checkpoint, checkpoint_every, finish), reading, options)
 
     def _matcher_within(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from types import NoneType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -30,6 +31,9 @@ from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import pack, restored, unpack
 from acep_approx.subscriptions.templates.shared import Alike
 from acep_approx.subscriptions.templates.texts import uses
+
+if TYPE_CHECKING:
+    from acep_approx.api.following import Following
 
 OUTPUTS = ("matches", "points", "counts")
 
@@ -315,6 +319,49 @@ class QuerySet:
         for some in self._reading.batches(running, events, **reading):
             yield self._told(running, iter(some))
 
+    def follow(
+        self,
+        place: str | Path,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: str | float = "10 s",
+        finish: bool = False,
+        on_schema: Callable[[pa.Schema], None] | None = None,
+        also_asked: dict[str, Any] | None = None,
+        **reading: Any,
+    ) -> Following:
+        """Push events that are still being written: of a file that grows, a folder, or a topic of Kafka.
+
+        Parameters
+        ----------
+        place : str or Path
+            As for ``events.follow``. Of a topic of several partitions say by ``reorder`` how late events may come.
+        checkpoint, checkpoint_every, finish
+            As for ``Query.follow``. The same queries must have been added in the same order.
+        on_schema : callable, optional
+            Told of the columns before the first event is pushed.
+        also_asked : dict, optional
+            What else must be the same for a run to go on from a checkpoint, as JSON.
+        **reading
+            ``until_idle``, ``format``, ``on_malformed``, ``rejects``, ``kafka``: as for ``events.follow``.
+
+        Returns
+        -------
+        Following
+            Iterate over it: each ``Found`` has the results of the events that came together.
+
+        Raises
+        ------
+        UsageError, DataError
+            As for ``Query.follow``.
+        """
+        from acep_approx.api.following import Following, Lasting
+        from acep_approx.api.following_set import OfSet
+
+        reading["is_in_order"] = self._reading.reorder is None
+        lasting = Lasting(checkpoint, checkpoint_every, finish)
+        return Following(place, OfSet(self, on_schema), lasting, reading, also_asked or {})
+
     def pass_time(self, tick: int) -> Found:
         """No event before ``tick`` comes any more: completes the epochs before it, and gives what waited for it."""
         expect("tick", tick, int, "a whole number")
@@ -406,6 +453,21 @@ class QuerySet:
         made = cls(**saved["options"])
         made._running = restored(saved, arrays, SavedTexts())
         return made
+
+    def take_up(self, state: bytes) -> None:
+        """Go on from a state of a set of the same queries, which were added in the same order.
+
+        Raises
+        ------
+        DataError
+            As for ``from_state``.
+        """
+        saved, arrays = unpack(state)
+        self._running = restored(saved, arrays, SavedTexts())
+
+    def fresh_state(self) -> bytes:
+        """The state before any event: the same for sets of the same queries that read events in the same way."""
+        return pack(self._running.fresh(), {"output": self.output, **vars(self._reading)})
 
     def subscription(self, id: str) -> Subscription:  # noqa: A002  (what users call it)
         """What ``add`` gave for a query, for example after ``from_state``.

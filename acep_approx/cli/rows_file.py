@@ -48,6 +48,8 @@ class RowsFile:
         Not a table; with ``grows`` not Parquet.
     grows : bool
         Whether rows are added to what is there, and can be read at once: for a run that may be broken off, and goes on.
+    anew : bool
+        With ``grows``: whether nothing is kept of what is there.
 
     Raises
     ------
@@ -55,13 +57,15 @@ class RowsFile:
         ``ACEP-U012``: the file cannot be written; ``ACEP-U025``: another run is writing it.
     """
 
-    def __init__(self, files: ExitStack, path: Path, form: Format, *, grows: bool) -> None:
+    def __init__(
+        self, files: ExitStack, path: Path, form: Format, *, grows: bool, anew: bool = False
+    ) -> None:
         self._files = files
         self._form = form
         self._parquet: ParquetRows | None = None
         self._grows = grows
         with refusing(path):
-            self._sink = files.enter_context(_to_grow(path) if grows else whole_file(path))
+            self._sink = files.enter_context(_to_grow(path, anew=anew) if grows else whole_file(path))
         self._has_header = form is not Format.CSV or (grows and self._sink.tell() > 0)
 
     def write(self, table: pa.Table) -> None:
@@ -81,10 +85,12 @@ class RowsFile:
             self._sink.flush()
 
 
-def _to_grow(path: Path) -> BinaryIO:
+def _to_grow(path: Path, *, anew: bool) -> BinaryIO:
     """A file to write behind what is there; a line that was not written to its end is cut off."""
     if path.exists() and not path.is_file():
         return path.open("wb", buffering=0)
+    if anew:
+        return path.open("wb")
     sink = path.open("r+b") if path.exists() else path.open("w+b")
     sink.seek(0)
     end = 0

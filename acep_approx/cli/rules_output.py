@@ -36,6 +36,8 @@ class RulesOutput:
     folder : Path or None
         For matches; None: stdout.
     options : RuleOptions
+    is_live : bool
+        Whether files are to be read while they are written.
     """
 
     rules: RuleSet
@@ -43,6 +45,7 @@ class RulesOutput:
     form: Format
     folder: Path | None
     options: RuleOptions
+    is_live: bool = False
     found: Counter[str] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
@@ -113,7 +116,8 @@ class RulesOutput:
     def _file(self, path: Path, form: Format) -> RowsFile:
         from acep_approx.cli.rows_file import RowsFile
 
-        return RowsFile(self.files, path, form, grows=self.options.store is not None)
+        goes_on = self.options.store is not None
+        return RowsFile(self.files, path, form, grows=goes_on or self.is_live, anew=not goes_on)
 
 
 def _print(rule: str, table: pa.Table) -> None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.cli.rows_file import refusing
-from acep_approx.events.outfile import whole_file
+from acep_approx.events.outfile import growing_file, whole_file
 from acep_approx.events.plain import plain_text
 from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.reading.parquet import ROWS, ParquetRows
@@ -80,7 +80,9 @@ class Results:
                 return
 
 
-def write(results: Iterable[pa.Table], format: Format, path: Path | None) -> None:  # noqa: A002
+def write(
+    results: Iterable[pa.Table], format: Format, path: Path | None, *, flush: bool = False  # noqa: A002
+) -> None:
     """Write tables as JSON lines, CSV or Parquet.
 
     Parameters
@@ -91,6 +93,8 @@ def write(results: Iterable[pa.Table], format: Format, path: Path | None) -> Non
         Not ``Format.TABLE``.
     path : Path or None
         None: standard output.
+    flush : bool
+        Whether a file has its name from the beginning, for who reads it while it is written.
 
     Raises
     ------
@@ -99,7 +103,7 @@ def write(results: Iterable[pa.Table], format: Format, path: Path | None) -> Non
 
     Complexity: memory for the largest of the tables.
     """
-    with _destination(path) as sink:
+    with _destination(path, flush=flush) as sink:
         if format is Format.PARQUET:
             _write_parquet(results, sink)
         else:
@@ -152,14 +156,14 @@ def write_compressed(compressed: Compressed, folder: Path) -> Results:
 
 
 @contextmanager
-def _destination(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that takes its name only when all has been written."""
+def _destination(path: Path | None, *, flush: bool = False) -> Iterator[BinaryIO]:
+    """Standard output, or a file that takes its name only when all has been written, or ``flush`` at once."""
     if path is None:
         yield sys.stdout.buffer
         return
     with ExitStack() as stack:
         with refusing(path):
-            sink = stack.enter_context(whole_file(path))
+            sink = stack.enter_context(growing_file(path) if flush else whole_file(path))
         yield sink
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import to_arrow
-from acep_approx.events.outfile import OutFile
+from acep_approx.events.outfile import GrowingFile, OutFile
 from acep_approx.events.reading.files import DELIMITERS, SUFFIXES
 from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.reading.parquet import ParquetRows
@@ -195,8 +196,17 @@ class Sink(Protocol):
         """Nothing more comes."""
 
 
-def open_sink(path: Path, columns: pa.Schema) -> Sink:
+def open_sink(
+    path: Path, columns: pa.Schema, opens: Callable[[Path], OutFile | GrowingFile] = OutFile
+) -> Sink:
     """A file for late events, as JSON lines, CSV or Parquet: as its name says.
+
+    Parameters
+    ----------
+    path : Path
+    columns : pyarrow.Schema
+    opens : callable
+        Makes the file. Default: one that takes its name when it is whole.
 
     Raises
     ------
@@ -206,7 +216,7 @@ def open_sink(path: Path, columns: pa.Schema) -> Sink:
     """
     format_ = _format_of(path)
     try:
-        file = OutFile(path)
+        file = opens(path)
     except OSError as error:
         raise UsageError(
             f"cannot write late events to {path}: {error.strerror}",
@@ -219,11 +229,11 @@ def open_sink(path: Path, columns: pa.Schema) -> Sink:
 class _TextSink:
     """A file of JSON lines or CSV."""
 
-    def __init__(self, file: OutFile, schema: pa.Schema, *, is_csv: bool) -> None:
+    def __init__(self, file: OutFile | GrowingFile, schema: pa.Schema, *, is_csv: bool) -> None:
         self.schema = schema
         self._file = file
         self._lines = csv_lines if is_csv else json_lines
-        if is_csv:
+        if is_csv and file.is_empty:
             file.sink.write(csv_header(schema.names))
 
     def write(self, table: pa.Table) -> None:
@@ -236,7 +246,7 @@ class _TextSink:
 class _ParquetSink:
     """A Parquet file."""
 
-    def __init__(self, file: OutFile, schema: pa.Schema) -> None:
+    def __init__(self, file: OutFile | GrowingFile, schema: pa.Schema) -> None:
         self.schema = schema
         self._file = file
         self._rows = ParquetRows(file.sink, schema)

@@ -1,4 +1,7 @@
-"""Files that are written while events are read: each takes its name only when it is whole, and has one writer."""
+"""Files that are written while events are read, each by one writer.
+
+Those of a run that ends take their name only when they are whole; those of a run that lasts grow under it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from acep_approx.errors import UsageError
+from acep_approx.errors import DataError, UsageError
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -75,19 +78,10 @@ class OutFile:
         return sink
 
     def _lock(self, sink: BinaryIO) -> None:
-        if flock is None:
-            return
-        try:
-            flock(sink, LOCK_EX | LOCK_NB)
-        except BlockingIOError as error:
-            sink.close()
-            raise UsageError(
-                f"another run is writing {str(self.path)!r}",
-                code="ACEP-U025",
-                hint="name another file, or wait until that run has ended",
-            ) from error
-        except OSError:
-            LOG.info("%s lies on a file system without locks", self._part)
+        _lock(sink, self.path)
+
+    is_empty = True
+    """It begins anew."""
 
     def finish(self) -> None:
         """All has been written: the file takes its name."""
@@ -102,6 +96,90 @@ class OutFile:
             self._part.unlink(missing_ok=True)
         with suppress(OSError):  # what is still buffered goes nowhere
             self.sink.close()
+
+
+class GrowingFile:
+    """A file that others read while it is written, under its own name; what was written to it is kept.
+
+    Parameters
+    ----------
+    path : Path
+    length : int, optional
+        Bytes that are kept of what is there, for a run that goes on. Default: none, the file begins anew.
+
+    Attributes
+    ----------
+    sink : binary file
+        To write to.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U025``: another run is writing this file.
+    DataError
+        ``ACEP-D065``: less is there than is to be kept.
+    OSError
+        It cannot be written.
+    """
+
+    def __init__(self, path: Path, length: int | None = None) -> None:
+        self.path = path
+        self._is_special = path.exists() and not path.is_file()
+        self._length = 0
+        self.sink: BinaryIO = path.open("wb") if self._is_special else self._cut(length or 0)
+
+    def _cut(self, length: int) -> BinaryIO:
+        sink = self.path.open("r+b" if self.path.exists() else "w+b")
+        _lock(sink, self.path)
+        there = sink.seek(0, os.SEEK_END)
+        if there < length:
+            sink.close()
+            raise DataError(
+                f"{self.path} has {there:,} bytes, and {length:,} were written to it up to the checkpoint",
+                code="ACEP-D065",
+                hint="put the file back as it was, or begin anew with another checkpoint",
+            )
+        sink.truncate(length)
+        sink.seek(length)
+        return sink
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been written to it, now or by the run that this one goes on with."""
+        return self._is_special or not self.sink.tell()
+
+    def length(self) -> int:
+        """Bytes that are in it now, for good."""
+        if not self.sink.closed and not self._is_special:
+            self.sink.flush()
+            os.fsync(self.sink.fileno())
+            self._length = self.sink.tell()
+        return self._length
+
+    def finish(self) -> None:
+        """All has been written."""
+        self.length()
+        self.sink.close()
+
+    discard = finish
+    """What was written stays."""
+
+
+def _lock(sink: BinaryIO, path: Path) -> None:
+    """Lock a file, for as long as it is open."""
+    if flock is None:
+        return
+    try:
+        flock(sink, LOCK_EX | LOCK_NB)
+    except BlockingIOError as error:
+        sink.close()
+        raise UsageError(
+            f"another run is writing {str(path)!r}",
+            code="ACEP-U025",
+            hint="name another file, or wait until that run has ended",
+        ) from error
+    except OSError:
+        LOG.info("%s lies on a file system without locks", path)
 
 
 @contextmanager
@@ -126,6 +204,16 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         file.discard()
         raise
+
+
+@contextmanager
+def growing_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that has its name from the beginning; see :class:`GrowingFile`."""
+    file = GrowingFile(path)
+    try:
+        yield file.sink
+    finally:
+        file.finish()
 
 
 def _is_same(file: BinaryIO, path: Path) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.late import LateEvents
+from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
 from acep_approx.events.reading.files import FileEvents, check_format, find_files, open_file
 from acep_approx.events.reading.layout import Layout, Understood
@@ -293,6 +294,12 @@ def _open_paths(
                 hint="name the files, or feed all events to standard input",
             )
         return open_stdin(format_, malformed, layout)
+    if any(map(is_address, paths)):
+        raise UsageError(
+            "a topic of Kafka has no end, and cannot be read as a whole",
+            code="ACEP-U140",
+            hint="run a query over it: acep run QUERY kafka://... (query.follow in Python)",
+        )
     if any(map(is_pipe, paths)):
         if len(paths) > 1:
             raise UsageError(

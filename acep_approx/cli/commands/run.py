@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.commands.run_live import LiveRun, over, run_live
+from acep_approx.cli.commands.run_live_queries import run_live_queries
 from acep_approx.cli.commands.run_queries import QueriesRun, run_queries
 from acep_approx.cli.commands.run_revised import RevisedRun, run_revised
 from acep_approx.cli.commands.run_rules import RulesRun, run_rules
@@ -22,6 +24,7 @@ from acep_approx.cli.options.budget import BudgetRequest, ExpandedBudgetOptions,
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import RunInputOptions
+from acep_approx.cli.options.live import LiveOptions, by_partition, check_live
 from acep_approx.cli.options.matching import EngineOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_file, format_of
 from acep_approx.cli.options.page import PageOptions, PageRequest
@@ -49,7 +52,8 @@ class LocalRun:
 
     context: typer.Context
     query: Query
-    inputs: list[str]
+    inputs: Any
+    name: str
     source: RunInputOptions
     merge: str
     output: OutputOptions
@@ -71,6 +75,7 @@ def run(
     output: OutputOptions,
     page: PageOptions,
     source: RunInputOptions,
+    live: LiveOptions,
     many: QueriesOptions,
     rules: RuleOptions,
     revisions: RevisionOptions,
@@ -88,6 +93,8 @@ def run(
     Events must be ordered by time. --sort sorts them first, --watermark DELAY waits for those that come so late.
     With --op COLUMN rows update events or take them back; --emit early puts results out at once, and takes them back.
 
+    With --follow, and of Kafka, events are matched as they come; --checkpoint DIR keeps where the run stands.
+
     QUERY is a pattern, a bare regular expression, an automaton written by hand (PATTERN AUTOMATON), or a query in CEL
     (SELECT .. FROM .., whose events may begin before they end: --start).
 
@@ -100,25 +107,26 @@ def run(
     """
     check_queries(context, many, output.output)
     if many.queries is not None:
-        form = output.form()
-        output.check(form, is_expanded=False)
         given = [name for name in (query, *(inputs or [])) if name is not None]
-        if not given:
-            raise needed("INPUT")
-        if output.file is not None:
-            check_file(output.file, {"rejected rows": source.rejects, "late events": source.late}, given)
-        run_queries(QueriesRun(many.queries, many, given, source, output, form, quiet))
+        is_live = check_live(context, live, given, source, output)
+        asked_live = LiveRun.asked(given[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
+        _run_folder(QueriesRun(many.queries, many, given, source, output, output.form(), quiet), asked_live)
         return
     if query is None or not inputs:
         raise needed("QUERY" if query is None else "INPUT")
     text = read_query(query)
+    is_live = check_live(context, live, inputs, source, output, is_rules=is_rules(text))
+    lasting = LiveRun.asked(inputs[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
+    output = output if lasting is None else lasting.output
     if is_rules(text):
-        run_rules(RulesRun.asked(context, text, inputs, rules, source, output, quiet=quiet))
+        of_rules = RulesRun.asked(context, text, inputs, rules, source, output, quiet=quiet, is_live=is_live)
+        over(lasting, of_rules, run_rules)
         return
-    refuse_without_rules(context)
+    refuse_without_rules(context, is_live=is_live)
     check_options(context, output.output, spark=spark.spark, stream=stream.stream)
     check_id(context, spark=spark.spark)
     asked = None if spark.spark else check_revisions(context, revisions, source, output.output, inputs)
+    asked = by_partition(asked, inputs)
     form = batch.folder_form(output, is_new=not stream.stream) if _is_folder(output, spark, stream) else output.form()
     output.check(form, is_expanded=spending.expand)
     request = BudgetRequest(spending, learning, reports)
@@ -130,13 +138,17 @@ def run(
     from acep_approx.api import compile_query
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
+    if lasting is not None and lasting.is_pushed and spending.budget is None:
+        run_live(lasting, compiled, matching.merge, asked)
+        return
     if asked is not None:
-        run_revised(RevisedRun(context, compiled, inputs, asked, source, matching.merge, output, form, quiet))
+        revised = RevisedRun(context, compiled, inputs, asked, source, matching.merge, output, form, quiet)
+        over(lasting, revised, run_revised, is_in_order=False)
         return
     if not spark.spark:
-        exactly = exact_command(context)
+        exactly, name = exact_command(context), ", ".join(inputs)
         args = (source, matching.merge, output, form, request, shown, quiet, exactly)
-        _run_here(LocalRun(context, compiled, inputs, *args))
+        over(lasting, LocalRun(context, compiled, inputs, name, *args), _run_here)
         return
     more = {"bind": output.bound, "id": revisions.id, "shards": spark.shards, "watermark": revisions.watermark}
     more |= {"output": OUTPUTS[output.output]} | request.on_spark()
@@ -147,6 +159,19 @@ def run(
         run_stream(job, Places.of(inputs, output.file, stream.checkpoint, source.late), stream)
     else:
         batch.run_batch(job, output, form)
+
+
+def _run_folder(job: QueriesRun, live: LiveRun | None) -> None:
+    """Run the queries of a folder."""
+    job.output.check(job.form, is_expanded=False)
+    if not job.inputs:
+        raise needed("INPUT")
+    if job.output.file is not None:
+        check_file(job.output.file, {"rejected rows": job.source.rejects, "late events": job.source.late}, job.inputs)
+    if live is not None:
+        run_live_queries(live, job.options)
+    else:
+        run_queries(job)
 
 
 def _is_folder(output: OutputOptions, spark: RunSparkOptions, stream: StreamOptions) -> bool:
@@ -208,7 +233,7 @@ def _put_out(matches: Any, job: LocalRun) -> tuple[Results, list[pa.Table]]:
         results = Results(tables, job.output.most_rows(job.form))
         if job.form is Format.TABLE:
             return results, list(results)
-        write(results, job.form, file)
+        write(results, job.form, file, flush=job.output.flush)
     return results, []
 
 
@@ -236,7 +261,7 @@ def _conclude(matches: Any, job: LocalRun, saving: Saving) -> None:
     """Say what the budget was spent on; write what is to be written about it, and save what was learned."""
     from acep_approx.cli.write import write
 
-    request, name = job.request, ", ".join(job.inputs)
+    request, name = job.request, job.name
     if not job.quiet:
         say_budget(matches, name, job.exactly)
     if request.reports.report is not None:

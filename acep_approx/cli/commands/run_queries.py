@@ -86,21 +86,22 @@ def run_queries(job: QueriesRun) -> None:
             results = Results(tables, job.output.most_rows(job.form))
             shown = list(results) if job.form is Format.TABLE else []
             if job.form is not Format.TABLE:
-                write(results, job.form, job.output.file)
+                write(results, job.form, job.output.file, flush=job.output.flush)
     if job.form is Format.TABLE:
         print_table(shown, job.output.output.value)
     sys.stdout.flush()
     folder.tell_wrong()
     if not job.quiet:
         say_how_read(source)
-        say(f"{amount(events.done, 'event')} read, {_queries(len(folder.desk))}; {clock.perf_counter() - begun:.2f} s")
-        _say_found(results, by_query, job.output.output)
+        read = f"{amount(events.done, 'event')} read, {queries_in_words(len(folder.desk))}"
+        say(f"{read}; {clock.perf_counter() - begun:.2f} s")
+        say_found_by(results, by_query, job.output.output)
         if not results.is_cut:
             silent = [id_ for id_ in folder.desk if not by_query[id_]]
             say_silent(silent, "query" if len(silent) == 1 else "queries")
         say_malformed(source.malformed)
     if folder.wrong:
-        say(f"{_queries(len(folder.wrong))} left out, as told above")
+        say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
 
 
@@ -161,14 +162,16 @@ def _counted(counts: Counter[tuple[str, int]], by_query: Counter[str]) -> pa.Tab
     )
 
 
-def _say_found(results: Any, by_query: Counter[str], output: ResultKind) -> None:
+def say_found_by(results: Any, by_query: Counter[str], output: ResultKind) -> None:
+    """Say how many results there are, and which queries have most of them."""
     if output is not ResultKind.COUNT:
         say_found(results, SINGULAR[output])
     if by_query:
         most = ", ".join(f"{id_} {number:,}" for id_, number in by_query.most_common(SHOWN))
         more = f", and {len(by_query) - SHOWN:,} others" if len(by_query) > SHOWN else ""
-        say(f"{_queries(len(by_query))} with results: {most}{more}")
+        say(f"{queries_in_words(len(by_query))} with results: {most}{more}")
 
 
-def _queries(number: int) -> str:
+def queries_in_words(number: int) -> str:
+    """A number of queries in words."""
     return "1 query" if number == 1 else f"{number:,} queries"

@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -38,7 +38,7 @@ class RevisedRun:
 
     context: typer.Context
     query: Query
-    inputs: list[str]
+    inputs: Any
     asked: Revisions
     source: RunInputOptions
     merge: str
@@ -75,7 +75,7 @@ def run_revised(job: RevisedRun) -> None:
             if is_table:
                 shown = list(counted)
             else:
-                write(counted, job.form, job.output.file)
+                write(counted, job.form, job.output.file, flush=job.output.flush)
     if is_table:
         print_table(shown, "matches" if kind is ResultKind.COUNT else kind.value)
     sys.stdout.flush()
@@ -179,14 +179,10 @@ class _Feed:
 
     def _columns(self) -> list[str]:
         """The columns that are read: all of them only where rows are written down, or taken back by their content."""
-        from acep_approx.revisions.matcher import PROGRESSED
+        from acep_approx.api.following import columns_read
 
-        stream, asked, names = self.matcher.stream, self.job.asked, self.source.schema.names
-        assert stream is not None, "there are columns"
-        if self.job.source.late is not None or stream.is_by_content:
-            return list(names)
-        wanted = {*stream.columns, stream.op, asked.source, asked.sequence, *PROGRESSED}
-        return [name for name in names if name in wanted]
+        names = self.source.schema.names
+        return list(names) if self.job.source.late is not None else columns_read(self.matcher, names)
 
     @contextmanager
     def _left_out(self) -> Iterator[Sink | None]:

@@ -6,7 +6,7 @@ import sys
 import time as clock
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from acep_approx.cli.nothing import say_silent
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
-from acep_approx.cli.options.rules import RuleOptions, apart, check_rules
+from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.rules_output import RulesOutput
 from acep_approx.cli.summary import say_how_read, say_malformed
@@ -35,17 +35,22 @@ class RulesRun:
     ----------
     text : str
         The file of rules.
+    inputs : list of str, or Source
+        Where events come from.
     form : Format
         How matches and changes are written.
+    is_live : bool
+        Whether events are still being written.
     """
 
     text: str
-    inputs: list[str]
+    inputs: Any
     options: RuleOptions
     source: RunInputOptions
     output: OutputOptions
     form: Format
     quiet: bool
+    is_live: bool = False
 
     @classmethod
     def asked(
@@ -58,6 +63,7 @@ class RulesRun:
         output: OutputOptions,
         *,
         quiet: bool,
+        is_live: bool = False,
     ) -> RulesRun:
         """What was asked for.
 
@@ -72,8 +78,12 @@ class RulesRun:
         for name, value in {"--checkpoint-every": options.checkpoint_every, "--finish": options.finish or None}.items():
             if value is not None and not grows:
                 raise UsageError(f"{name} is of use with --store only", code="ACEP-U064", hint="add --store FILE")
-        job = cls(text, inputs, options, source, output, _form(output, options, grows=grows), quiet)
+        form = _form(output, options, grows=grows or is_live)
+        if is_live and form is Format.TABLE:
+            form = Format.JSONL  # a table is shown at the end
+        job = cls(text, inputs, options, source, output, form, quiet, is_live)
         job._check_files()
+        events_between(options.checkpoint_every)
         return job
 
     def _check_files(self) -> None:
@@ -128,13 +138,13 @@ def run_rules(job: RulesRun) -> None:
     source = open_source(job.inputs, **job.source.reading)
     is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
     with ExitStack() as files:
-        output = RulesOutput(rules, files, job.form, job.output.file, job.options)
+        output = RulesOutput(rules, files, job.form, job.output.file, job.options, job.is_live)
         run = files.enter_context(
             rules.start(
                 store=rows,
                 at=job.options.store,
                 calls=dict.fromkeys(rules.call_names, output.call),
-                checkpoint=job.options.checkpoint_every or 1,
+                checkpoint=events_between(job.options.checkpoint_every),
                 **job.source.roles,
             )
         )

@@ -84,6 +84,13 @@ class OutputOptions:
             metavar="COLUMN", help="Show this column of the events of a match, not row numbers; can be repeated."
         ),
     ] = None
+    flush: Annotated[
+        bool,
+        typer.Option(
+            "--flush",
+            help="Write results to -o FILE as they come, not under another name first. Live input does so anyway.",
+        ),
+    ] = False
 
     @property
     def bound(self) -> str | list[str] | None:

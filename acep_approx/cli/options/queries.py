@@ -79,6 +79,7 @@ WITH_QUERIES = frozenset(
         *("time", "key", "type", "unit", "start"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
         *HOW_WRITTEN,
+        *("follow", "until_idle", "flush", "kafka_option", "checkpoint", "checkpoint_every", "finish"),
     )
 )
 """Arguments and options that go with ``--queries``."""

@@ -11,6 +11,7 @@ import typer
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN
+from acep_approx.cli.options.live import LIVE_TOO
 from acep_approx.cli.terminal import read_query
 from acep_approx.errors import UsageError
 from acep_approx.query.rules.parser import is_rules
@@ -35,14 +36,19 @@ class RuleOptions:
         typer.Option(metavar="NAME=FILE", help="The rows that a table begins with; can be repeated."),
     ] = None
     checkpoint_every: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="With --store: write a checkpoint after N events; by default a batch."),
+        str | None,
+        typer.Option(
+            metavar="N|TIME",
+            help="With --store: write a checkpoint after N events; by default a batch. With --checkpoint: write one so "
+            "often; by default '10 s'.",
+        ),
     ] = None
     finish: Annotated[
         bool,
         typer.Option(
             "--finish",
-            help="With --store: no more events will come, so what waits for the end of a window is decided now.",
+            help="With --store or --checkpoint: no more events will come, so what waits for the end of a window is "
+            "decided now.",
         ),
     ] = False
     changes: Annotated[
@@ -61,6 +67,7 @@ WITH_RULES = frozenset(
         *("time", "key", "type", "unit"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
         *HOW_WRITTEN,
+        *("follow", "until_idle", "flush", "kafka_option"),
     )
 )
 """Arguments and options that go with a file of rules."""
@@ -89,8 +96,25 @@ def read_one_query(argument: str, command: str) -> str:
     return text
 
 
-def refuse_without_rules(context: typer.Context) -> None:
-    """Refuse what is of use with rules only, where there is one query.
+def events_between(given: str | None) -> int:
+    """After how many events a store writes a checkpoint.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U142``: ``--checkpoint-every`` is no number of events.
+    """
+    if given is None:
+        return 1
+    if not (given.isascii() and given.isdigit() and int(given)):
+        raise UsageError(
+            f"--checkpoint-every is {given!r}", code="ACEP-U142", hint="with --store it is a number of events: 10000"
+        )
+    return int(given)
+
+
+def refuse_without_rules(context: typer.Context, *, is_live: bool = False) -> None:
+    """Refuse what is of use with rules only, where there is one query; live input knows some of it, too.
 
     Raises
     ------
@@ -98,7 +122,7 @@ def refuse_without_rules(context: typer.Context) -> None:
         ``ACEP-U064``: both are named.
     """
     for name, option in given_options(context).items():
-        if name in RULES_ONLY:
+        if name in RULES_ONLY and not (is_live and name in LIVE_TOO):
             raise UsageError(
                 f"{option} is of use with a file of rules only, and this is a query",
                 code="ACEP-U064",

@@ -77,7 +77,10 @@ class StreamOptions:
     ] = False
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the state is kept; after a stop the same command goes on from there."),
+        typer.Option(
+            metavar="DIR",
+            help="Where the state is kept; after a stop the same command goes on from there. With --follow too.",
+        ),
     ] = None
     trigger: Annotated[
         str | None,
@@ -94,7 +97,7 @@ class StreamOptions:
 
 SPARK_ONLY = ("master", "shards", "stream")
 STREAM_ONLY = ("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn")
-ALSO_HERE = ("watermark", "late", "learn")
+ALSO_HERE = ("watermark", "late", "learn", "checkpoint")
 """Options that a run here knows too."""
 BATCH_ONLY = {
     "limit": "a stream is written as it comes",
@@ -121,6 +124,7 @@ HERE_ONLY = {
     "source": "leave it out: on Spark one watermark is that of all sources",
     "sequence": "leave it out, or leave out --spark",
     "idle": "leave it out, or leave out --spark",
+    "flush": "leave it out: workers write files",
 }
 """Options of a run here that have no meaning on Spark, and what to do."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.outfile import OutFile
+from acep_approx.events.outfile import GrowingFile, OutFile
 
 POLICIES = ("refuse", "skip")
 _SHOWN = 200  # characters of a row's text in a message and in the file of rejects
@@ -28,6 +29,8 @@ class MalformedRows:
         Rows skipped in the current pass over the events.
     reasons : list of str
         The first few, as "file, line: reason".
+    opens : callable
+        Makes the file of rejects. Default: one that takes its name when it is whole.
 
     Raises
     ------
@@ -50,7 +53,8 @@ class MalformedRows:
         self.rejects = None if rejects is None else Path(rejects)
         self.count = 0
         self.reasons: list[str] = []
-        self._file: OutFile | None = None
+        self.opens: Callable[[Path], OutFile | GrowingFile] = OutFile
+        self._file: OutFile | GrowingFile | None = None
 
     def restart(self) -> None:
         """Begin a new pass over the events: forget the count, empty the file of rejects."""
@@ -59,13 +63,13 @@ class MalformedRows:
         self.reasons = []
         if self.rejects is not None:
             try:
-                self._file = OutFile(self.rejects)
+                self._file = self.opens(self.rejects)
             except OSError as error:
                 raise UsageError(
                     f"cannot write rejected rows to {self.rejects}: {error.strerror}", code="ACEP-U106"
                 ) from error
 
-    def add(self, file: str, line: int, reason: str, text: str) -> None:
+    def add(self, file: str, line: int, reason: str, text: str, unit: str = "line") -> None:
         """Report a row that cannot be read.
 
         Parameters
@@ -78,6 +82,8 @@ class MalformedRows:
             What is wrong with it.
         text : str
             The row itself; cut when long.
+        unit : str
+            What ``line`` counts, in a word: of a topic of Kafka offsets. Default lines.
 
         Raises
         ------
@@ -87,15 +93,15 @@ class MalformedRows:
         text = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
         if self.policy == "refuse":
             raise DataError(
-                f"{file}, line {line}: {reason}: {text!r}",
+                f"{file}, {unit} {line}: {reason}: {text!r}",
                 code="ACEP-D020",
                 hint="correct the line, or leave such rows out: on_malformed='skip' (--on-malformed skip)",
             )
         self.count += 1
         if len(self.reasons) < 5:
-            self.reasons.append(f"{file}, line {line}: {reason}")
+            self.reasons.append(f"{file}, {unit} {line}: {reason}")
         if self._file is not None:
-            row = {"file": file, "line": line, "reason": reason, "text": text}
+            row = {"file": file, unit: line, "reason": reason, "text": text}
             self._file.sink.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:

@@ -106,7 +106,7 @@ class TextFile:
         """
         here = [name for name in columns if name in self.schema.names]
         wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
-        rows = _TextRows(self._format, wanted, self._report)
+        rows = TextRows(self._format, wanted, self._report)
         for block in self._blocks():
             for batch in rows.parse(self._format.after_header(block)):
                 for start in range(0, batch.num_rows, batch_rows):
@@ -174,7 +174,7 @@ class TextFile:
         self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"))
 
 
-class _TextRows:
+class TextRows:
     """One pass over the rows of a file: some columns, with types that become wider as values ask for it.
 
     Parameters

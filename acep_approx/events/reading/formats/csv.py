@@ -65,6 +65,15 @@ class CsvFormat:
         )
 
     @property
+    def header(self) -> Header | None:
+        """What its first lines say; None before ``read_header``."""
+        return self._header
+
+    def go_on_with(self, header: Header) -> None:
+        """Read on in another file, which has the same columns; what was decided of them stays."""
+        self._header = header
+
+    @property
     def quotes(self) -> bytes:
         """Where a quote opens a value: after the delimiter, or any of those that it may be."""
         known = self._header.delimiter if self._header else self._layout.delimiter

@@ -1,0 +1,273 @@
+"""``acep run`` over events that are still being written: results go out as they come, and a stop is no end."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
+
+from acep_approx.cli.live import Progress, ends_cleanly
+from acep_approx.cli.options.choices import Format, OnLate, ResultKind
+from acep_approx.cli.options.input import RunInputOptions
+from acep_approx.cli.options.live import LiveOptions, plainly
+from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.rules import RuleOptions
+from acep_approx.cli.options.spark import StreamOptions
+from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
+from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed
+from acep_approx.cli.terminal import amount, said, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from acep_approx.api import Query
+    from acep_approx.api.following import Following
+    from acep_approx.cli.write import Results
+    from acep_approx.events.live.opening import LiveSource
+    from acep_approx.revisions.request import Revisions
+
+LOGS = "acep_approx.live"
+OUTPUTS = {ResultKind.MATCHES: "matches", ResultKind.POINTS: "points", ResultKind.PARTIAL: "partial"}
+"""What is pushed through a matcher, in the words of ``Query.matcher``; the rest is counted or joined at the end."""
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """What a run is to do, after all checks.
+
+    Attributes
+    ----------
+    counts_events : bool
+        Whether the run knows by their number which events it has seen, so that they must stand in one file.
+    """
+
+    place: str
+    live: LiveOptions
+    checkpoint: Path | None
+    checkpoint_every: str | None
+    source: RunInputOptions
+    output: OutputOptions
+    finish: bool = False
+    quiet: bool = False
+    counts_events: bool = False
+
+    @classmethod
+    def asked(
+        cls,
+        place: str,
+        live: LiveOptions,
+        rules: RuleOptions,
+        stream: StreamOptions,
+        source: RunInputOptions,
+        output: OutputOptions,
+        *,
+        quiet: bool,
+    ) -> LiveRun:
+        """What was asked for, in options of several groups; results are lines, on a terminal, too."""
+        is_said = output.format is not None or output.file is not None
+        as_lines = replace(output, flush=True, format=output.format if is_said else Format.JSONL)
+        more = {"finish": rules.finish, "quiet": quiet, "counts_events": rules.store is not None}
+        return cls(place, live, stream.checkpoint, rules.checkpoint_every, source=source, output=as_lines, **more)
+
+    @property
+    def form(self) -> Format:
+        """How results are written."""
+        return self.output.form()
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether what is asked for can be pushed through a matcher, so that checkpoints can be written."""
+        return self.output.output in OUTPUTS and self.source.on_late is OnLate.REFUSE
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How events are read, in the words of ``events.follow``."""
+        ours = {"until_idle": self.live.until_idle, "kafka": self.live.kafka_option or ()}
+        return {name: value for name, value in self.source.reading.items() if name not in ("on_late", "late")} | ours
+
+    @property
+    def lasting(self) -> dict[str, Any]:
+        """How it lasts, in the words of ``Lasting``."""
+        every = {} if self.checkpoint_every is None else {"checkpoint_every": self.checkpoint_every}
+        return {"checkpoint": self.checkpoint, "finish": self.finish, **every}
+
+
+class Job(Protocol):
+    """What a run over any input is to do: a dataclass, too."""
+
+    @property
+    def inputs(self) -> Any:
+        """Where events come from: names, or a Source."""
+        ...
+
+    @property
+    def source(self) -> RunInputOptions:
+        """How they are read."""
+        ...
+
+
+AnyJob = TypeVar("AnyJob", bound=Job)
+
+
+def over(live: LiveRun | None, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool = True) -> None:
+    """Do a job over its inputs, or, where they are live, over these as over any others, to their end.
+
+    Parameters
+    ----------
+    live : LiveRun or None
+        None: the inputs are not live.
+    job : dataclass
+    run : callable
+        Does it.
+    is_in_order : bool
+        Whether events must come in order of time.
+    """
+    if live is None:
+        run(job)
+    else:
+        _run_opened(live, job, run, is_in_order=is_in_order)
+
+
+def _run_opened(live: LiveRun, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool) -> None:
+    leave_pandas_out()
+    from acep_approx.events.live.opening import follow
+    from acep_approx.events.outfile import GrowingFile
+
+    reading = live.reading | {"is_in_order": is_in_order, "is_one_file": live.counts_events}
+    if is_in_order:
+        reading |= {"on_late": job.source.on_late.value, "late": job.source.late}
+    with said(LOGS):
+        source = follow(live.place, opens=GrowingFile, **reading)
+        is_shown = live.quiet or sys.stderr.isatty()  # there a bar moves
+        source.pace.on_border = Progress(source, str, quiet=is_shown)
+        with closing(source), ends_cleanly(source.stop):
+            left = plainly(job.source, late=None if is_in_order else job.source.late)
+            run(replace(job, inputs=source, source=left))  # type: ignore[type-var]  # it is a dataclass
+            if not live.quiet:
+                say_tombstones(source)
+
+
+def run_live(job: LiveRun, query: Query, merge: str, asked: Revisions | None) -> None:
+    """Run one query: put out what is found as it comes, write checkpoints, and say what came of it.
+
+    Parameters
+    ----------
+    job : LiveRun
+    query : Query
+    merge : str
+        Which runs are merged.
+    asked : Revisions or None
+        How events may be late or change.
+
+    Raises
+    ------
+    AcepError
+        As a run over other events; see ``Query.follow``.
+    typer.Exit
+        With 130 after Ctrl-C.
+    """
+    leave_pandas_out()
+    from acep_approx.api.following import Lasting, follow_query
+
+    begun = clock.perf_counter()
+    kind = job.output.output
+    options = {"merge": merge, **({} if asked is None else asked.header())}
+    given = {name: value for name, value in options.items() if value is not None}
+    given |= {"output": OUTPUTS[kind], "bind": job.output.bound, **job.source.roles}
+    reading = job.reading | ({"late": job.source.late} if job.source.late is not None else {})
+    with said(LOGS):
+        following = follow_query(query, job.place, Lasting(**job.lasting), reading, given, also_asked=asked_of(job))
+        with ends_cleanly(following.stop):
+            changes = Changes() if asked is not None and asked.is_changelog else None
+            results = put_out(job, following, following.results(), changes)
+            if not job.quiet:
+                _say(job, following, results, changes, clock.perf_counter() - begun)
+
+
+def asked_of(job: LiveRun) -> dict[str, Any]:
+    """What must be the same for a run to go on: where its results go, and in which form."""
+    where = None if job.output.file is None else str(job.output.file)
+    return {"-o": where, "--format": job.form.value, "--output": job.output.output.value}
+
+
+def put_out(
+    job: LiveRun, following: Following, tables: Iterable[pa.Table], changes: Changes | None = None
+) -> Results:
+    """Write results as they come; gives numbers of them, and ``changes`` counts those that are taken back."""
+    from acep_approx.cli.write import Results
+
+    results = Results(tables, job.output.limit)
+    thing = SINGULAR[job.output.output]
+    following.on_border = Progress(following.source, lambda: amount(results.rows, thing), quiet=job.quiet)
+    if following.goes_on and not job.quiet:
+        say(f"going on from the checkpoint in {job.checkpoint}")
+    with ExitStack() as files:
+        sink, is_begun = _sink(job, following, files)
+        counted = results if changes is None else changes.counted(results)
+        _write(counted, sink, is_csv=job.form is Format.CSV, is_begun=is_begun)
+    return results
+
+
+def _sink(job: LiveRun, following: Following, files: ExitStack) -> tuple[BinaryIO, bool]:
+    """Where results go, and whether it holds some already."""
+    from acep_approx.cli.rows_file import refusing
+
+    if job.output.file is None:
+        return sys.stdout.buffer, False
+    with refusing(job.output.file):
+        file = following.outputs.opener("results")(job.output.file)
+    files.callback(file.finish)
+    return file.sink, not file.is_empty
+
+
+def _write(tables: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool, is_begun: bool) -> None:
+    from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
+
+    lines = csv_lines if is_csv else json_lines
+    for table in tables:
+        if is_csv and not is_begun:
+            sink.write(csv_header(table.column_names))
+        is_begun = True
+        if table.num_rows:
+            sink.write(lines(table))
+        sink.flush()
+
+
+def _say(job: LiveRun, following: Following, results: Results, changes: Changes | None, seconds: float) -> None:
+    from acep_approx.revisions.matcher import RevisedMatcher
+
+    matcher, thing = following.runs.matcher, SINGULAR[job.output.output]  # type: ignore[attr-defined]
+    say_how_read(following.source)
+    if isinstance(matcher, RevisedMatcher):
+        say_rows(matcher, job.source.late, seconds)
+        say_changes(results, changes or Changes(), thing)
+        say_holding(matcher)
+    else:
+        say(f"{amount(following.source.given, 'event')} read; {seconds:.2f} s")
+        say_found(results, thing)
+        without = matcher.progress.without_key
+        if without:
+            say(f"{amount(without, 'event')} left out: no value for the key")
+    say_malformed(following.source.malformed)
+    say_tombstones(following.source)
+    say_going_on(job)
+    if job.checkpoint is not None and not job.finish and getattr(matcher, "waits_until", None) is not None:
+        say("matches may wait for windows to close: --finish says that no more events will come")
+
+
+def say_going_on(job: LiveRun) -> None:
+    """Say what a checkpoint is for."""
+    if job.checkpoint is not None and not job.finish:
+        say(f"the same command goes on from the checkpoint in {job.checkpoint}")
+
+
+def say_tombstones(source: LiveSource) -> None:
+    """Say how many messages had no value, if there were any."""
+    if source.tombstones:
+        say(f"{amount(source.tombstones, 'message')} left out: no value (tombstones)")

@@ -1,0 +1,105 @@
+"""``acep run --queries`` over events that are still being written."""
+
+from __future__ import annotations
+
+import time as clock
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from acep_approx.cli.commands.run_live import LOGS, LiveRun, asked_of, put_out, say_going_on, say_tombstones
+from acep_approx.cli.commands.run_queries import queries_in_words, say_found_by
+from acep_approx.cli.live import ends_cleanly
+from acep_approx.cli.options.live import apart
+from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
+from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.query_folder import Folder, read_folder
+from acep_approx.cli.summary import say_malformed
+from acep_approx.cli.terminal import amount, said, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from acep_approx.api.following import Following
+
+
+def run_live_queries(job: LiveRun, options: QueriesOptions) -> None:
+    """Run the queries of a folder: put out what is found as it comes, write checkpoints, and say what came of it.
+
+    Parameters
+    ----------
+    job : LiveRun
+    options : QueriesOptions
+
+    Raises
+    ------
+    AcepError
+        As ``run_queries``; ``ACEP-U138``: what does not go with live input.
+    typer.Exit
+        With 130 after Ctrl-C; with the code of the first query that was left out.
+    """
+    leave_pandas_out()
+    if not job.is_pushed or OUTPUTS.get(job.output.output) == "counts":
+        what = "--on-late skip" if OUTPUTS.get(job.output.output) != "counts" else "--output count"
+        raise apart(what, "live input and --queries", "choose matches or points; late events: --reorder '5 s'")
+    begun = clock.perf_counter()
+    assert options.queries is not None, "it was checked"
+    folder = _folder(options.queries, options, job)
+    by_query: Counter[str] = Counter()
+    with said(LOGS):
+        following = folder.desk.follow(
+            job.place, on_schema=_leaves_out(folder, options), also_asked=asked_of(job), **job.lasting, **job.reading
+        )
+        with ends_cleanly(following.stop):
+            results = put_out(job, following, _tables(following, by_query))
+            if not job.quiet:
+                read = f"{amount(following.source.given, 'event')} read, {queries_in_words(len(folder.desk))}"
+                say(f"{read}; {clock.perf_counter() - begun:.2f} s")
+                say_found_by(results, by_query, job.output.output)
+                if folder.desk.late_count:
+                    say(f"{amount(folder.desk.late_count, 'event')} left out that came late")
+                say_malformed(following.source.malformed)
+                say_tombstones(following.source)
+                say_going_on(job)
+    if folder.wrong:
+        say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
+        raise typer.Exit(folder.exit_code)
+
+
+def _folder(path: Path, options: QueriesOptions, job: LiveRun) -> Folder:
+    more: dict[str, Any] = {"reorder": options.reorder, "stamp": options.stamp}
+    folder = read_folder(path, strict=options.strict, output=OUTPUTS[job.output.output], **job.source.roles, **more)
+    folder.tell_wrong()
+    return folder
+
+
+def _leaves_out(folder: Folder, options: QueriesOptions) -> Any:
+    """What takes queries out that do not fit the columns, once these are known."""
+
+    def on_schema(schema: pa.Schema) -> None:
+        misfits: list[str] = []
+
+        def misfit(id_: str, error: Any) -> None:
+            misfits.append(id_)
+            folder.misfit(id_, error)
+
+        folder.desk.check(schema, misfit)
+        if options.strict:
+            folder.refuse()
+        for id_ in misfits:
+            if id_ in folder.desk:
+                folder.desk.remove(id_, cascade=True)
+        folder.tell_wrong()
+
+    return on_schema
+
+
+def _tables(following: Following, by_query: Counter[str]) -> Iterator[pa.Table]:
+    """The results of each batch as one table; those of no events are left out, as they show no columns of a query."""
+    for found in following.results():
+        by_query.update({id_: rows.num_rows for id_, rows in found.items()})
+        yield found.to_arrow()

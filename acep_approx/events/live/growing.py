@@ -1,0 +1,152 @@
+"""Files of text that grow: CSV and JSON lines, as whole lines come."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from typing import Any
+
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.blocks import BYTE_ORDER_MARK, LONGEST_ROW, Block, _checked, _last_line_end
+from acep_approx.events.live.files import Followed, to_json
+from acep_approx.events.live.pace import Pace
+from acep_approx.events.live.text import LiveText, Resumed
+from acep_approx.events.reading.formats.csv import CsvFormat
+from acep_approx.events.reading.formats.headers import find_header
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.text import Format
+
+LOG = logging.getLogger("acep_approx.live")
+
+
+class GrowingText(LiveText):
+    """The rows of a file that grows, or of the files of a folder; see ``LiveText`` and ``Followed``.
+
+    Parameters
+    ----------
+    followed : Followed
+    format, malformed, pace, resumed
+        As for ``LiveText``.
+
+    Notes
+    -----
+    A line counts once it has its end. What stands behind the last line end of a file counts, too, when another file
+    takes its place; else it waits, and is told when the run ends.
+    """
+
+    def __init__(
+        self,
+        followed: Followed,
+        format: Format,  # noqa: A002  (the word of the public interface)
+        malformed: MalformedRows,
+        pace: Pace,
+        resumed: Resumed | None = None,
+    ) -> None:
+        super().__init__(followed.name, format, malformed, pace, resumed)
+        self.is_one_file = False
+        self._files = followed
+        self._header = "" if resumed is None else str(resumed.place["header"])
+        if self._header and isinstance(format, CsvFormat):  # it may be that of a later file
+            self._takes_header(Block(1, self._header.encode()), format)
+
+    @property
+    def lag(self) -> tuple[int, str] | None:
+        """How much is there that was not read yet, and in what it is counted."""
+        behind = self._files.lag
+        return None if behind is None else (behind, "byte")
+
+    def _pieces(self) -> Generator[Block]:
+        files, rest, is_replaced = self._files, b"", False
+        line = files.line
+        while True:
+            if not self.pace.is_stopped and (data := files.more()):
+                self.pace.heard()
+                rest, line, block = self._cut(rest + data, line)
+                if block is not None:
+                    yield block
+            elif is_replaced:  # and all that was written to it up to then has been read
+                if rest:
+                    yield self._checked(Block(line, rest))
+                files.go_on()
+                rest, line, is_replaced = b"", 1, False
+                self._name = files.name
+            elif files.has_next():
+                self._check_one_file()
+                is_replaced = True
+            elif self.pace.is_over():
+                if rest:
+                    LOG.warning("%s, line %d has no end yet, and was not read", files.name, line)
+                return
+            else:
+                self.pace.border()
+                self.pace.wait()
+
+    def _cut(self, data: bytes, line: int) -> tuple[bytes, int, Block | None]:
+        """What waits for the end of its line, its number, and the whole lines before."""
+        cut = _last_line_end(data, self._format.quotes)
+        if not cut and len(data) > LONGEST_ROW:
+            raise DataError(
+                f"{self._name}, line {line}: this row is longer than 64 MiB",
+                code="ACEP-D019",
+                hint="is this a text file of one event per line, and is every double quote closed?",
+            )
+        if not cut:
+            return data, line, None
+        whole = data[:cut]
+        return data[cut:], line + whole.count(b"\n"), self._checked(Block(line, whole))
+
+    def _checked(self, block: Block) -> Block:
+        return _checked(block, self._name)
+
+    def _check_one_file(self) -> None:
+        if self.is_one_file:
+            raise UsageError(
+                f"{self._name} was replaced, and the run knows by their number which events it has seen",
+                code="ACEP-U145",
+                hint="with --store let all events stand in one file that only grows; or leave --store out",
+            )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._files.close()
+
+    def _is_new(self, piece: Block) -> bool:
+        return piece.line == 1
+
+    def _taken(self, piece: Block) -> None:
+        self._files.passed(len(piece.data), piece.data.count(b"\n"))
+
+    def _place(self) -> dict[str, Any]:
+        return {"kind": "file", "file": to_json(self._files.place()), "header": self._header}
+
+    def _body(self, piece: Block) -> Block:
+        """The rows of a piece: the header of a file that takes the place of another one must have the same columns."""
+        if piece.line != 1:
+            return piece
+        piece = Block(1, piece.data.removeprefix(BYTE_ORDER_MARK))
+        if isinstance(self._format, CsvFormat) and self._header and not self._takes_header(piece, self._format):
+            return piece
+        body = self._format.after_header(piece)
+        self._header = piece.data[: len(piece.data) - len(body.data)].decode()
+        return body
+
+    def _takes_header(self, piece: Block, format: CsvFormat) -> bool:  # noqa: A002
+        """Whether a new file begins with a header; its columns may stand in another order."""
+        assert format.header is not None, "a file was read before"
+        known = set(format.header.names)
+        try:
+            header = find_header(piece.data, self._name, format.header.delimiter, None)
+        except DataError:  # its first line looks like an event
+            header = None
+        new = set() if header is None else set(header.names)
+        if header is None or not known & new:
+            LOG.warning("%s has no header; its columns are taken to be those of the file before", self._name)
+            return False
+        if known != new:
+            raise DataError(
+                f"{self._name}: the new file has other columns: {', '.join(sorted(new ^ known))} only in one of them",
+                code="ACEP-D056",
+                hint="begin anew with the new file, or give it the columns of the one before",
+            )
+        format.go_on_with(header)
+        return True

@@ -1,0 +1,148 @@
+"""What ``kafka://broker:9092/topic?from=end`` says, and settings of the client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from acep_approx.errors import UsageError
+
+SCHEME = "kafka://"
+PARTITION = "kafka_partition"
+"""The column that says which partition a message is of."""
+STARTS = ("beginning", "end")
+OURS = frozenset(
+    (
+        *("bootstrap.servers", "metadata.broker.list", "group.id", "auto.offset.reset", "enable.partition.eof"),
+        *("enable.auto.commit", "enable.auto.offset.store"),
+    )
+)
+"""Settings that the address says, or that a run needs as they are."""
+
+
+@dataclass(frozen=True)
+class KafkaAddress:
+    """A topic, and where to begin in it.
+
+    Parameters
+    ----------
+    brokers : str
+        Of which some are asked first: ``host:port``, with commas between them.
+    topic : str
+    group : str or None
+        The consumer group under whose name offsets are committed, and found again.
+    start : str
+        ``beginning`` or ``end``: where to begin, where no offset is known.
+    partitions : tuple of int
+        Which are read; empty: all.
+
+    Examples
+    --------
+    >>> parse_address("kafka://one:9092,two:9092/orders?group=acep&from=end&partition=0,2")
+    KafkaAddress(brokers='one:9092,two:9092', topic='orders', group='acep', start='end', partitions=(0, 2))
+    """
+
+    brokers: str
+    topic: str
+    group: str | None = None
+    start: str = "beginning"
+    partitions: tuple[int, ...] = ()
+
+
+def is_address(text: object) -> bool:
+    """Whether an input is a topic of Kafka."""
+    return isinstance(text, str) and text.startswith(SCHEME)
+
+
+def parse_address(text: str) -> KafkaAddress:
+    """The topic that an address names.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U136``: it is not as it must be.
+    """
+    parts = urlsplit(text)
+    topic = unquote(parts.path.strip("/"))
+    if not parts.netloc or "@" in parts.netloc or not topic or "/" in topic or parts.fragment:
+        raise _wrong(text, "it names no broker, or no topic, or more than that")
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    said = dict(given)
+    unknown = sorted(said.keys() - {"group", "from", "partition"})
+    if unknown or len(said) < len(given) or not all(said.values()):
+        raise _wrong(text, f"{unknown[0]!r} says nothing here" if unknown else "a setting is empty, or given twice")
+    start = said.get("from", "beginning")
+    if start not in STARTS:
+        raise _wrong(text, f"from={start} is neither beginning nor end")
+    numbers = said.get("partition", "")
+    partitions = numbers.split(",") if numbers else []
+    if not all(one.isascii() and one.isdigit() for one in partitions) or len(set(partitions)) < len(partitions):
+        raise _wrong(text, f"partition={numbers} is no list of different numbers")
+    return KafkaAddress(parts.netloc, topic, said.get("group"), start, tuple(sorted(map(int, partitions))))
+
+
+def _wrong(text: str, why: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is no topic of Kafka: {why}",
+        code="ACEP-U136",
+        hint="write kafka://BROKER:9092/TOPIC, and if you like ?group=NAME&from=beginning|end&partition=0,1",
+    )
+
+
+def settings(given: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
+    """Settings of the client by name.
+
+    Parameters
+    ----------
+    given : sequence of str, or mapping
+        Each ``name=value``, or ``@FILE``: a file of such lines, with ``#`` before comments.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U137``: one is not so, is given twice, or is not for users to choose; the file cannot be read.
+
+    Examples
+    --------
+    >>> settings(["security.protocol=SASL_SSL", "sasl.mechanism=PLAIN"])
+    {'security.protocol': 'SASL_SSL', 'sasl.mechanism': 'PLAIN'}
+    """
+    if isinstance(given, Mapping):
+        pairs = [(str(name), str(value)) for name, value in given.items()]
+    else:
+        lines = [line for one in given for line in (_lines(one[1:]) if one.startswith("@") else [one])]
+        pairs = [_pair(line) for line in lines]
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in OURS:
+            raise _no_setting(f"{name} cannot be set: the address says it, or the run needs it as it is")
+        if name in found:
+            raise _no_setting(f"{name} is given twice")
+        found[name] = value
+    return found
+
+
+def _pair(line: str) -> tuple[str, str]:
+    name, is_there, value = line.partition("=")
+    if not is_there or not name.strip():
+        raise _no_setting(f"{name!r} is not NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise _no_setting(f"{file!r} cannot be read: {error}") from error
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _no_setting(what: str) -> UsageError:
+    return UsageError(
+        what,
+        code="ACEP-U137",
+        hint="give settings of librdkafka: --kafka-option security.protocol=SSL, or a file of them: "
+        "--kafka-option @client.properties",
+    )

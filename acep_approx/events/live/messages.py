@@ -1,0 +1,210 @@
+"""Messages of Kafka as events: one JSON object each, with what the broker knows of it as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import Block
+from acep_approx.events.live.kafka import Topic
+from acep_approx.events.live.pace import POLL, Pace
+from acep_approx.events.live.text import LiveText, Resumed
+from acep_approx.events.reading.formats.json import JsonFormat
+from acep_approx.events.reading.layout import Layout
+from acep_approx.events.reading.malformed import MalformedRows
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+COLUMNS = pa.schema(
+    [
+        ("kafka_key", pa.string()),
+        ("kafka_time", pa.timestamp("ms", tz="UTC")),
+        ("kafka_partition", pa.int64()),
+        ("kafka_offset", pa.int64()),
+    ]
+)
+"""What the broker knows of a message."""
+ROW = " acep row"
+"""A field that is put into each object, so that rows are known again where some cannot be read."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Messages that came together."""
+
+    messages: list[Message]
+    columns: pa.RecordBatch
+    offsets: dict[int, int]
+
+
+class KafkaMessages(LiveText):
+    """The messages of a topic; see ``LiveText``.
+
+    Parameters
+    ----------
+    topic : Topic
+    layout : Layout
+        How times are written.
+    malformed, pace, resumed
+        As for ``LiveText``.
+
+    Attributes
+    ----------
+    tombstones : int
+        Messages without a value, which are no events.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D059``: the objects have a field that is called as one of ``COLUMNS``.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        layout: Layout,
+        malformed: MalformedRows,
+        pace: Pace,
+        resumed: Resumed | None = None,
+    ) -> None:
+        name = topic.address.topic
+        super().__init__(name, JsonFormat(name, layout), malformed, pace, resumed)
+        self._topic = topic
+        self._next = 1
+        self._held: dict[int, _Piece] = {}
+        self.tombstones = 0
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions are read."""
+        return len(self._topic.offsets)
+
+    @property
+    def lag(self) -> tuple[int, str] | None:
+        """How much is there that was not read yet, and in what it is counted."""
+        behind = self._topic.lag
+        return None if behind is None else (behind, "message")
+
+    def close(self) -> None:
+        """Let go of the broker; a group is told how far messages have been run."""
+        self._topic.close()
+
+    def _pieces(self) -> Generator[Block]:
+        while not self.pace.is_stopped:
+            if messages := self._topic.more(POLL):
+                self.pace.heard()
+                yield self._piece(messages)
+            elif self._topic.is_at_end and self.pace.is_over():
+                return
+            else:
+                self.pace.border()
+
+    def _piece(self, messages: list[Message]) -> Block:
+        """Messages as lines of JSON, numbered through the run."""
+        first, self._next = self._next, self._next + len(messages)
+        offsets = {message.partition(): (message.offset() or 0) + 1 for message in messages}
+        lines = [_line(row, message.value()) for row, message in enumerate(messages, first)]
+        self._held[first] = _Piece(messages, _columns(messages), offsets)  # type: ignore[arg-type]
+        return Block(first, b"".join(lines))
+
+    def _taken(self, piece: Block) -> None:
+        held = self._held.pop(piece.line)
+        self.tombstones += sum(message.value() is None for message in held.messages)
+        self._topic.taken(held.offsets)
+
+    def _place(self) -> dict[str, Any]:
+        return {
+            "kind": "kafka",
+            "topic": self._topic.address.topic,
+            "offsets": {str(number): offset for number, offset in self._topic.offsets.items()},
+            "tombstones": self.tombstones,
+        }
+
+    def _report(self, piece: Block, row: bytes, line: int, reason: str) -> None:
+        message = self._held[piece.line].messages[line - piece.line]
+        file, text = f"{self._name}[{message.partition()}]", (message.value() or row).decode(errors="backslashreplace")
+        self._malformed.add(file, message.offset() or 0, reason, text, unit="offset")
+
+    def _shown(self, text: pa.Schema) -> pa.Schema:
+        for name in COLUMNS.names:
+            if name in text.names:
+                raise DataError(
+                    f"the messages of {self._name} have a field {name!r}, which is also what Kafka knows of them",
+                    code="ACEP-D059",
+                    hint="give the field another name",
+                )
+        return pa.schema([*(field for field in text if field.name != ROW), *COLUMNS])
+
+    def _text_columns(self, columns: Sequence[str], text: pa.Schema) -> list[str]:
+        return [*(name for name in columns if name in text.names), ROW]
+
+    def _with_more(self, batch: pa.RecordBatch, columns: Sequence[str], piece: Block) -> pa.RecordBatch:
+        import pyarrow.compute as pc
+
+        places = pc.subtract(batch.column(ROW), piece.line)
+        known = self._held[piece.line].columns
+        arrays = [
+            known.column(name).take(places) if name in COLUMNS.names else batch.column(name) for name in columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _line(row: int, value: bytes | None) -> bytes:
+    """A message as a line, with its number as one more field; what is no object stays what it is.
+
+    A tombstone is a blank line, which is no event.
+    """
+    if value is None:
+        return b"\n"
+    text = value.strip().replace(b"\n", b" ").replace(b"\r", b" ") or b'""'
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return b'"not UTF-8"\n'
+    if not text.startswith(b"{"):
+        return text + b"\n"
+    rest = text[1:].lstrip()
+    return b'{"%s": %d%s%s\n' % (ROW.encode(), row, b"" if rest.startswith(b"}") else b", ", rest)
+
+
+def _columns(messages: list[Message]) -> pa.RecordBatch:
+    """What the broker knows of messages."""
+    keys = [message.key() for message in messages]
+    times = [message.timestamp() for message in messages]
+    arrays = [
+        pa.array([None if key is None else _text(key) for key in keys], pa.string()),
+        pa.array([time if kind else None for kind, time in times], pa.int64()).cast(COLUMNS.field("kafka_time").type),
+        pa.array([message.partition() for message in messages], pa.int64()),
+        pa.array([message.offset() for message in messages], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+
+
+def _text(key: bytes | str) -> str:
+    """A key as text; of bytes that are no text the numbers are written."""
+    return key if isinstance(key, str) else key.decode(errors="backslashreplace")
+
+
+def offsets_of(resumed: Resumed | None, topic: str) -> dict[int, int] | None:
+    """Where an earlier run has ended, by partition.
+
+    Raises
+    ------
+    ValueError
+        It is no place in this topic.
+    """
+    if resumed is None:
+        return None
+    place = resumed.place
+    offsets = place.get("offsets")
+    if place.get("kind") != "kafka" or place.get("topic") != topic or not isinstance(offsets, dict):
+        raise ValueError("not the place in this topic")
+    if not all(str(number).isdigit() and isinstance(offset, int) and offset >= 0 for number, offset in offsets.items()):
+        raise ValueError("not the offsets of partitions")
+    return {int(number): offset for number, offset in offsets.items()}

@@ -1,0 +1,293 @@
+"""Rows of text as they come, as batches: what files that grow and topics of Kafka have in common."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx.errors import AcepError, DataError, QueryError
+from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block
+from acep_approx.events.columns import plain_schema
+from acep_approx.events.live.pace import Pace
+from acep_approx.events.reading.arriving import ArrivingEvents, Bound
+from acep_approx.events.reading.formats.csv import CsvFormat
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.text import Format, TextRows
+from acep_approx.events.reading.widening import as_wider, common_type
+
+LOG = logging.getLogger("acep_approx.live")
+MISSING = ("ACEP-D002", "ACEP-D008", "ACEP-Q060")
+"""Errors that say that a column is not there."""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What a run that goes on knows of its input.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns of the text, with the types that they had.
+    place : dict
+        How far it was read; the reader knows what it means.
+    sample : bytes
+        The rows that have settled what the columns are.
+    """
+
+    schema: pa.Schema
+    place: dict[str, Any]
+    sample: bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        schema = base64.b64encode(self.schema.serialize().to_pybytes()).decode()
+        return {"schema": schema, "place": self.place, "sample": self.sample.decode()}
+
+    @classmethod
+    def from_json(cls, saved: Any) -> Resumed:
+        """What ``to_json`` gave.
+
+        Raises
+        ------
+        ValueError
+            It is something else.
+        """
+        try:
+            schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(saved["schema"], validate=True)))
+            place, sample = saved["place"], saved["sample"].encode()
+        except (AttributeError, KeyError, TypeError, ValueError, pa.ArrowException, OSError) as error:
+            raise ValueError("not the place in an input") from error
+        if not isinstance(place, dict):
+            raise ValueError("not the place in an input")
+        return cls(schema, place, sample)
+
+
+class LiveText(ArrivingEvents):
+    """Rows of text that are still being written; can be read once, and later from where that ended.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    format : CsvFormat, JsonFormat or another one of text
+    malformed : MalformedRows
+    pace : Pace
+        Says when it has ended.
+    resumed : Resumed, optional
+        Where an earlier run has ended.
+
+    Attributes
+    ----------
+    given : int
+        Events that were read so far.
+
+    Notes
+    -----
+    Types are settled by as few rows as the query needs, as for standard input, and become wider with later values.
+    ``resumed`` is right at the borders that ``pace`` tells of.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        format: Format,  # noqa: A002  (the word of the public interface)
+        malformed: MalformedRows,
+        pace: Pace,
+        resumed: Resumed | None = None,
+    ) -> None:
+        super().__init__(name, None, format, malformed)  # type: ignore[arg-type]  # it has no stream of bytes
+        self.pace = pace
+        self.given = 0
+        self._text_schema: pa.Schema | None = None
+        self._sample = b""
+        self._waiting: list[Block] = []  # taken to settle the types, and not read yet
+        self._coming = self._pieces()
+        self._bind: Callable[[pa.Schema], object] | None = None
+        self._has_told = False
+        if resumed is not None:
+            self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
+            self._text_schema, self._sample = resumed.schema, resumed.sample
+
+    # --- what a kind of input says ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _pieces(self) -> Generator[Block]:
+        """Whole rows as they come; waits for them, and ends when ``pace`` says so."""
+
+    @property
+    @abstractmethod
+    def lag(self) -> tuple[int, str] | None:
+        """How much is there that was not read yet, and in what it is counted; None: that is not known."""
+
+    @abstractmethod
+    def _place(self) -> dict[str, Any]:
+        """How far it was read, behind the last piece that was taken in."""
+
+    def _taken(self, piece: Block) -> None:
+        """All rows of a piece have been given and run."""
+
+    def _is_new(self, piece: Block) -> bool:  # noqa: ARG002
+        """Whether a piece begins another file than those before it."""
+        return False
+
+    def _report(self, piece: Block, row: bytes, line: int, reason: str) -> None:  # noqa: ARG002
+        self._malformed.add(self._name, line, reason, row.decode(errors="replace").rstrip("\r\n"))
+
+    def _shown(self, text: pa.Schema) -> pa.Schema:
+        """The columns that users see, where the text has these."""
+        return text
+
+    def _with_more(self, batch: pa.RecordBatch, columns: Sequence[str], piece: Block) -> pa.RecordBatch:  # noqa: ARG002
+        """Rows of the text with those columns that are asked for, in this order."""
+        return batch.select(columns)
+
+    def _text_columns(self, columns: Sequence[str], text: pa.Schema) -> list[str]:
+        """The columns of the text that must be read; at least one, which tells how many rows there are."""
+        return [name for name in columns if name in text.names] or text.names[:1]
+
+    def close(self) -> None:
+        """Let go of the input."""
+
+    # --- columns ------------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns: as ``settle`` has found them, else by what is there once an event is."""
+        if self._text_schema is None:
+            rows = self._format.rows(self._whole())
+            while self._least(rows) > len(rows) and self._more():
+                rows = self._format.rows(self._whole())
+            if self._least(rows) > len(rows):  # it has ended before the first event
+                self.close()
+                return pa.schema([])
+            self._sample = self._whole()
+            self._settled(self._typed_by(self._sample).schema)
+        assert self._text_schema is not None, "it was just settled"
+        return self._shown(self._text_schema)
+
+    def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
+        """What ``bind`` makes of the columns, as soon as so many rows have come that it does not refuse them."""
+        if self._text_schema is not None:
+            return bind(self.schema)
+        self._bind = bind
+        try:
+            return super().settle(lambda text: bind(self._shown(text) if len(text) else text))
+        finally:
+            self._bind = None
+            if self._text_schema is None and self._events is not None:
+                self._settled(self._events.schema)
+
+    def _tried(self, rows: list[bytes], bind: Callable[[pa.Schema], Bound]) -> Bound | None:
+        found = super()._tried(rows, bind)
+        if found is not None:
+            self._sample = b"".join(rows)
+        return found
+
+    def _settled(self, schema: pa.Schema) -> None:
+        self._text_schema = plain_schema(schema, self._name)
+
+    def _more(self) -> bool:
+        """Wait for another piece; whether there is any."""
+        if len(self._head) >= BLOCK_BYTES:
+            return False
+        try:
+            self._tell_refusal()
+            piece = next(self._coming, None)
+        except BaseException:
+            self.close()
+            raise
+        if piece is None:
+            self._has_ended = True
+            return False
+        if self._is_new(piece):
+            if self._has_event():  # what the query needs did not come in the file before
+                self._has_ended = True
+                return False
+            self._waiting, self._head = [], b""
+        self._waiting.append(piece)
+        self._head += piece.data.removeprefix(BYTE_ORDER_MARK) if piece.line == 1 else piece.data
+        return True
+
+    def _has_event(self) -> bool:
+        rows = self._format.rows(self._head)
+        return bool(rows) and self._least(rows) <= len(rows)
+
+    def _whole(self) -> bytes:
+        return self._head
+
+    def _tell_refusal(self) -> None:
+        """Say why what has come is not enough; where it never will be, that is an error."""
+        if self._bind is None or self._has_told or not self._has_event():
+            return
+        try:
+            self._bind(self._shown(self._typed_by(self._head).schema))
+        except (DataError, QueryError) as error:
+            if isinstance(self._format, CsvFormat) and error.code in MISSING:  # no other columns come
+                raise
+            self._has_told = True
+            LOG.warning("waiting for other events: %s", AcepError.__str__(error))
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``, as they come."""
+        assert self._text_schema is not None, "ask for the schema first"
+        names = self._text_columns(columns, self._text_schema)
+        wanted = pa.schema([self._text_schema.field(name) for name in names])
+        piece = Block(1, b"")
+        rows = TextRows(self._format, wanted, lambda row, line, reason: self._report(piece, row, line, reason))
+        for piece in self._all_pieces():
+            for batch in rows.parse(self._body(piece)):
+                self._widen(batch)
+                self.given += batch.num_rows
+                whole = self._with_more(self._aligned(batch, names), columns, piece)
+                for start in range(0, whole.num_rows, batch_rows):
+                    yield whole.slice(start, batch_rows)
+            self._taken(piece)
+            self.pace.border()
+
+    def resumed(self) -> Resumed | None:
+        """How far it was read; None before the first event."""
+        return None if self._text_schema is None else Resumed(self._text_schema, self._place(), self._sample)
+
+    def _all_pieces(self) -> Iterator[Block]:
+        waiting, self._waiting, self._head = self._waiting, [], b""
+        yield from waiting
+        yield from self._coming
+
+    def _body(self, piece: Block) -> Block:
+        """A piece without a header."""
+        return self._format.after_header(piece)
+
+    def _widen(self, batch: pa.RecordBatch) -> None:
+        """Let the types be as wide as values have asked for."""
+        assert self._text_schema is not None
+        here = plain_schema(batch.schema, self._name)
+        for field in here:
+            place = self._text_schema.get_field_index(field.name)
+            known = self._text_schema.field(place).type
+            wider = common_type(known, field.type) or known
+            if not wider.equals(known):
+                self._text_schema = self._text_schema.set(place, pa.field(field.name, wider))
+
+    def _aligned(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """The batch with the types of all rows so far."""
+        assert self._text_schema is not None
+        arrays = []
+        for name in names:
+            type_ = self._text_schema.field(name).type
+            try:
+                arrays.append(as_wider(batch.column(name), type_))
+            except pa.ArrowInvalid as error:
+                raise DataError(
+                    f"{self._name}: column {name!r} cannot be read as {type_}, its type in all rows together: {error}",
+                    code="ACEP-D016",
+                    hint="write the column with one type",
+                ) from error
+        return pa.RecordBatch.from_arrays(arrays, names=list(names))

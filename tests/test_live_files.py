@@ -1,0 +1,309 @@
+"""Files that grow and folders in which files appear: every whole line once, whatever happens to the files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+
+import pytest
+
+from acep_approx import compile_query
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events import follow, open_source
+from acep_approx.events.live.files import Followed, Place, from_json, to_json
+from acep_approx.events.live.pace import Pace, seconds
+from tests.live_steps import Steps, appends, lines, replaces, rows
+
+QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
+
+
+@pytest.fixture
+def csv(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("ts,type\n1,A\n")
+    return path
+
+
+def times(found):
+    return [row["ts"] for row in found]
+
+
+def test_a_line_counts_once_it_has_its_end(csv, caplog):
+    source = follow(csv)
+    found = rows(source, appends(csv, "2,"), appends(csv, "B\n3,A\n4"), lambda: None)
+    assert times(found) == [1, 2, 3]
+    assert "line 5 has no end yet, and was not read" in caplog.text
+    assert source.place()["place"]["file"]["offset"] == len("ts,type\n1,A\n2,B\n3,A\n")
+
+
+def test_a_line_end_between_quotes_is_no_end(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text('ts,type,text\n1,A,"one\n')
+    assert [row["text"] for row in rows(follow(path), appends(path, 'two"\n2,B,x\n'))] == ["one\ntwo", "x"]
+
+
+def test_matches_come_with_the_line_that_completes_them(csv):
+    source = follow(csv)
+    seen = []
+    Steps(source, [appends(csv, "2,B\n"), lambda: seen.append(len(found)), appends(csv, "3,B\n")])
+    found = []
+    for table in QUERY.match(source).tables():
+        found += table.to_pylist()
+    assert seen == [1]
+    assert [row["b"] for row in found] == [1, 2]
+
+
+def test_a_file_that_is_not_there_yet_is_waited_for(tmp_path, caplog):
+    path = tmp_path / "events.csv"
+    assert times(rows(follow(path), lambda: None, lambda: path.write_text("ts,type\n"), appends(path, "7,A\n"))) == [7]
+    assert caplog.text.count("there is no such file yet") == 1
+
+
+def test_a_file_that_never_comes_has_no_events(tmp_path):
+    assert follow(tmp_path / "events.csv", until_idle=0).schema.names == []
+    assert list(QUERY.match(follow(tmp_path / "events.csv", until_idle=0)).tables()) == []
+
+
+def test_a_file_that_is_replaced_is_read_to_its_end_first(csv, caplog):
+    def replace():
+        appends(csv, "2,B\n3,A")()  # the last line has no end, and gets none
+        replaces(csv, "ts,type\n4,B\n")()
+
+    assert times(rows(follow(csv), replace, appends(csv, "5,A\n"))) == [1, 2, 3, 4, 5]
+    assert "was replaced" in caplog.text
+
+
+def test_a_new_file_may_have_its_columns_in_another_order(csv):
+    found = rows(follow(csv), replaces(csv, "type,ts\nB,4\n"))
+    assert found == [{"ts": 1, "type": "A"}, {"ts": 4, "type": "B"}]
+
+
+def test_a_new_file_without_a_header_goes_on_with_the_columns_of_the_one_before(csv, caplog):
+    assert times(rows(follow(csv), replaces(csv, "4,B\n5,A\n"))) == [1, 4, 5]
+    assert "has no header" in caplog.text
+
+
+def test_a_new_file_with_other_columns_is_refused(csv):
+    with pytest.raises(DataError, match="other columns: price") as caught:
+        rows(follow(csv), replaces(csv, "ts,type,price\n4,B,1\n"))
+    assert caught.value.code == "ACEP-D056"
+
+
+def test_a_file_that_is_cut_off_begins_anew(csv, caplog):
+    assert times(rows(follow(csv), lambda: csv.write_text("ts,type\n"), appends(csv, "9,B\n"))) == [1, 9]
+    assert "was cut off" in caplog.text
+
+
+def test_a_header_and_its_first_row_may_come_in_different_files(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("ts,type\n")
+    source = follow(path)
+    assert times(rows(source, replaces(path, "ts,type\n"), appends(path, "3,A\n"))) == [3]
+    assert source.place()["place"]["file"]["offset"] == len("ts,type\n3,A\n")
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_name(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_bytes(b"\xef\xbb\xbfts,type\n1,A\n")
+    source = follow(path)
+    assert rows(source, appends(path, "2,B\n")) == [{"ts": 1, "type": "A"}, {"ts": 2, "type": "B"}]
+    assert source.place()["place"]["file"]["offset"] == path.stat().st_size
+
+
+def test_files_of_a_folder_follow_one_another(tmp_path, caplog):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "02.jsonl").write_text('{"ts": 1, "type": "A"}\n')
+    (folder / ".hidden.jsonl").write_text("no\n")
+    (folder / "notes.txt").write_text("no\n")
+    steps = [
+        lambda: (folder / "03.jsonl").write_text('{"ts": 3, "type": "B"}\n'),
+        lambda: (folder / "01.jsonl").write_text('{"ts": 0, "type": "A"}\n'),
+        lambda: (folder / "04.jsonl").write_text('{"ts": 4, "type": "B", "x": 1}\n{"ts": 5, "type": "B"}'),
+    ]
+    assert times(rows(follow(folder), *steps)) == [1, 3, 4]
+    assert "01.jsonl is not read" in caplog.text
+    assert "04.jsonl, line 2 has no end yet" in caplog.text
+
+
+def test_types_become_wider_as_values_ask_for_it(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"ts": 1, "type": "A", "x": 1}\n')
+    source = follow(path)
+    found = rows(source, appends(path, '{"ts": 2, "type": "B", "x": 2.5}\n'))
+    assert [row["x"] for row in found] == [1, 2.5]
+    again = follow(path, until_idle=0, resumed=source.place())
+    assert str(again.schema.field("x").type) == "double"
+    again.close()
+
+
+def test_columns_come_with_later_events_of_json_lines(tmp_path, caplog):
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"ts": 1, "type": "A"}\n')
+    source = follow(path)
+    Steps(source, [appends(path, '{"ts": 2, "type": "B", "x": 2}\n')])
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5")
+    assert [row["b"] for row in lines(list(query.match(source).tables()))] == [1]
+    assert "waiting for other events: ACEP-Q060" in caplog.text
+
+
+def test_a_column_that_a_header_lacks_is_an_error_at_once(csv):
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5")
+    with pytest.raises(Exception, match="no attribute 'x'"):
+        list(query.match(follow(csv)).tables())
+
+
+def test_malformed_rows_are_left_out_and_told(csv, tmp_path):
+    rejects = tmp_path / "rejects.jsonl"
+    source = follow(csv, on_malformed="skip", rejects=rejects)
+    assert times(rows(source, appends(csv, "2,B,9,9\nx,A\n3,B\n"))) == [1, 3]
+    assert source.malformed.count == 2
+    assert [json.loads(line)["line"] for line in rejects.read_text().splitlines()] == [3, 4]
+
+
+# --- going on -------------------------------------------------------------------------------------------------
+
+
+def read_once(path, resumed=None, **more):
+    source = follow(path, until_idle=0, resumed=resumed, **more)
+    found = rows(source)
+    return times(found), json.loads(json.dumps(source.place()))
+
+
+def test_a_run_goes_on_where_the_last_one_ended(csv):
+    found, place = read_once(csv)
+    appends(csv, "2,B\n3,")()
+    more, place = read_once(csv, place)
+    appends(csv, "A\n")()
+    assert (found, more, read_once(csv, place)[0]) == ([1], [2], [3])
+
+
+def test_a_file_that_was_replaced_meanwhile_is_read_to_its_end(csv):
+    _, place = read_once(csv)
+    appends(csv, "2,B\n")()
+    replaces(csv, "type,ts\nA,3\n")()
+    found, place = read_once(csv, place)
+    assert found == [2, 3]
+    appends(csv, "B,4\n")()
+    assert read_once(csv, place)[0] == [4]
+
+
+def test_a_copy_that_was_cut_off_is_found_by_its_content(csv):
+    _, place = read_once(csv)
+    appends(csv, "2,B\n")()
+    csv.with_name("events.csv.1").write_bytes(csv.read_bytes())
+    csv.write_text("ts,type\n")
+    appends(csv, "3,A\n")()
+    assert read_once(csv, place)[0] == [2, 3]
+
+
+def test_a_file_that_is_gone_is_refused(csv):
+    _, place = read_once(csv)
+    csv.write_text("ts,type\n7,A\n")
+    with pytest.raises(DataError, match="is not there any more") as caught:
+        follow(csv, resumed=place)
+    assert caught.value.code == "ACEP-D061"
+
+
+def test_a_file_that_was_replaced_twice_is_refused(csv):
+    _, place = read_once(csv)
+    replaces(csv, "ts,type\n2,B\n", ".2")()
+    replaces(csv, "ts,type\n3,B\n", ".1")()
+    import os
+
+    os.utime(csv.with_name("events.csv.2"), (1, 1))
+    with pytest.raises(DataError, match=r"more than once since it was read: events.csv.1"):
+        follow(csv, resumed=place)
+
+
+def test_a_folder_goes_on_with_its_file(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.csv").write_text(f"ts,type\n{ord(name)},A\n")
+    found, place = read_once(tmp_path)
+    appends(tmp_path / "c.csv", "200,B\n")()
+    (tmp_path / "a.csv").unlink()
+    (tmp_path / "d.csv").write_text("ts,type\n300,B\n")
+    assert (found, read_once(tmp_path, place)[0]) == ([97, 98, 99], [200, 300])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"name": "../x"}, {"offset": -1}, {"line": 0}, {"offset": "1"}, {"inode": None}, {"more": 1}],
+)
+def test_a_place_that_is_none_is_refused(csv, change):
+    source = follow(csv, until_idle=0)
+    rows(source)
+    place = to_json(Place(**source.place()["place"]["file"]))
+    assert from_json(place) == Place(**place)
+    with pytest.raises(ValueError, match="not"):
+        from_json(place | change)
+
+
+# --- what is refused ------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_followed_is_refused(tmp_path):
+    packed, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    packed.write_bytes(gzip.compress(b"ts,type\n1,A\n"))
+    for path, error, code in (
+        (packed, DataError, "ACEP-D055"),
+        (parquet, DataError, "ACEP-D055"),
+        ("-", UsageError, "ACEP-U140"),
+        ("/dev/stdin", UsageError, "ACEP-U140"),
+        (tmp_path / "no" / "a.csv", DataError, "ACEP-D010"),
+        (tmp_path / "a.csv.gz", DataError, "ACEP-D012"),
+        (tmp_path / "a.txt", DataError, "ACEP-D012"),
+    ):
+        with pytest.raises(error) as caught:
+            rows(follow(path, until_idle=0))
+        assert caught.value.code == code, path
+    with pytest.raises(UsageError) as caught:
+        open_source("kafka://broker/topic")
+    assert caught.value.code == "ACEP-U140"
+
+
+def test_rejects_do_not_overwrite_the_input(csv):
+    with pytest.raises(UsageError) as caught:
+        follow(csv, on_malformed="skip", rejects=csv)
+    assert caught.value.code == "ACEP-U106"
+
+
+def test_where_events_are_counted_the_file_is_not_replaced(csv):
+    source = follow(csv, is_one_file=True)
+    with pytest.raises(UsageError) as caught:
+        rows(source, replaces(csv, "ts,type\n4,B\n"))
+    assert caught.value.code == "ACEP-U145"
+
+
+@pytest.mark.parametrize("given", ["5", "5 days", -1, None, True, "x s"])
+def test_lengths_of_time_by_the_clock(given):
+    with pytest.raises(UsageError) as caught:
+        seconds("until_idle", given)
+    assert caught.value.code == "ACEP-U142"
+
+
+def test_idle_time_counts_from_the_last_event():
+    pace = Pace(until_idle=1000)
+    assert not pace.is_over()
+    pace.heard()
+    pace.until_idle = 0
+    assert pace.is_over()
+    pace.until_idle = None
+    assert not pace.is_over()
+    pace.stop()
+    assert pace.is_over()
+
+
+def test_how_much_is_still_to_be_read(csv):
+    followed = Followed(csv)
+    assert followed.lag is None
+    followed.more()
+    followed.passed(8, 1)
+    assert followed.lag == 4
+    followed.close()
+
+
+@pytest.fixture(autouse=True)
+def _logs(caplog):
+    caplog.set_level(logging.WARNING, "acep_approx.live")
