@@ -220,7 +220,7 @@ def test_a_column_that_never_comes_is_refused(dice):
     [
         (b"", "ACEP-D015"),
         (b"\n\n", "ACEP-D015"),
-        (b"[1]\n", "ACEP-D017"),
+        (b"[1]\n", "ACEP-D020"),
         (b"a,a\n1,2\n", "ACEP-D015"),
         (b"n\n\xff\n", "ACEP-D014"),
         (gzip.compress(b"n\n1\n", mtime=0)[:15], "ACEP-D013"),

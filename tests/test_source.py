@@ -137,7 +137,6 @@ def test_types_that_do_not_go_together(tmp_path):
         ("mac.csv", b"a,b\r1,2\r", "ACEP-D015", "header"),
         ("latin.csv", b"a,b\n1,caf\xe9\n", "ACEP-D014", "line 2: byte 0xe9 is not UTF-8"),
         ("latin.jsonl", b'{"a":1}\n{"a":"caf\xe9"}\n', "ACEP-D014", "line 2"),
-        ("array.json", b' [{"a": 1}]', "ACEP-D017", "array"),
         ("broken.parquet", b"PAR1 this is not Parquet", "ACEP-D013", "broken.parquet"),
         ("nothing.parquet", b"", "ACEP-D013", "0 bytes"),
         ("cut.csv.gz", gzip.compress(CSV * 1000)[:-20], "ACEP-D013", "cut.csv.gz"),

@@ -173,7 +173,8 @@ def _format_of(path: Path) -> str:
             code="ACEP-U018",
             hint="name it .jsonl, .csv or .parquet",
         )
-    return SUFFIXES[path.suffix.lower()]
+    form = SUFFIXES[path.suffix.lower()]
+    return "jsonl" if form == "json" else form
 
 
 def _name_of_rows(taken: list[str]) -> str:

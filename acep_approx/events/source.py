@@ -17,6 +17,7 @@ from acep_approx.events.reading.files import FileEvents, check_format, find_file
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents
+from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.objects import open_object
 
 BATCH_ROWS = 131_072
@@ -244,7 +245,9 @@ def open_source(
             code="ACEP-U121",
             hint="leave it out",
         )
-    return Source(open_object(events), malformed, left_out)
+    reader = open_object(events)
+    flat = FlatEvents(reader) if has_objects(reader.schema) else reader
+    return Source(flat, malformed, left_out)
 
 
 def _layout(given: dict[str, Any]) -> Layout:

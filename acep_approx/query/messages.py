@@ -40,6 +40,7 @@ _WORDS = {
     "$END": "the end of the query",
     "NAME": "a name",
     "FIELD": "the name of an attribute",
+    "FIELDS": "the name of an attribute",
     "WORD": "a name",
     "LETTER": "a letter",
     "INDEX": "`[]`",

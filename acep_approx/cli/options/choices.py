@@ -47,6 +47,7 @@ class InputFormat(StrEnum):
     PARQUET = "parquet"
     CSV = "csv"
     JSONL = "jsonl"
+    JSON = "json"
 
 
 class OnMalformed(StrEnum):

@@ -26,10 +26,13 @@ from acep_approx.events.reading.files import (
     PARQUET,
     FileEvents,
     ParquetFile,
+    as_lines,
     check_layout,
     format_of,
     standard_input,
 )
+from acep_approx.events.reading.formats.documents import HEAD_BYTES as DOCUMENT_BYTES
+from acep_approx.events.reading.formats.documents import Document, document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.stored import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
@@ -108,7 +111,13 @@ def _opened(
     check_layout(format, name, layout)
     if format == "parquet":
         return FileEvents([ParquetFile(name, pa.BufferReader(stream.read_all()))], reusable=False)
-    return ArrivingEvents(name, stream, text_format(format, name, layout, stored), malformed)
+    document = None
+    if format in ("json", "jsonl"):
+        is_array = starts_array(stream.ahead)
+        document = document_of(stream.peek(DOCUMENT_BYTES)) if format == "json" and not is_array else Document("lines")
+        document = document_of(stream.ahead) if is_array else document
+        stream = Arriving(as_lines(stream, document, name), stream.number)
+    return ArrivingEvents(name, stream, text_format(format, name, layout, stored, document), malformed)
 
 
 def _head(stream: Arriving) -> bytes:

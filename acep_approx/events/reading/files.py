@@ -14,16 +14,18 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_schema, plain_type
+from acep_approx.events.reading.formats.documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
 from acep_approx.events.reading.formats.headers import told_by_rows
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
 from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.stored import open_stored, stored_as
 from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.time_formats import TimeFormat
 
-FORMATS = ("parquet", "csv", "jsonl")
+FORMATS = ("parquet", "csv", "jsonl", "json")
 SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -33,7 +35,7 @@ SUFFIXES = {
     ".psv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".json": "jsonl",
+    ".json": "json",
 }
 DELIMITERS = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
 """What a name says of the delimiter."""
@@ -82,7 +84,8 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
     paths : sequence of str or Path
         Files, in the order given; a folder stands for all files below it of a known format, in name order.
     format : str, optional
-        ``parquet``, ``csv`` or ``jsonl``. Default: by the file's name; of a file with another name by its first lines.
+        ``parquet``, ``csv``, ``jsonl`` or ``json``. Default: by the file's name; where that does not tell it, by its
+        first lines.
 
     Returns
     -------
@@ -144,8 +147,8 @@ def _told_by_content(path: Path) -> str:
     whole = start[: start.rfind(b"\n") + 1] or start
     if stored.compression is None and start.startswith(PARQUET):
         return "parquet"
-    if whole.lstrip()[:1] == b"{":
-        return "jsonl"
+    if whole.lstrip()[:1] in (b"{", b"["):
+        return "json"
     delimiter = told_by_rows(whole).encode()
     lines = whole.splitlines()[:2]
     if len(lines) < 2 or not all(delimiter in line for line in lines):
@@ -187,8 +190,26 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
     delimiter = layout.delimiter or DELIMITERS.get(_plain(file.path).suffix)
     layout = replace(layout, delimiter=delimiter) if file.format == "csv" else layout
     stored = stored_as(file.path, layout.encoding)
-    text = text_format(file.format, name, layout, stored)
-    return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
+    if file.format == "csv":
+        text = text_format(file.format, name, layout, stored)
+        return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
+    with open_stored(file.path, stored) as stream:
+        document = read_document(stream, file.format)
+    text = text_format(file.format, name, layout, stored, document)
+    return TextFile(name, lambda: as_lines(open_stored(file.path, stored), document, name), text, malformed)
+
+
+def read_document(stream: Any, format_: str) -> Document:
+    """What a JSON document is: of one that is said to be lines, whether it is an array all the same."""
+    if format_ == "json":
+        return document_of(stream.read(HEAD_BYTES))
+    start = stream.read(1 << 12)
+    return document_of(start) if starts_array(start) else Document("lines")
+
+
+def as_lines(stream: Any, document: Document, name: str) -> Any:
+    """A JSON document as JSON lines."""
+    return stream if document.kind == "lines" else AsLines(stream, document, name)
 
 
 def check_layout(format: str, name: str, layout: Layout) -> None:  # noqa: A002
@@ -230,10 +251,11 @@ class ParquetFile:
             stored = file.schema_arrow
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
-        self.schema = plain_schema(stored, name)
+        self.schema = flat_schema(plain_schema(stored, name), name)
+        self._paths = {column: path for column, (path, _) in paths_of(stored).items()}
         self.rows: int | None = file.metadata.num_rows
         self._text = [field.name for field in stored if field.type in (pa.string(), pa.large_string())]
-        self.understood = Understood("parquet")
+        self.understood = Understood("parquet", nested=tuple(n for n, path in self._paths.items() if len(path) > 1))
 
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Nothing: its texts stay texts, which are read as times where they say when events were."""
@@ -254,9 +276,14 @@ class ParquetFile:
             with pq.ParquetFile(
                 self._source, read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
             ) as file:
-                yield from file.iter_batches(batch_rows, columns=here, use_threads=False)
+                for batch in file.iter_batches(batch_rows, columns=here, use_threads=False):
+                    yield self._flat(batch, here) if has_objects(batch.schema) else batch
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
+
+    def _flat(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+        """The columns that are wanted, of which some are fields of objects: the file gives these alone."""
+        return pa.RecordBatch.from_arrays([column_at(batch, self._paths[name]) for name in columns], names=columns)
 
     def _damaged(self, error: Exception) -> DataError:
         return DataError(

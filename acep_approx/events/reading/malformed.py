@@ -83,7 +83,7 @@ class MalformedRows:
         text : str
             The row itself; cut when long.
         unit : str
-            What ``line`` counts, in a word: of a topic of Kafka offsets. Default lines.
+            What ``line`` counts, in a word: of a topic of Kafka offsets, of a JSON array events. Default lines.
 
         Raises
         ------

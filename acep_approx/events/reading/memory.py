@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_schema, refuse_twins
+from acep_approx.events.reading.nested import flat_row
 from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import TIME_MARK, TIME_NAMES, time_column
 
@@ -101,7 +102,8 @@ class DictEvents:
     ----------
     events : iterable of dict
         All of them, or of a generator the first 10,000, say which columns there are. A dict may lack a column (null),
-        but not have others. The types are those of the values so far.
+        but not have others. The types are those of the values so far. The items of a dict in a dict are columns
+        ``outer.inner``.
 
     Raises
     ------
@@ -116,15 +118,19 @@ class DictEvents:
         self.reusable = iterator is not events
         self._events = events
         first = list(islice(iterator, DICTS_PER_CHUNK))
-        names = dict.fromkeys(chain.from_iterable(_only_dicts(first, 0)))
+        names, columns = _named(_only_dicts(first, 0))
+        self._is_nested = any(pa.types.is_struct(column.type) for column in columns)
+        if self._is_nested:
+            names, columns = _named([flat_row(row) for row in first])
         if self.reusable:  # what is no dict, or no name, is refused when it is read
-            others = chain.from_iterable(row for row in iterator if isinstance(row, (dict, Mapping)))
-            names.update((name, None) for name in dict.fromkeys(others) if isinstance(name, str))
-        columns = _converted(first, pa.schema([(name, pa.null()) for name in names]), 0)
+            others = (row for row in iterator if isinstance(row, (dict, Mapping)))
+            more = dict.fromkeys(chain.from_iterable(map(flat_row, others) if self._is_nested else others))
+            late = [name for name in more if isinstance(name, str) and name not in names]
+            names, columns = [*names, *late], [*columns, *(pa.nulls(len(first)) for _ in late)]
         types = [column.type for column in columns]
         self.schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), "the events")
         self._pending = None if self.reusable else iterator
-        self._first = None if self.reusable else pa.Table.from_arrays(columns, names=list(names))
+        self._first = None if self.reusable else pa.Table.from_arrays(columns, names=names)
 
     def expect(self, names: Iterable[str]) -> None:
         """Columns that there are, too, though no dict may have them."""
@@ -142,7 +148,9 @@ class DictEvents:
                 yield batch
                 schema, first_row = batch.schema, first_row + batch.num_rows
         while chunk := list(islice(rows, min(batch_rows, DICTS_PER_CHUNK))):
-            _refuse_unknown(_only_dicts(chunk, first_row), known, first_row)
+            chunk = _only_dicts(chunk, first_row)
+            chunk = [flat_row(row) for row in chunk] if self._is_nested else chunk
+            _refuse_unknown(chunk, known, first_row)
             batch = pa.RecordBatch.from_arrays(_converted(chunk, schema, first_row), names=list(columns))
             yield batch
             schema = batch.schema
@@ -157,6 +165,12 @@ class DictEvents:
             for field in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _named(rows: list[Mapping[str, Any]]) -> tuple[list[str], list[pa.Array]]:
+    """The names in dicts, and their columns."""
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    return names, _converted(rows, pa.schema([(name, pa.null()) for name in names]), 0)
 
 
 def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:

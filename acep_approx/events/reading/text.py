@@ -12,6 +12,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.formats.csv import CsvFormat
+from acep_approx.events.reading.formats.documents import Document
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
@@ -21,21 +22,25 @@ from acep_approx.events.time_formats import TimeFormat
 Format = CsvFormat | JsonFormat
 
 
-def text_format(kind: str, name: str, layout: Layout, stored: Stored) -> Format:
+def text_format(
+    kind: str, name: str, layout: Layout, stored: Stored, document: Document | None = None
+) -> Format:
     """The way in which a text file is written.
 
     Parameters
     ----------
     kind : str
-        ``csv`` or ``jsonl``.
+        ``csv``, ``jsonl`` or ``json``.
     name : str
         File name for messages.
     layout : Layout
         What is said of it.
     stored : Stored
         How the bytes lie in the file.
+    document : Document, optional
+        What JSON is, if it is no lines.
     """
-    return CsvFormat(name, layout, stored) if kind == "csv" else JsonFormat(name, layout, stored)
+    return CsvFormat(name, layout, stored) if kind == "csv" else JsonFormat(name, layout, stored, document)
 
 
 class TextFile:
@@ -171,7 +176,7 @@ class TextFile:
         return True
 
     def _report(self, row: bytes, line: int, reason: str) -> None:
-        self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"))
+        self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"), unit=self._format.row_word)
 
 
 class TextRows:

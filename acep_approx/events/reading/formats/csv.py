@@ -39,6 +39,7 @@ class CsvFormat:
 
     def __init__(self, name: str, layout: Layout | None = None, stored: Stored | None = None) -> None:
         self._name = name
+        self.row_word = "line"
         self._layout = layout or Layout()
         self._header: Header | None = None
         self._readings = Readings(name, self._layout.time_format)

@@ -1,4 +1,4 @@
-"""JSON lines: one object per line."""
+"""JSON: one object per line, or a document that was made into such lines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import io
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block
+from acep_approx.events.columns import refuse_twins
+from acep_approx.events.reading.formats.documents import Document
 from acep_approx.events.reading.formats.readings import Readings
 from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
 from acep_approx.events.reading.formats.shared import finer_times, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.reading.nested import Path, column_at, flat_schema, has_objects, nested_schema, paths_of
 from acep_approx.events.time_formats import TimeFormat
 
 DIGITS = pa.decimal256(76, 0)
@@ -33,36 +35,43 @@ class JsonFormat:
         What is said of times.
     stored : Stored, optional
         How the bytes lie in the file; only shown.
+    document : Document, optional
+        What the lines were made of; only shown.
     """
 
     quotes = b""
 
-    def __init__(self, name: str, layout: Layout | None = None, stored: Stored | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        layout: Layout | None = None,
+        stored: Stored | None = None,
+        document: Document | None = None,
+    ) -> None:
         self._name = name
         self._layout = layout or Layout()
         self._stored = stored or Stored()
+        self._document = document or Document("lines")
         self._readings = Readings(name, self._layout.time_format)
+        self._paths: dict[str, Path] = {}
+        self.row_word = "line" if self._document.kind == "lines" else "event"
 
     @property
     def understood(self) -> Understood:
         """How the file was read; after ``decide``."""
         return Understood(
-            "jsonl",
+            "jsonl" if self._document.kind == "lines" else "json",
             compression=self._stored.compression,
             encoding=self._stored.encoding,
             times=dict(self._readings.times),
             open_times=dict(self._readings.open_times),
+            nested=tuple(name for name, path in self._paths.items() if len(path) > 1),
+            array=self._document.key,
         )
 
-    def read_header(self, first: Block) -> None:
-        """Refuse a JSON array (``ACEP-D017``): it could not be read piece by piece."""
+    def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
+        """Forget what was decided by other first rows."""
         self._readings.forget()
-        if first.data.lstrip().startswith(b"["):
-            raise DataError(
-                f"{self._name}: this is a JSON array, not one JSON object per line",
-                code="ACEP-D017",
-                hint="convert it first, for example: jq -c '.[]' FILE > NEW.jsonl",
-            )
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: none."""
@@ -78,8 +87,8 @@ class JsonFormat:
         lines = _count_objects(data)
         if not names or not lines:
             return self._readings.decide_times(pa.table({}), rows=lines)
-        table = _read_json(data, None).select(names)
-        return self._readings.decide_times(table, rows=lines)
+        table = self._flat(_read_json(data, None))
+        return self._readings.decide_times(table.select(names), rows=lines)
 
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
@@ -99,10 +108,11 @@ class JsonFormat:
         """
         if not _count_objects(data):
             return self.empty_schema()
-        table = _read_json(data, None)
+        table = self._flat(_read_json(data, None))
         schema = self._readings.types(finer_times(table.schema), table)
         for name, rows in large_floats(table):
-            if rounded_lines(data, name, rows) and _has_whole_numbers(data, name):
+            path = self._path(name)
+            if rounded_lines(data, path, rows) and _has_whole_numbers(data, path):
                 schema = with_type(schema, name, pa.string())
         return schema
 
@@ -124,7 +134,7 @@ class JsonFormat:
             column = self._readings.convert(name, table.column(name)).cast(schema.field(name).type)
             table = table.set_column(table.schema.get_field_index(name), name, column)
         for name, rows in large_floats(table):
-            if number := rounded_lines(data, name, rows):
+            if number := rounded_lines(data, self._path(name), rows):
                 raise refusal(name, number)
         return one_batch(table)
 
@@ -133,12 +143,32 @@ class JsonFormat:
         given = schema
         while True:
             try:
-                return _read_json(data, given, lines).cast(schema)
+                return self._given(data, given, lines).cast(schema)
             except pa.ArrowInvalid as error:
-                name = column_in(str(error))
-                if name is None or name not in given.names or not pa.types.is_string(given.field(name).type):
+                name = (column_in(str(error)) or "").replace("/", ".")
+                if name not in given.names or not pa.types.is_string(given.field(name).type):
                     raise
                 given = with_type(given, name, DIGITS)
+
+    def _given(self, data: bytes, schema: pa.Schema, lines: int) -> pa.Table:
+        """Some columns of lines."""
+        paths = {self._path(field.name): field.type for field in schema}
+        table = _read_json(data, nested_schema(paths), lines)
+        if all(len(path) == 1 for path in paths):
+            return table
+        return pa.table([column_at(table, path) for path in paths], names=schema.names)
+
+    def _flat(self, table: pa.Table) -> pa.Table:
+        """All columns, with the fields of objects as columns."""
+        if not has_objects(table.schema):
+            return table
+        found = {name: path for name, (path, _) in paths_of(table.schema).items()}
+        refuse_twins(flat_schema(table.schema, self._name).names, self._name)
+        self._paths |= found
+        return pa.table([column_at(table, path) for path in found.values()], names=list(found))
+
+    def _path(self, name: str) -> Path:
+        return self._paths.get(name, (name,))
 
     def rows(self, data: bytes) -> list[bytes]:
         """Split whole lines."""
@@ -160,10 +190,10 @@ def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) 
     return table
 
 
-def _has_whole_numbers(data: bytes, name: str) -> bool:
+def _has_whole_numbers(data: bytes, path: Path) -> bool:
     """Whether a column holds nothing but whole numbers."""
     try:
-        _read_json(data, pa.schema([(name, DIGITS)]))
+        _read_json(data, nested_schema({path: DIGITS}))
     except pa.ArrowInvalid:
         return False
     return True

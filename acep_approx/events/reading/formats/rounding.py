@@ -38,11 +38,13 @@ def rounded_texts(texts: pa.Array) -> str | None:
     return next((text for text in whole.to_pylist() if int(text) != int(float(text))), None)
 
 
-def rounded_lines(data: bytes, name: str, rows: Ints) -> str | None:
+def rounded_lines(data: bytes, path: tuple[str, ...], rows: Ints) -> str | None:
     """The first of some lines of JSON, counted without blank ones, that has such a number in a column; the number."""
     lines = [line for line in data.split(b"\n") if line and not line.isspace()]
     for row in rows.tolist():
-        value = json.loads(lines[row]).get(name)
+        value = json.loads(lines[row])
+        for name in path:
+            value = value.get(name)
         if isinstance(value, int) and value != int(float(value)):
             return str(value)
     return None

@@ -1,0 +1,125 @@
+"""Objects inside events as columns: the field ``user`` of ``meta`` is the column ``meta.user``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.events.columns import plain_schema
+
+Path = tuple[str, ...]
+
+
+class Reader(Protocol):
+    """Events whose columns may hold objects."""
+
+    rows: int | None
+    reusable: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        ...
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns."""
+        ...
+
+
+def has_objects(schema: pa.Schema) -> bool:
+    """Whether a column holds objects."""
+    return any(pa.types.is_struct(field.type) for field in schema)
+
+
+def paths_of(schema: pa.Schema) -> dict[str, tuple[Path, pa.DataType]]:
+    """The columns with the fields of objects, and how to get at each.
+
+    Examples
+    --------
+    >>> schema = pa.schema([("ts", pa.int64()), ("meta", pa.struct([("user", pa.string())]))])
+    >>> [(name, path) for name, (path, _) in paths_of(schema).items()]
+    [('ts', ('ts',)), ('meta.user', ('meta', 'user'))]
+    """
+    return {".".join(path): (path, type_) for path, type_ in _leaves(schema, ())}
+
+
+def _leaves(fields: Iterable[pa.Field], above: Path) -> Iterator[tuple[Path, pa.DataType]]:
+    for field in fields:
+        path = (*above, field.name)
+        if pa.types.is_struct(field.type):
+            yield from _leaves(field.type, path)
+        else:
+            yield path, field.type
+
+
+def flat_schema(schema: pa.Schema, where: str) -> pa.Schema:
+    """The schema with the fields of objects as columns; refuses two of one name (``ACEP-D015``)."""
+    if not has_objects(schema):
+        return schema
+    found = [(".".join(path), type_) for path, type_ in _leaves(schema, ())]
+    return plain_schema(pa.schema(found), where)
+
+
+def column_at(batch: pa.RecordBatch | pa.Table, path: Path) -> Any:
+    """A column, or a field of its objects; null where there is no object."""
+    column = batch.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+
+
+def nested_schema(columns: Mapping[Path, pa.DataType]) -> pa.Schema:
+    """The schema of objects that have these fields, and no others."""
+    return pa.schema(_fields(list(columns.items()), 0))
+
+
+def _fields(columns: list[tuple[Path, pa.DataType]], depth: int) -> list[tuple[str, pa.DataType]]:
+    found = []
+    for name in dict.fromkeys(path[depth] for path, _ in columns):
+        here = [(path, type_) for path, type_ in columns if path[depth] == name]
+        is_leaf = len(here[0][0]) == depth + 1
+        found.append((name, here[0][1] if is_leaf else pa.struct(_fields(here, depth + 1))))
+    return found
+
+
+def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An event with the fields of its dicts as its own.
+
+    Examples
+    --------
+    >>> flat_row({"ts": 1, "meta": {"user": {"id": 7}, "ok": None}})
+    {'ts': 1, 'meta.user.id': 7, 'meta.ok': None}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            flat.update((f"{name}.{inner}", one) for inner, one in flat_row(value).items())
+        else:
+            flat[name] = value
+    return flat
+
+
+class FlatEvents:
+    """Events with the fields of their objects as columns; only what is asked for is read.
+
+    Parameters
+    ----------
+    reader : Reader
+    where : str
+        For messages.
+    """
+
+    def __init__(self, reader: Reader, where: str = "the events") -> None:
+        self._reader = reader
+        self._paths = {name: path for name, (path, _) in paths_of(reader.schema).items()}
+        self.schema = flat_schema(reader.schema, where)
+        self.rows = reader.rows
+        self.reusable = reader.reusable
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``."""
+        whole = list(dict.fromkeys(self._paths[name][0] for name in columns))
+        for batch in self._reader.read(whole, batch_rows):
+            arrays = [column_at(batch, self._paths[name]) for name in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
