@@ -207,7 +207,8 @@ def test_queries_are_right(path):
 def test_docs_hold_pages_and_pictures_and_nothing_that_an_example_left_behind():
     kept = subprocess.run(["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     kinds = {Path(name).suffix for name in kept.splitlines()}
-    assert kinds <= {".md", ".svg", ".py", ".json", ".ipynb", ".1"}, "examples of a page run in a folder of their own, not in docs/"
+    here = {".md", ".svg", ".py", ".json", ".ipynb", ".1"}
+    assert kinds <= here, "examples of a page run in a folder of their own, not in docs/"
 
 
 # --- links ----------------------------------------------------------------------------------------------------

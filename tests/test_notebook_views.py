@@ -50,7 +50,7 @@ def tuned() -> Tuning:
     from acep_approx.events.source import open_source
 
     text = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN {} ERRORS {}"
-    past = PastTable.read(open_source(EVENTS))
+    past = PastTable.read(open_source(EVENTS[:300]))
     return tune(lambda k, w: compile_query(text.format(w or 20, k or 0), engine="runs"), past, errors=(0, 1),
                 budgets=("20%",))  # fmt: skip
 
@@ -91,6 +91,7 @@ OBJECTS = {
     "query of runs": lambda: QUERY,
     "query in CEL": lambda: compile_query("SELECT Name FROM Stock NEXT{$2.Name = $1.Name} Stock WITHIN 9"),
     "matches": lambda: CELLS.match(EVENTS),
+    "no match": lambda: compile_query("PATTERN SEQ(A a, D d) WITHIN 3").match(EVENTS).no_match(),
     "no matches": lambda: CELLS.match(EVENTS[:1]),
     "matches of nothing": lambda: CELLS.match([]),
     "match": lambda: next(iter(CELLS.match(EVENTS))),
@@ -173,6 +174,13 @@ def test_a_display_reads_a_bounded_part_and_says_so():
     assert int(told[1].replace(",", "")) <= MOST_EVENTS + 20_000
     sorting = compile_query("PATTERN A a WITHIN 2").match(events, sort=True)._repr_html_()
     assert "which a display does not do" in texts(sorting)
+
+
+def test_where_there_is_no_match_it_says_which_step_no_event_passed():
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 99 WITHIN 3")
+    shown = texts(query.match(EVENTS)._repr_html_())
+    assert query.match(EVENTS).no_match().headline in shown
+    assert "0 match points in 900 events" in shown
 
 
 def test_a_display_changes_nothing(tmp_path):

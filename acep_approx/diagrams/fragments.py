@@ -65,7 +65,7 @@ def table(
     top = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     head_row = f"<thead><tr>{cells('th', head)}</tr></thead>"
-    return f'<div class="scroll"><table>{top}{head_row}<tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll"><table class="rows">{top}{head_row}<tbody>{body}</tbody></table></div>'
 
 
 def listed(texts: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from acep_approx.diagrams.graph import EdgeKind, Graph, Node, NodeKind
+from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node, NodeKind
 
 _SHAPES: dict[NodeKind, tuple[str, str]] = {
     "state": ("((", "))"),
@@ -42,7 +42,6 @@ def mermaid(graph: Graph) -> str:
 
     Examples
     --------
-    >>> from acep_approx.diagrams.graph import Edge
     >>> print(mermaid(Graph("two", [Node("a", "first"), Node("b", "last", "end")], [Edge("a", "b", "x < 3")])))
     flowchart LR
       a(("first"))
@@ -62,9 +61,12 @@ def _mermaid(graph: Graph) -> Iterator[str]:
             yield f'{"  " if group is None else "    "}{node.id}{left}"{_escaped(node.text)}"{right}'
         if group is not None:
             yield "  end"
-    for edge in graph.edges:
-        text = f'|"{_escaped(edge.text)}"|' if edge.text else ""
-        yield f"  {edge.source} {_ARROWS[edge.kind]}{text} {edge.target}"
+    yield from map(_arrow, graph.edges)
+
+
+def _arrow(edge: Edge) -> str:
+    text = f'|"{_escaped(edge.text)}"|' if edge.text else ""
+    return f"  {edge.source} {_ARROWS[edge.kind]}{text} {edge.target}"
 
 
 def _escaped(text: str) -> str:
@@ -77,7 +79,6 @@ def dot(graph: Graph) -> str:
 
     Examples
     --------
-    >>> from acep_approx.diagrams.graph import Edge
     >>> print(dot(Graph("two", [Node("a", "first"), Node("b", "last", "end")], [Edge("a", "b", "x", "missing")])))
     digraph two {
       rankdir=LR;
@@ -107,12 +108,15 @@ def _dot(graph: Graph) -> Iterator[str]:
             )
         if group is not None:
             yield "  }"
-    for edge in graph.edges:
-        said = [f"label={_quoted(edge.text)}"] if edge.text else []
-        said += filter(None, [_DOT_STYLES[edge.kind]])
-        attributes = f" [{', '.join(said)}]" if said else ""
-        yield f"  {edge.source} -> {edge.target}{attributes};"
+    yield from map(_dot_arrow, graph.edges)
     yield "}"
+
+
+def _dot_arrow(edge: Edge) -> str:
+    said = [f"label={_quoted(edge.text)}"] if edge.text else []
+    said += filter(None, [_DOT_STYLES[edge.kind]])
+    attributes = f" [{', '.join(said)}]" if said else ""
+    return f"  {edge.source} -> {edge.target}{attributes};"
 
 
 def _quoted(text: str) -> str:

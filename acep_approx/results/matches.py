@@ -444,7 +444,7 @@ class Matches:
         from acep_approx.why.nothing import why_nothing
 
         if self.source.reusable:
-            return why_nothing(self.plan, self.source, self._roles, sort=self._sort, most=most)
+            return why_nothing(self.plan, self.source, self.roles, sort=self._sort, most=most)
         if self._counting is None:
             raise UsageError(
                 "these events can be read only once, and no match has been looked for in them",
@@ -454,7 +454,7 @@ class Matches:
         return nothing_counted(self.plan, self._counting)
 
     @property
-    def _roles(self) -> dict[str, Any]:
+    def roles(self) -> dict[str, Any]:
         """The options that say what columns mean."""
         return {name: value for name, value in self._options.items() if name not in ("merge", "bind")}
 

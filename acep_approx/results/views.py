@@ -21,6 +21,7 @@ from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
 from acep_approx.results.preview import MOST_EVENTS, Preview, preview
 from acep_approx.timeline.picture import svg
+from acep_approx.why.views import no_match_parts
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 FIRST = 10
 """Matches that are shown as a table."""
+EXPLAINED = 20_000
+"""Events that are looked at to say why there is no match."""
 STATIONS, STATION, ROW, GAP = 24, 22, 66.0, 14.0
 """Events of a match that are drawn, letters of their texts, height of a row of them, and what is between two."""
 
@@ -50,7 +53,17 @@ def matches_view(matches: Matches) -> str:
         FIRST if matches.limit is None else min(FIRST, matches.limit),
         sort=matches.is_sorted,
     )
+    if found is not None and found.is_all and not found.points.num_rows and found.events:
+        return view(title(_headline(found)), query, *_why_nothing(matches))
     return view(title(_headline(found)), query, *_found(found, matches.source.rows))
+
+
+def _why_nothing(matches: Matches) -> Iterator[str]:
+    """Which step of the pattern no event passed."""
+    from acep_approx.why.nothing import why_nothing
+
+    source, roles = matches.source.beside(), matches.roles
+    return no_match_parts(why_nothing(matches.plan, source, roles, sort=matches.is_sorted, most=EXPLAINED))
 
 
 def budgeted_view(matches: BudgetedMatches) -> str:
@@ -82,7 +95,7 @@ def _found(found: Preview | None, rows: int | None) -> Iterator[str]:
         yield soft(f"A display reads the beginning: {found.events:,}{of} events. points() and to_arrow() find all.")
     if not found.points.num_rows:
         where = "in them" if found.is_all else "there"
-        yield soft(f"There is no match {where}. query.why(events, around=...) says what was missing at some time.")
+        yield soft(f"There is no match {where}; no_match() says which step no event passed.")
         return
     is_time = pa.types.is_timestamp(found.points.schema.field("end").type)
     yield f'<div class="wide">{_scrolls(svg(found.points, is_time=is_time))}</div>'

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.why.result import Why
 
 HEADER = ("step", "type", "events", "fit", "passed")
@@ -117,11 +117,8 @@ class NoMatch:
     def __str__(self) -> str:
         return self.text()
 
+    @never_raises
     def _repr_html_(self) -> str:
-        header, *rows = self.table() or [[]]
-        cells = "".join(f"<th>{escape(name)}</th>" for name in header)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-        lines = "".join(f"<li>{escape(line)}</li>" for line in self.more)
-        furthest = f"<pre>{escape(self.furthest.text())}</pre>" if self.furthest is not None else ""
-        return f"<p>{escape(self.headline)}</p>{table}" + (f"<ul>{lines}</ul>" if lines else "") + furthest
+        from acep_approx.why.views import no_match_view
+
+        return no_match_view(self)

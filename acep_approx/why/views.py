@@ -9,21 +9,35 @@ from typing import TYPE_CHECKING
 from acep_approx.diagrams.fragments import table, title, view
 
 if TYPE_CHECKING:
+    from acep_approx.why.no_match import NoMatch
     from acep_approx.why.result import Why
 
 
 def why_view(answer: Why) -> str:
     """The headline, the events, and line by line what came and what would have helped."""
-    rows = answer.table()
-    return view(
-        title(answer.headline, "good" if answer.matched else "bad"),
-        table(rows[0], rows[1:], numbers=_numbers(rows)) if rows else "",
-        *_lines(answer.lines),
-    )
+    return view(*_parts(answer))
 
 
-def _numbers(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [i for i, name in enumerate(rows[0]) if name == "row"]
+def _parts(answer: Why) -> Iterator[str]:
+    yield title(answer.headline, "good" if answer.matched else "bad")
+    if rows := answer.table():
+        yield table(rows[0], rows[1:], numbers=[i for i, name in enumerate(rows[0]) if name == "row"])
+    yield from _lines(answer.lines)
+
+
+def no_match_view(answer: NoMatch) -> str:
+    """The headline, how many events came to each step, what would make a match, and the furthest partial match."""
+    return view(*no_match_parts(answer))
+
+
+def no_match_parts(answer: NoMatch) -> Iterator[str]:
+    """The same as parts of a larger view."""
+    yield title(answer.headline, "good" if answer.reason == "found" else "bad")
+    if rows := answer.table():
+        yield table(rows[0], rows[1:], numbers=(2, 3, 4))
+    yield from _lines(answer.more)
+    if answer.furthest is not None:
+        yield from _parts(answer.furthest)
 
 
 def _lines(lines: Sequence[str]) -> Iterator[str]:
