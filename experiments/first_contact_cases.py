@@ -61,8 +61,10 @@ def _mistake(name: str, words: tuple[str, ...], *says: str, code: int) -> Case:
 
 LOG = ("--time", "when", "--type", "step", "--key", "order")
 FILES = (
-    _file("semicolons, and commas in numbers", "german.csv", "delimiter", ";", "10.5 .. 13.5"),
-    _file("tabs", "tabs.tsv", "tab"),
+    _file(
+        "semicolons, and commas in numbers", "german.csv", "delimiter ';'", "decimal comma in amount", "10.5 .. 13.5"
+    ),
+    _file("tabs", "tabs.tsv", "(tab)"),
     _file("gzip", "zipped.csv.gz", "gzip"),
     _file("zstd", "squeezed.jsonl.zst", "zst"),
     _file("a JSON array over many lines", "array.json", "JSON"),
@@ -105,13 +107,17 @@ FILES = (
             ),
         ),
     ),
-    _file("German dates", "dates_de.csv", "2024-03-28 09:30", "day"),
-    _file("American dates with AM and PM", "dates_us.csv", "2024-03-28 09:30", "month"),
+    _file("German dates", "dates_de.csv", "2024-03-28 09:30", "ts as %d.%m.%Y"),
+    _file("American dates with AM and PM", "dates_us.csv", "2024-03-28 09:30", "ts as %m/%d/%Y"),
     Case(
         "dates that may be read in two ways",
         (
-            Command(("look", "dates_unclear.csv"), ("day", "month", "03/04/2024")),
-            Command(run(SHOP, "dates_unclear.csv"), ("day", "month", "hint"), 4),
+            Command(
+                ("look", "dates_unclear.csv"),
+                ("more than one format", "--time-format '%d/%m/%Y", "--time-format '%m/%d/%Y", "03/04/2024"),
+            ),
+            Command(run(SHOP, "dates_unclear.csv"), ("in two ways", "--time-format '%d/%m/%Y", "%m/%d/%Y"), 4),
+            Command(run(SHOP, "dates_unclear.csv", "--time-format", "%m/%d/%Y %H:%M", "--output", "count"), (FOUND,)),
         ),
     ),
     _file(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acep_approx.looking.text import Section, sections
+from acep_approx.looking.text import NUMBERS, Section, sections
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,19 +26,19 @@ def show(look: Look) -> None:
 
 
 def _show(console: Console, section: Section) -> None:
+    from rich.padding import Padding
     from rich.table import Table
 
     console.print(section.title, style="bold")
     for line in section.lines:
-        console.print(f"  {line}", soft_wrap=not console.is_terminal)
+        if console.is_terminal:
+            console.print(Padding(line, (0, 0, 0, 2)))
+        else:
+            console.print(f"  {line}", soft_wrap=True)
     if section.header:
         table = Table(header_style="bold")
         for name in section.header:
-            table.add_column(
-                name,
-                justify="right" if name in ("missing", "different", "events", "share") else "left",
-                overflow="fold",
-            )
+            table.add_column(name, justify="right" if name in NUMBERS else "left", overflow="fold")
         for row in section.table:
             table.add_row(*row)
         console.print(table)

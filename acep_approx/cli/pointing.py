@@ -11,7 +11,7 @@ from acep_approx.errors import AcepError
 SHOWN_BY_LOOK = frozenset(
     (
         *(f"ACEP-D{number:03}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9)),
-        *("ACEP-U101", "ACEP-Q060", "ACEP-Q061", "ACEP-Q062", "ACEP-Q908"),
+        *("ACEP-U101", "ACEP-Q060", "ACEP-Q061", "ACEP-Q062", "ACEP-Q907", "ACEP-Q908"),
     )
 )
 """Errors whose reason one sees when one looks at the columns: their names, types, roles, times and their order."""

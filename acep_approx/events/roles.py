@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import NoneType
@@ -195,7 +194,7 @@ def time_column(schema: pa.Schema) -> str | None:
     found = _first(schema, TIME_NAMES, can_be_time)
     if found is None:
         stamps = [field.name for field in schema if pa.types.is_timestamp(plain_type(field.type))]
-        found = stamps[0] if len(stamps) == 1 and not looks_like_value(stamps[0]) else None
+        found = stamps[0] if len(stamps) == 1 else None
     return found
 
 
@@ -207,22 +206,9 @@ def _infer_time(schema: pa.Schema) -> str:
         raise DataError(
             f"no column is recognised as the time; the columns are: {', '.join(schema.names) or '(none)'}",
             code="ACEP-D001",
-            hint="the header looks like an event: put a line of names before it, as ts,key,type"
-            if any(map(looks_like_value, schema.names))
-            else "name it with --time COLUMN (time='COLUMN' in Python)",
+            hint="name it with --time COLUMN (time='COLUMN' in Python)",
         )
     return found
-
-
-def looks_like_value(name: str) -> bool:
-    """Whether the name of a column looks like a number or a time: mostly the header is missing.
-
-    Examples
-    --------
-    >>> [looks_like_value(name) for name in ("2024-05-01 08:00", "10.5", "price", "2024", "")]
-    [True, True, False, True, False]
-    """
-    return bool(re.fullmatch(r"[+-]?\d+([.,]\d+)?|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?", name))
 
 
 def _first(schema: pa.Schema, wanted: Iterable[str], fits: Callable[[pa.DataType], bool]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -23,6 +24,7 @@ FIRST, LAST = 631_152_000, 4_102_444_800
 """1990 and 2100, in seconds: numbers that count from 1970 lie between them if their unit is right."""
 
 _PER_UNIT = {"us": 1, "ms": 10**3, "s": 10**6}
+_NUMBER = r"^\s*[+-]?\d+(\.\d+)?\s*$"
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _AFTER_DATE = 10  # a "-" within YYYY-MM-DD is no zone
 
@@ -281,13 +283,25 @@ def _parse(
         return _scaled(to_numpy(parsed.cast(pa.int64())), fine, first_row)
     place = _first_wrong(column, lambda some: some.cast(pa.timestamp("ns", tz=tz)))
     row = first_row + (place if rows is None else int(rows[place]))
+    value = column[place].as_py()
+    hint = (
+        "write times as 2013-01-31T17:45:00.5Z (UTC if the zone is left out), or as numbers with a unit; "
+        "or say how they are written: --time-format '%d/%m/%Y %H:%M' (time_format= in Python)"
+    )
     raise DataError(
-        f"row {row}: {column[place].as_py()!r} is not an ISO-8601 time",
+        f"row {row}: {value!r} is not an ISO-8601 time",
         code="ACEP-D006",
-        hint="write times as 2013-01-31T17:45:00.5Z (UTC if the zone is left out), or as numbers with a unit; "
-        "or say how they are written: --time-format '%d/%m/%Y %H:%M' (time_format= in Python)",
+        hint=_hint_on_numbers(column) if re.fullmatch(_NUMBER, value) else hint,
         row=row,
     )
+
+
+def _hint_on_numbers(column: pa.Array) -> str:
+    """What to do where numbers are read as text."""
+    others = column.filter(pc.invert(pc.match_substring_regex(column, _NUMBER)))
+    if len(others):
+        return f"the times are read as text because some are no numbers: {others[0].as_py()!r}; correct or remove those"
+    return "the times are numbers: say what they count: --unit s (unit='s' in Python), or ms, us, ns"
 
 
 def _first_wrong(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> int:

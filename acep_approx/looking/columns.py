@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.events.columns import is_bytes, plain_type
+from acep_approx.events.columns import decoded, is_bytes, plain_type
 from acep_approx.looking.distinct import DistinctValues
 from acep_approx.looking.words import shown
 
@@ -110,11 +110,15 @@ class ColumnScan:
         )
 
 
+def plain_values(column: pa.Array) -> pa.Array:
+    """A column without its dictionary, texts in the one layout that Arrow computes with."""
+    plain = decoded(column)
+    return plain.cast(pa.string()) if pa.types.is_string(plain_type(plain.type)) else plain
+
+
 def _present(column: pa.Array) -> pa.Array:
     """The values that are there, plain; times in microseconds of UTC, which Python can show without pandas."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    present = column.drop_null()
-    if pa.types.is_floating(column.type):
+    present = plain_values(column).drop_null()
+    if pa.types.is_floating(present.type):
         return present.filter(pc.invert(pc.is_nan(present)))
-    return present.cast(pa.timestamp("us"), safe=False) if pa.types.is_timestamp(column.type) else present
+    return present.cast(pa.timestamp("us"), safe=False) if pa.types.is_timestamp(present.type) else present

@@ -15,10 +15,12 @@ from acep_approx.arrays import Ints
 from acep_approx.events.columns import encode_text, plain_type, text_codes
 from acep_approx.events.roles import is_number
 from acep_approx.looking import words
+from acep_approx.looking.columns import plain_values
 from acep_approx.looking.following import KeyedEvents
 from acep_approx.looking.roles import RoleFound
 from acep_approx.query.builder import QueryBuilder, event, seq
-from acep_approx.query.printer import field_name
+from acep_approx.query.parser import parse
+from acep_approx.query.printer import field_name, to_text
 
 RISING = 100_000
 """Events that a query without types is tried on: it lists what it counts."""
@@ -43,9 +45,9 @@ class FirstQuery:
     options : dict
         The arguments of ``Query.match`` that it needs.
     command : str
-        How it is run by a shell; empty where the events are no files.
+        How a shell runs it; empty where the events are no files.
     code : str
-        How it is run from Python.
+        How Python runs it.
     lacks : str
         Why there is no query.
     typical : str
@@ -96,11 +98,17 @@ def first_query(known: Known, inputs: Sequence[str] | None) -> FirstQuery:
     for attempt in _attempts(known):
         made, matches, rows = _tried(known, attempt)
         if matches:
-            text, options = " ".join(str(made.query).split("\n")), known.options | made.options
+            text, options = _on_one_line(str(made.query)), known.options | made.options
             command = "" if inputs is None else words.command(text, inputs, options)
-            code = words.call(text, options)
+            code = words.call(text, inputs, options)
             return FirstQuery(text, made.why, matches, rows, options, command, code, typical=made.typical)
     return FirstQuery(lacks="no two events follow one another in time, in the whole or of any key")
+
+
+def _on_one_line(text: str) -> str:
+    """A query on one line, unless a name in it has several."""
+    line = " ".join(text.split("\n"))
+    return line if to_text(parse(line)) == text else text
 
 
 def _tried(known: Known, windows: list[_Attempt]) -> tuple[_Attempt, int, int]:
@@ -118,7 +126,7 @@ def _tried(known: Known, windows: list[_Attempt]) -> tuple[_Attempt, int, int]:
 
 def _of_matching(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments that say what columns mean; others say how files are read, and these events are read."""
-    return {name: options[name] for name in ("time", "key", "type", "unit", "sort") if name in options}
+    return {name: options[name] for name in ("time", "key", "type", "unit", "sort", "time_format") if name in options}
 
 
 @dataclass(frozen=True)
@@ -220,7 +228,7 @@ def _is_measure(known: Known, name: str) -> bool:
 
 def _codes(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
     """A column as codes, -1 where it is null, and the texts that they stand for."""
-    chunks = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in table.column(name).chunks]
+    chunks = [plain_values(chunk) for chunk in table.column(name).chunks]
     column = pa.chunked_array(chunks, plain_type(table.schema.field(name).type)).combine_chunks()
     coded = encode_text(column) if pa.types.is_string(column.type) else column.dictionary_encode()
     return text_codes(coded), [str(value) for value in coded.dictionary.to_pylist()]

@@ -7,15 +7,18 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.files import find_files
 from acep_approx.events.source import Source, open_source
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.looking.first_query import FirstQuery, Known, first_query
 from acep_approx.looking.roles import RoleFound, key_role, type_role
 from acep_approx.looking.scan import Scan
 from acep_approx.looking.seen import Seen
-from acep_approx.looking.text import as_html, as_text
-from acep_approx.looking.times import MOST_UNREADABLE, TimeProfile
+from acep_approx.looking.text import as_text
+from acep_approx.looking.times import TimeProfile
+from acep_approx.looking.written import written
 
 
 class Look(Seen):
@@ -24,8 +27,14 @@ class Look(Seen):
     def __str__(self) -> str:
         return as_text(self)
 
+    def __repr__(self) -> str:
+        return f"<Look at {self.name}: {self.rows:,} rows, {len(self.columns)} columns>"
+
+    @never_raises
     def _repr_html_(self) -> str:
-        return as_html(self)
+        from acep_approx.looking.views import look_view
+
+        return look_view(self)
 
 
 def look(
@@ -66,8 +75,8 @@ def look(
     UsageError
         ``ACEP-U126``: not a number of rows.
 
-    Complexity: one pass. Memory does not grow with the input: ten thousand different values of each column, 16 million
-    times and a million events are kept at most; what is beyond is estimated, and said to be.
+    Complexity: one pass. Memory does not grow with the input: at most ten thousand different values of each column,
+    four million times and a million events are kept. What is beyond is estimated, and is said to be.
 
     Examples
     --------
@@ -85,7 +94,7 @@ def look(
         raise UsageError(f"rows is {rows}", code="ACEP-U126", hint="look at one row at least, or leave it out for all")
     counting = {} if isinstance(events, Source) else {"on_malformed": "skip"}
     source = open_source(events, **(counting | reading))
-    scan = Scan(source, {"time": time, "key": key, "type": type}, unit)
+    scan = Scan(source, {"time": time, "key": key, "type": type}, unit, TimeFormat.of(reading.get("time_format")))
     scan.read(rows, on_progress)
     type_ = type_role(scan.roles, type, scan.columns, scan.rows)
     key_ = key_role(scan.roles, key, scan.columns, scan.rows, (scan.time.best, type_.column))
@@ -99,7 +108,7 @@ def look(
         rows=scan.rows,
         is_all=scan.is_all,
         size=None if paths is None else _size(paths, reading.get("format")),
-        understood=(),
+        understood=tuple(written(source)),
         columns=tuple(column.profile() for column in scan.columns),
         time=scan.time,
         type=type_,
@@ -144,11 +153,11 @@ def _first(
         return FirstQuery(lacks="there are no events")
     if scan.times is None:
         return FirstQuery(lacks="no column can be the time, and events need one: times, dates, or numbers that rise")
-    if scan.times.unreadable:
-        more = "at least " if scan.times.unreadable == MOST_UNREADABLE else ""
+    if wrong := scan.times.missing + scan.times.unreadable:
+        more = "" if scan.times.is_counted else "at least "
         return FirstQuery(
-            lacks=f"{more}{scan.times.unreadable:,} rows have no time that can be read, and a run stops at the first: "
-            f"{scan.times.reason}"
+            lacks=f"{more}{wrong:,} rows have no time that can be read, and a run stops at the first: "
+            f"{scan.times.reason}; {scan.times.hint}".rstrip("; ")
         )
     if times is None:
         return FirstQuery(lacks="there are no times")

@@ -12,8 +12,9 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.events.keys import can_be_key
-from acep_approx.events.roles import TIME_NAMES, TYPE_NAMES, Roles, can_be_time, infer_roles, is_number
-from acep_approx.looking.columns import ColumnScan
+from acep_approx.events.roles import TIME_NAMES, TYPE_NAMES, Roles, infer_roles, is_number
+from acep_approx.events.time_formats import TimeFormat
+from acep_approx.looking.columns import ColumnScan, plain_values
 from acep_approx.looking.times import unit_of
 from acep_approx.looking.words import options, quoted
 
@@ -85,7 +86,9 @@ class RoleFound:
         return self.column or (self.others[0].column if self.others else None)
 
 
-def taken_roles(schema: pa.Schema, given: dict[str, str | None], unit: str | None) -> Roles | None:
+def taken_roles(
+    schema: pa.Schema, given: dict[str, str | None], unit: str | None, time_format: TimeFormat | None
+) -> Roles | None:
     """The roles as a run takes them; None where no column is recognised as the time.
 
     Raises
@@ -93,10 +96,10 @@ def taken_roles(schema: pa.Schema, given: dict[str, str | None], unit: str | Non
     DataError
         ``ACEP-D002``, ``ACEP-D003``, ``ACEP-D009``: what was said does not fit.
     UsageError
-        ``ACEP-U101``: a unit for a column that has its own.
+        ``ACEP-U101``: a unit for a column that has its own; ``ACEP-U124``: a format of times for numbers.
     """
     try:
-        return infer_roles(schema, **given, unit=unit)
+        return infer_roles(schema, **given, unit=unit, time_format=time_format)
     except DataError as error:
         if error.code == "ACEP-D001":
             return None
@@ -148,7 +151,7 @@ def _as_time(name: str, column: pa.Array) -> tuple[int, str, str | None] | None:
 def _as_number(name: str, column: pa.Array) -> tuple[int, str, str | None] | None:
     """The same of a column of numbers that are no times since 1970."""
     type_ = plain_type(column.type)
-    values = to_numpy(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+    values = to_numpy(plain_values(column))
     steps = np.diff(values.astype(np.float64))
     if (steps >= 0).all() and (steps > 0).any():
         return COUNTER, "numbers that never fall", None if pa.types.is_integer(type_) else "s"
@@ -156,11 +159,9 @@ def _as_number(name: str, column: pa.Array) -> tuple[int, str, str | None] | Non
 
 
 def _are_times(column: pa.Array) -> bool:
-    some = column.drop_null().slice(0, 100)
-    texts = some.dictionary_decode() if pa.types.is_dictionary(some.type) else some
-    if not len(texts) or not can_be_time(plain_type(texts.type)):
+    texts = plain_values(column).drop_null().slice(0, 100)
+    if not len(texts):
         return False
-    texts = texts.cast(pa.string())
     for zone in (None, "UTC"):
         try:
             texts.cast(pa.timestamp("ns", tz=zone))

@@ -10,8 +10,9 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import plain_type
 from acep_approx.events.reading.widening import one_table
-from acep_approx.events.roles import Roles, is_number
+from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.looking.columns import ColumnScan
 from acep_approx.looking.roles import taken_roles, time_role
 from acep_approx.looking.times import TimeScan, has_fractions, unit_of
@@ -31,6 +32,8 @@ class Scan:
         The columns that were said to be ``time``, ``key`` and ``type``.
     unit : str or None
         The unit that was said.
+    time_format : TimeFormat or None
+        How times are written, as far as it was said.
 
     Attributes
     ----------
@@ -47,12 +50,15 @@ class Scan:
         Whether there are no more rows.
     """
 
-    def __init__(self, source: Source, given: dict[str, str | None], unit: str | None) -> None:
+    def __init__(
+        self, source: Source, given: dict[str, str | None], unit: str | None, time_format: TimeFormat | None
+    ) -> None:
         self._source = source
+        self._time_format = time_format
         self._given = given
         self.unit = unit
         self.columns = [ColumnScan(field.name, field.type) for field in source.schema]
-        self.roles: Roles | None = taken_roles(source.schema, given, unit) if source.schema.names else None
+        self.roles: Roles | None = taken_roles(source.schema, given, unit, time_format) if source.schema.names else None
         self.time = time_role(self.roles, given["time"], _nothing(source.schema))
         self.times: TimeScan | None = None
         self.rows = 0
@@ -99,11 +105,11 @@ class Scan:
         if column is None:
             return
         type_ = plain_type(first.schema.field(column).type)
-        if self.unit is None and is_number(type_):
+        if self.unit is None and self._time_format is None:
             self.unit = unit_of(first.column(column)) if self.time.column else self.time.others[0].unit
             if self.unit is None and has_fractions(first.column(column)):
                 self.unit = "s"
-        self.times = TimeScan.of(column, type_, self.unit)
+        self.times = TimeScan.of(column, type_, self.unit, self._time_format)
 
     def head(self) -> tuple[pa.Table, Ints]:
         """The first events, and their ticks."""

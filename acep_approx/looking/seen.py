@@ -25,8 +25,8 @@ class Seen:
         Whether these are all.
     size : int or None
         Bytes of the files.
-    understood : tuple of (str, str)
-        How the files are written: format, delimiter, and so on.
+    understood : tuple of str
+        How the files are written: format, delimiter, formats of times, and so on.
     columns : tuple of ColumnProfile
     time, type, key : RoleFound
         The columns that play these roles, and those that could.
@@ -49,7 +49,7 @@ class Seen:
     rows: int
     is_all: bool
     size: int | None
-    understood: tuple[tuple[str, str], ...]
+    understood: tuple[str, ...]
     columns: tuple[ColumnProfile, ...]
     time: RoleFound
     type: RoleFound

@@ -1,14 +1,11 @@
-"""What was seen, in words and tables: as text, on the terminal, and in a notebook."""
+"""What was seen, in words and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
-from acep_approx.events.roles import looks_like_value
-from acep_approx.looking.times import MOST_UNREADABLE
 from acep_approx.looking.words import quoted
 
 if TYPE_CHECKING:
@@ -25,11 +22,8 @@ PLAIN = {
     "null": "nothing yet",
     "binary": "bytes",
 }
-MEANS = {
-    "time": "orders the events",
-    "type": "what patterns name",
-    "key": "what events belong to",
-}
+NUMBERS = ("missing", "different", "events", "share")
+"""Columns that stand to the right."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +69,7 @@ def _headline(look: Seen) -> str:
 
 def _about(look: Seen) -> Iterator[str]:
     if look.understood:
-        yield ", ".join(f"{name} {value}" for name, value in look.understood)
-    if any(looks_like_value(column.name) for column in look.columns):
-        yield "the first line is taken for the header, with the names of the columns, but it looks like an event"
+        yield "; ".join(look.understood)
     if look.malformed:
         yield f"{look.malformed:,} rows cannot be read; a run stops there, or leaves them out: --on-malformed skip"
         yield from (f"  {reason}" for reason in look.reasons[:1])
@@ -128,21 +120,19 @@ def _roles(look: Seen) -> Section:
     rows = []
     for role in (look.time, look.type, look.key):
         taken = "(none)" if role.column is None else role.column
-        rows.append((f"{role.role}\n{MEANS[role.role]}", taken, _why(look, role), _otherwise(role)))
-    return Section("what acep takes them for", (), ("role", "column", "why", "to say otherwise"), tuple(rows))
+        others = [(other.option, other.why) for other in role.others] or [(f"--{role.role} COLUMN", "")]
+        rows.append((role.role, taken, _why(look, role), *others[0]))
+        rows += [("", "", "", option, why) for option, why in others[1:]]
+    header = ("role", "column", "why", "to say otherwise", "which has")
+    lines = ("the time orders the events, a pattern names their types, and WHERE [key] keeps to events of one key",)
+    return Section("what acep takes them for", lines, header, tuple(rows))
 
 
 def _why(look: Seen, role: RoleFound) -> str:
     why = role.why
     if role.role == "time" and role.column and look.unit and not look.is_unit_said:
-        why += f"; plain numbers, unless you say --unit {look.unit}"
+        why += f"; plain numbers without --unit {look.unit}"
     return why
-
-
-def _otherwise(role: RoleFound) -> str:
-    if not role.others:
-        return f"--{role.role} COLUMN"
-    return "\n".join(f"{other.option}   ({other.why})" for other in role.others)
 
 
 def _types(look: Seen) -> Section:
@@ -175,7 +165,7 @@ def _times(look: Seen, times: TimeProfile) -> Iterator[str]:
     if times.kept < look.rows and times.kept + times.unreadable < look.rows:
         yield f"distances, gaps and equal times are those of the first {times.kept:,} events"
     if times.unreadable:
-        most = "at least " if times.unreadable == MOST_UNREADABLE else ""
+        most = "" if times.is_counted else "at least "
         yield f"{most}{times.unreadable:,} rows have no time that can be read; the first: {times.reason}"
 
 
@@ -200,7 +190,8 @@ def _first(look: Seen) -> Section:
         return Section("a first query", (f"there is none: {first.lacks}",))
     where = f"all {first.rows:,}" if first.rows == look.rows and look.is_all else f"the first {first.rows:,}"
     lines = (first.why, f"{first.matches:,} match{'' if first.matches == 1 else 'es'} in {where} events")
-    return Section("a first query", lines, code=(first.text, "", "run it:", "", first.command or first.code))
+    commands = ("run it:", "", first.command, "") if first.command else ()
+    return Section("a first query", lines, code=(first.text, "", *commands, "from Python:", "", first.code))
 
 
 def as_text(look: Seen) -> str:
@@ -212,38 +203,7 @@ def _lines(section: Section) -> Iterator[str]:
     yield section.title
     yield from (f"  {line}" for line in section.lines)
     if section.header:
-        cells = [section.header, *(_split(row) for row in section.table)]
-        rows = [row for group in cells for row in (group if isinstance(group, list) else [group])]
+        rows = [section.header, *section.table]
         widths = [max(len(row[i]) for row in rows) for i in range(len(section.header))]
         yield from ("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
     yield from (f"  {line}".rstrip() for line in section.code)
-
-
-def _split(row: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """A row whose cells have several lines, as rows."""
-    cells = [cell.split("\n") for cell in row]
-    height = max(map(len, cells))
-    return [tuple(cell[i] if i < len(cell) else "" for cell in cells) for i in range(height)]
-
-
-def as_html(look: Seen) -> str:
-    """All of it as a piece of HTML for notebooks, without anything from elsewhere."""
-    return "".join(piece for section in sections(look) for piece in _html(section))
-
-
-def _html(section: Section) -> Iterator[str]:
-    yield f"<p><b>{escape(section.title)}</b></p>"
-    yield from (f"<div>{escape(line)}</div>" for line in section.lines)
-    if section.header:
-        head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in section.header)
-        rows = "".join(
-            "<tr>" + "".join(f"<td style='text-align:left'>{_cell(cell)}</td>" for cell in row) + "</tr>"
-            for row in section.table
-        )
-        yield f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    if section.code:
-        yield f"<pre>{escape(chr(10).join(section.code))}</pre>"
-
-
-def _cell(text: str) -> str:
-    return escape(text).replace("\n", "<br>")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,12 +15,16 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.events.roles import UNITS, is_number
 from acep_approx.events.time import FIRST, PER_SECOND, plausible_unit, tick_unit, ticks
+from acep_approx.events.time_formats import TimeFormat
+from acep_approx.looking.columns import plain_values
 from acep_approx.looking.words import distance, moment, window
 
-KEPT = 16_000_000
+KEPT = 4_000_000
 """Times that are kept, for gaps and distances."""
 MOST_UNREADABLE = 1_000
-"""Values that are no time; beyond these no more are looked for."""
+"""Values that are no times; beyond these no more are looked for."""
+ISO = r"^\d{4}-\d\d-\d\d"
+"""How times of ISO-8601 begin."""
 GAPS = 3
 """Largest gaps that are told."""
 LARGE = 3
@@ -75,7 +80,9 @@ class TimeProfile:
     kept : int
         Events whose times were kept for ``ties``, ``typical`` and ``gaps``: the first ones, if they are more.
     unreadable : int
-        Rows without a time that can be read; at least so many, where this is ``MOST_UNREADABLE``.
+        Rows without a time that can be read.
+    is_counted : bool
+        Whether these are all; from a thousand values on that are no times no more are looked for.
     reason : str
         Of the first of them.
     """
@@ -96,6 +103,7 @@ class TimeProfile:
     gaps: tuple[Gap, ...]
     kept: int
     unreadable: int
+    is_counted: bool
     reason: str
 
 
@@ -124,20 +132,28 @@ class TimeScan:
     column: str
     unit: str | None
     is_time: bool
+    time_format: TimeFormat | None = None
     rows: int = 0
     late: int = 0
     latest: int = 0
     rising: bool = False
+    missing: int = 0
     unreadable: int = 0
     reason: str = ""
+    hint: str = ""
     newest: int | None = None
     units: tuple[tuple[str, str], ...] = ()
     _kept: list[Ints] = field(default_factory=list)
 
     @classmethod
-    def of(cls, column: str, type_: pa.DataType, unit: str | None) -> TimeScan:
+    def of(cls, column: str, type_: pa.DataType, unit: str | None, time_format: TimeFormat | None) -> TimeScan:
         """For a column of a type."""
-        return cls(column, unit, tick_unit(type_, unit) is not None)
+        return cls(column, unit, tick_unit(type_, unit) is not None, time_format)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether all values that are no times were looked for."""
+        return self.unreadable < MOST_UNREADABLE
 
     def add(self, column: pa.Array) -> Ints:
         """Take in a batch; gives the ticks, and where there is none the least number."""
@@ -163,25 +179,38 @@ class TimeScan:
         is_read = np.zeros(len(column), np.bool_)
         present = np.flatnonzero(to_numpy(_is_present(column)))
         if len(present) < len(column):
-            missing = np.setdiff1d(np.arange(len(column)), present)[0]
-            self._refuse(len(column) - len(present), f"row {self.rows + missing}: the event has no time (null or NaN)")
+            missing = np.setdiff1d(np.arange(len(column)), present)
+            self.missing += len(missing)
+            self._explain(DataError("row 0: the event has no time (null or NaN)", code="ACEP-D004"), missing)
         waiting = [present]
-        while waiting and self.unreadable < MOST_UNREADABLE:
+        while waiting and self.is_counted:
             rows = waiting.pop()
             try:
-                values[rows] = ticks(column.take(pa.array(rows)), self.unit)
+                some = column.take(pa.array(rows))
+                if len(rows) < len(present):  # or each part would be read in the format that fits it
+                    self._check_written(some)
+                values[rows] = ticks(some, self.unit, format=self.time_format)
                 is_read[rows] = True
             except DataError as error:
+                self._explain(error, rows)
                 if len(rows) > 1:
                     waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
                 else:
-                    message = error.message.replace("row 0", f"row {self.rows + rows[0]}", 1)
-                    self._refuse(1, message)
+                    self.unreadable += 1
         return values, is_read
 
-    def _refuse(self, rows: int, reason: str) -> None:
-        self.unreadable = min(self.unreadable + rows, MOST_UNREADABLE)
-        self.reason = self.reason or reason
+    def _explain(self, error: DataError, rows: Ints) -> None:
+        """Keep the first reason, with the number of the row in the whole input; ``rows`` are those of the batch."""
+        if not self.reason:
+            self.reason = re.sub(r"^row (\d+)", lambda row: f"row {self.rows + rows[int(row[1])]}", error.message)
+            self.hint = error.hint or ""
+
+    def _check_written(self, some: pa.Array) -> None:
+        """Refuse texts that are no times of ISO-8601, where no format was said."""
+        if self.unit is None and self.time_format is None and pa.types.is_string(plain_type(some.type)):
+            texts = plain_values(some)
+            if not pc.all(pc.match_substring_regex(texts, ISO)).as_py():
+                raise DataError(f"row 0: {texts[0].as_py()!r} is not written as the other times are", code="ACEP-D006")
 
     def profile(self) -> TimeProfile | None:
         """What was found; None without a time that can be read."""
@@ -213,7 +242,8 @@ class TimeScan:
             typical=distance(typical, is_time=self.is_time),
             gaps=tuple(gaps),
             kept=len(known),
-            unreadable=self.unreadable,
+            unreadable=self.missing + self.unreadable,
+            is_counted=self.is_counted,
             reason=self.reason,
         )
 
@@ -227,19 +257,21 @@ def _ties(steps: Ints) -> int:
 def _is_present(column: pa.Array) -> pa.Array:
     """Where there is a value."""
     if pa.types.is_floating(plain_type(column.type)):
-        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        plain = plain_values(column)
         return pc.fill_null(pc.invert(pc.is_nan(plain)), False)
     return column.is_valid()
 
 
 def unit_of(column: pa.Array) -> str | None:
-    """The unit that is plausible for a column of numbers; None where it holds others, or none fits."""
-    type_ = plain_type(column.type)
-    if not is_number(type_):
-        return None
-    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    """The unit that is plausible for a column of numbers, or of texts that are numbers; None where none fits."""
+    plain = plain_values(column)
     present = plain.filter(_is_present(plain))
-    if not len(present):
+    if pa.types.is_string(plain_type(present.type)):
+        try:
+            present = pc.utf8_trim_whitespace(present).cast(pa.float64())
+        except pa.ArrowInvalid:
+            return None
+    if not len(present) or not is_number(present.type):
         return None
     found = pc.min_max(present)
     return plausible_unit(found["min"].as_py(), found["max"].as_py())
@@ -249,7 +281,7 @@ def has_fractions(column: pa.Array) -> bool:
     """Whether a column holds numbers that are not whole: as times they need a unit."""
     if not pa.types.is_floating(plain_type(column.type)):
         return False
-    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    plain = plain_values(column)
     present = plain.filter(_is_present(plain))
     return bool(pc.any(pc.not_equal(present, pc.floor(present))).as_py())
 

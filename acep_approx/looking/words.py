@@ -5,7 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any
+
+from acep_approx.events.reading.layout import Layout
+from acep_approx.events.time_formats import TimeFormat
 
 LONGEST = 40
 """Characters of a value that are shown."""
@@ -103,20 +107,26 @@ def quoted(text: str) -> str:
 
 
 def options(given: Mapping[str, Any]) -> list[str]:
-    """Arguments of ``Query.match`` as options of ``acep run``.
+    """Arguments of ``Query.match`` and ``open_source`` as options of ``acep run``.
 
     Examples
     --------
-    >>> options({"time": "when", "format": "csv", "sort": True})
-    ['--time', 'when', '--input-format', 'csv', '--sort']
+    >>> options({"time": "when", "format": "csv", "columns": ["when", "x"], "sort": True})
+    ['--time', 'when', '--input-format', 'csv', '--columns', 'when,x', '--sort']
+    >>> options({"time_format": TimeFormat("%d/%m/%Y", year=2024)})
+    ['--time-format', '%d/%m/%Y', '--time-year', '2024']
     """
     words: list[str] = []
     for name, value in given.items():
+        if name == "time_format":
+            written = TimeFormat.of(value) or TimeFormat()
+            times = {"--time-format": written.text, "--time-zone": written.zone, "--time-year": written.year}
+            words += [word for option, said in times.items() if said is not None for word in (option, str(said))]
+            continue
         option = "--input-format" if name == "format" else f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(option)
-        else:
-            words += [option, str(value)]
+        words.append(option)
+        if value is not True:
+            words.append(",".join(value) if isinstance(value, list | tuple) else str(value))
     return words
 
 
@@ -131,13 +141,25 @@ def command(query: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
     return " ".join(map(quoted, ["acep", "run", query, *inputs, *options(given)]))
 
 
-def call(query: str, given: Mapping[str, Any]) -> str:
-    """The same from Python, where the events are no file.
+def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> str:
+    """The same from Python; without files the events are called so.
 
     Examples
     --------
-    >>> call("PATTERN SEQ(A a, B b) WITHIN 5", {"time": "when", "sort": True})
+    >>> call("PATTERN SEQ(A a, B b) WITHIN 5", None, {"time": "when", "sort": True})
     "compile_query('PATTERN SEQ(A a, B b) WITHIN 5').match(events, time='when', sort=True)"
     """
-    arguments = "".join(f", {name}={value!r}" for name, value in given.items())
-    return f"compile_query({query!r}).match(events{arguments})"
+    events = "events" if inputs is None else repr(inputs[0] if len(inputs) == 1 else list(inputs))
+    texts = {name: str(value) if isinstance(value, StrEnum) else value for name, value in given.items()}
+    if texts.get("time_format"):
+        written = TimeFormat.of(texts["time_format"]) or TimeFormat()
+        texts["time_format"] = written if written.zone or written.year else written.text
+    if texts.keys() & vars(Layout()).keys() - {"time_format"}:  # only what opens files knows these
+        opened = {name: value for name, value in texts.items() if name in (*vars(Layout()), "format", "on_malformed")}
+        events = f"open_source({events}{_arguments(opened)})"
+        texts = {name: value for name, value in texts.items() if name == "time_format" or name not in opened}
+    return f"compile_query({query!r}).match({events}{_arguments(texts)})"
+
+
+def _arguments(given: Mapping[str, Any]) -> str:
+    return "".join(f", {name}={value!r}" for name, value in given.items())
