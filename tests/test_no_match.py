@@ -297,6 +297,20 @@ def test_other_runs_say_it_too(tmp_path):
 
 
 @pytest.mark.usefixtures("folder")
+def test_files_of_rows_that_were_left_out_stay_as_they_are(folder):
+    text = "ts,type\n1,A\n2,A,9\n2,A\n1,B\n3,A\n"
+    (folder / "odd.csv").write_text(text, encoding="utf-8")
+    out = ("--on-malformed", "skip", "--rejects", "bad.jsonl", "--on-late", "skip", "--late", "late.jsonl")
+    said = acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", "odd.csv", *out).stderr
+    assert "no match: 3 events are A (a), but no event is B (b)" in said
+    assert json.loads((folder / "bad.jsonl").read_text(encoding="utf-8"))["line"] == 3
+    assert json.loads((folder / "late.jsonl").read_text(encoding="utf-8"))["row"] == 2
+    matches = compile_query("ab WITHIN 5").match("odd.csv", on_malformed="skip", on_late="skip", rejects="bad.jsonl")
+    assert matches.no_match(most=1).is_cut
+    assert (folder / "bad.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("folder")
 def test_where_nothing_is_to_be_said():
     for options in (("--quiet",), ("--within", "2 h"), ("--output", "partial"), ("--within", "2 h", "--limit", "0")):
         assert "no match" not in acep("run", LOST, "events.csv", *options).stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -111,6 +112,16 @@ class Source:
             As ``bind``, with all columns that were looked for.
         """
         return self._reader.settle(bind) if isinstance(self._reader, ArrivingEvents) else bind(self.schema)
+
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Let rows that are left out be written to no file meanwhile: who only looks may read the first part alone."""
+        rejects, late = self.malformed.rejects, self.late.file
+        self.malformed.rejects = self.late.file = None
+        try:
+            yield
+        finally:
+            self.malformed.rejects, self.late.file = rejects, late
 
     def expect(self, names: Iterable[str]) -> None:
         """Let dicts lack these columns, which their stream has: they are null there."""

@@ -444,7 +444,8 @@ class Matches:
         from acep_approx.why.nothing import why_nothing
 
         if self.source.reusable:
-            return why_nothing(self.plan, self.source, self.roles, sort=self._sort, most=most)
+            with self.source.looked_at():
+                return why_nothing(self.plan, self.source, self.roles, sort=self._sort, most=most)
         if self._counting is None:
             raise UsageError(
                 "these events can be read only once, and no match has been looked for in them",
