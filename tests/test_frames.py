@@ -319,7 +319,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "coded bytes": (pa.dictionary(pa.uint32(), pa.binary_view()), [b"x", None, b"x"]),
     "null": (pa.null(), [None, None, None]),
     "unsigned": (pa.uint64(), [2**64 - 1, None, 3]),
-    "struct": (pa.struct([("a", pa.string_view())]), [{"a": "x"}, None, {"a": None}]),
+    "lists of structs": (pa.list_(pa.struct([("a", pa.string_view())])), [[{"a": "x"}], None, [{"a": None}]]),
     "lists": (pa.large_list(pa.string_view()), [["x"], None, []]),
     "array": (pa.list_(pa.binary_view(), 1), [[b"x"], None, [b"y"]]),
     "runs": (pa.run_end_encoded(pa.int32(), pa.int64()), [1, None, 1]),
@@ -360,6 +360,16 @@ def test_columns_of_every_type_are_shown(name):
     except Exception:  # noqa: BLE001  polars does not know it
         return
     assert query.match(through, bind="v").to_arrow()["a"].to_pylist() == values
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if not kind.startswith(("numpy", "pandas"))])
+def test_fields_of_structs_are_columns(kind):
+    type_ = pa.struct([("a", pa.string()), ("b", pa.struct([("c", pa.int64())]))])
+    values = pa.array([{"a": "x", "b": {"c": 1}}, None, {"a": "y", "b": None}], type_)
+    table = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("s")), "type": ["A"] * 3, "v": values})
+    query = compile_query("PATTERN A a WHERE a.v.a != 'z' WITHIN 5 s RETURN a.v.a AS a, a.v.b.c AS c")
+    found = query.match(ALL[kind](table)).to_arrow()
+    assert found.select(["a", "c"]).to_pylist() == [{"a": "x", "c": 1}, {"a": "y", "c": None}]
 
 
 def test_whole_numbers_of_128_bits_are_told():

@@ -182,22 +182,6 @@ def stages(*, enabled: bool) -> Iterator[Callable[[str, float], None]]:
         yield done
 
 
-def show_table(header: list[str], rows: list[list[str]], texts: int = 0) -> None:
-    """Print a table for people on stdout; the first ``texts`` columns stand to the left, numbers to the right."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = 10_000  # a file has no edge
-    table = Table(header_style="bold")
-    for number, name in enumerate(header):
-        table.add_column(name, justify="left" if number < texts else "right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
 def read_query(argument: str) -> str:
     """The text of a query given on the command line.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.cli.rows_file import refusing
 from acep_approx.events.outfile import growing_file, whole_file
-from acep_approx.events.plain import plain_text
+from acep_approx.events.plain import plain_text, with_times_as_text
 from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.reading.parquet import ROWS, ParquetRows
 
@@ -177,37 +178,36 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
     title : str
         Printed where there are no rows: what was looked for.
     """
-    from rich.console import Console
     from rich.table import Table
+
+    from acep_approx.cli.tables import show
 
     gathered = [table for table in results if table.num_rows]
     if not gathered:
         sys.stdout.write(f"no {title}\n")
         return
     found = pa.concat_tables(gathered, promote_options="permissive")
-    shown = Table(header_style="bold")
-    cells = []
-    for name, column in zip(found.column_names, found.columns, strict=True):
+    shown, cells, whole = Table(header_style="bold"), [], []
+    for number, (name, column) in enumerate(zip(found.column_names, found.columns, strict=True)):
         is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
         shown.add_column(name, justify="right" if is_number else "left")
         cells.append(_cells(name, column, found))
+        whole += [number] if is_number or pa.types.is_temporal(column.type) else []
     for row in zip(*cells, strict=True):
         shown.add_row(*row)
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = 10_000  # a file has no edge
-    console.print(shown)
+    show(shown, whole)
 
 
 def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
     """The texts of one column; a variable whose event is missing says so."""
     texts: list[Any]
-    if pa.types.is_list(column.type) and name != "missing":
-        texts = [_list_text(value) for value in column.to_pylist()]
-    elif pa.types.is_struct(column.type):
-        texts = [None if value is None else str(value) for value in column.to_pylist()]
+    values = with_times_as_text(column.combine_chunks())
+    if pa.types.is_list(values.type) and name != "missing":
+        texts = [_list_text(value) for value in values.to_pylist()]
+    elif pa.types.is_struct(values.type):
+        texts = [None if value is None else _item_text(value) for value in values.to_pylist()]
     else:
-        texts = plain_text(column.combine_chunks(), ", ").to_pylist()
+        texts = plain_text(values, ", ").to_pylist()
     has_names = "missing" in table.column_names and pa.types.is_list(table.schema.field("missing").type)
     missing = table.column("missing").to_pylist() if has_names else [None] * len(texts)
     return [
@@ -220,5 +220,9 @@ def _list_text(items: list[Any] | None) -> str | None:
     """The first few items, and how many there are."""
     if items is None:
         return None
-    text = ", ".join(str(item) for item in items[:LONGEST_LIST])
+    text = ", ".join(map(_item_text, items[:LONGEST_LIST]))
     return text if len(items) <= LONGEST_LIST else f"{text}, ... ({len(items)})"
+
+
+def _item_text(item: Any) -> str:
+    return json.dumps(item, ensure_ascii=False, default=str) if isinstance(item, dict) else str(item)

@@ -24,6 +24,38 @@ def plain_text(column: pa.Array, separator: str) -> pa.Array:
     return column.cast(pa.string())
 
 
+def with_times_as_text(column: pa.Array) -> pa.Array:
+    """A nested column with times within it as texts, as ``plain_text`` writes them; any other as it is.
+
+    Examples
+    --------
+    >>> with_times_as_text(pa.array([[0], None], pa.list_(pa.timestamp("s", "UTC")))).to_pylist()
+    [['1970-01-01T00:00:00Z'], None]
+    """
+    return _inner(column) if pa.types.is_nested(column.type) and _has_times(column.type) else column
+
+
+def _has_times(type_: pa.DataType) -> bool:
+    if pa.types.is_nested(type_):
+        return any(_has_times(type_.field(number).type) for number in range(type_.num_fields))
+    return bool(pa.types.is_timestamp(type_))
+
+
+def _inner(column: pa.Array) -> pa.Array:
+    type_, is_null = column.type, column.is_null()
+    if pa.types.is_timestamp(type_):
+        return _times(column)
+    if pa.types.is_struct(type_) and type_.num_fields:
+        names = [type_.field(number).name for number in range(type_.num_fields)]
+        return pa.StructArray.from_arrays([_inner(one) for one in column.flatten()], names=names, mask=is_null)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
+        ends = pc.cumulative_sum(lengths)
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+        return pa.ListArray.from_arrays(offsets, _inner(column.flatten()), mask=is_null)
+    return column
+
+
 def _times(column: pa.Array) -> pa.Array:
     """ISO-8601, with as many decimals as there are; with a zone always in UTC, and no database of zones is asked."""
     naive = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).cast(pa.string())

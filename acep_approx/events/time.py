@@ -149,6 +149,42 @@ def to_datetime(values: npt.NDArray[np.int64]) -> pa.Array:
     return to_arrow(values).view(pa.timestamp("us", tz="UTC"))
 
 
+def shown_times(column: pa.Array, unit: str) -> pa.Array:
+    """Numbers of a unit as the times that they are, for output.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Values of a time column of events whose times were taken before; NULL stays NULL.
+    unit : str
+        ``ns``, ``us``, ``ms`` or ``s``.
+
+    Returns
+    -------
+    pyarrow.Array
+        ``timestamp[us, UTC]``, rounded as ticks are.
+
+    Examples
+    --------
+    >>> shown_times(pa.array([1, None]), "s").cast(pa.int64()).to_pylist()
+    [1000000, None]
+    """
+    if pa.types.is_null(column.type):
+        return column.cast(pa.timestamp("us", tz="UTC"))
+    there = np.flatnonzero(to_numpy(column.is_valid()))
+    values = np.zeros(len(column), np.int64)
+    values[there] = ticks(column.drop_null(), unit)
+    is_there = to_numpy(column.is_valid()) if len(there) < len(column) else None
+    return to_arrow(values, is_there).view(pa.timestamp("us", tz="UTC"))
+
+
+def in_type(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Times that are counted in UTC, in the type of the column that they come from."""
+    if pa.types.is_timestamp(wanted) and wanted.tz is not None:
+        return values.cast(pa.int64()).cast(pa.timestamp(values.type.unit, wanted.tz)).cast(wanted)
+    return values.cast(wanted)
+
+
 def _scaled(values: npt.NDArray[Any], unit: str, first_row: int) -> npt.NDArray[np.int64]:
     """Integers of a unit as microseconds, with the limit checked before anything can overflow."""
     if unit == "ns":

@@ -169,7 +169,7 @@ class Pipeline:
         self.recent = Recent(schema, ())
         self.engine: Cells | ArcLogs | Runs
         self.results: Output
-        self._events = BoundEvents(self._bind, schema)
+        self._events = BoundEvents(self._bind, schema, self.roles)
         self.is_time = is_time
         self._stamps = (RawStamps if self._is_raw else Stamps)(self.preparer, schema, self._events, is_time=is_time)
         if plan.registers is not None:

@@ -58,7 +58,7 @@ class Changelog:
         self._is_changelog = is_changelog
         self._schema = pipeline.schema
         self._nothing: pa.Table | None = None
-        self._events = BoundEvents(bind, pipeline.schema)
+        self._events = BoundEvents(bind, pipeline.schema, pipeline.roles)
         self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
         self._is_algebra = pipeline.plan.query.is_algebra and pipeline.output == "matches"

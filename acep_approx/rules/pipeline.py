@@ -88,7 +88,7 @@ class RuleColumns(BindingColumns):
         roles: Roles,
     ) -> None:
         super().__init__(automaton, returns, events, is_regex=False)
-        self._hidden = ReturnColumns(hidden, roles)
+        self._hidden = ReturnColumns(hidden, roles, as_computed=True)
 
     @property
     def needed(self) -> tuple[str, ...]:

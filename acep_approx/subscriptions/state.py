@@ -33,7 +33,7 @@ from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
 
-FORMAT = [3, INNER_FORMAT]
+FORMAT = [4, INNER_FORMAT]
 Compile = Callable[[Header], tuple[Plan, Template | None]]
 """Makes the plan of an entry again, of what was kept of it, and its template where it has one."""
 OF_ENTRY = (

@@ -295,12 +295,9 @@ def _table(*columns: str) -> Table:
 
 
 def _show(table: Table) -> None:
-    from rich.console import Console
+    from acep_approx.cli.tables import show
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 120  # a file has no edge
-    console.print(table)
+    show(table)
 
 
 def _indented(text: str) -> str:

@@ -18,7 +18,8 @@ from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.options.spark import OrderedSparkOptions
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import amount, say, show_table, stages
+from acep_approx.cli.tables import show_table
+from acep_approx.cli.terminal import amount, say, stages
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:

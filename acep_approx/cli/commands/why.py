@@ -101,18 +101,18 @@ def why(
 
 def _show(answer: Why | NoMatch) -> None:
     """Print the answer for people."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = 10_000  # a file has no edge
-    console.print(answer.headline, style="bold")
+    from acep_approx.cli.tables import console, show
+
+    out = console()
+    out.soft_wrap = True
+    out.print(answer.headline, style="bold")
     header, *rows = answer.table() or [[]]
     if header:
         shown = Table(*header, header_style="bold")
         for row in rows:
             shown.add_row(*row)
-        console.print(shown)
+        show(shown)
     for line in answer.more:
-        console.print(line)
+        out.print(line)

@@ -15,7 +15,8 @@ import typer
 from acep_approx.cli.on_spark.live import live
 from acep_approx.cli.on_spark.stream import Tally
 from acep_approx.cli.on_spark.waiting import Pulse, waiting
-from acep_approx.cli.terminal import amount, say, show_table
+from acep_approx.cli.tables import show_table
+from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.events.plain import plain_text
+from acep_approx.events.plain import plain_text, with_times_as_text
 
 
 def json_lines(table: pa.Table) -> pa.Buffer:
@@ -33,7 +33,7 @@ def json_lines(table: pa.Table) -> pa.Buffer:
 def csv_lines(table: pa.Table) -> pa.Buffer:
     r"""The rows of a table as CSV: times as in ISO-8601, lists joined with ``;``, NULL as an empty value.
 
-    Objects, and lists of anything but strings and whole numbers, are JSON.
+    Objects, and lists of anything but strings, whole numbers and times, are JSON.
 
     Examples
     --------
@@ -53,12 +53,12 @@ def csv_header(names: Sequence[str]) -> bytes:
 
 
 def _columns(table: pa.Table) -> list[tuple[str, pa.Array]]:
-    """Names and whole columns, without dictionaries."""
+    """Names and whole columns, without dictionaries; times within lists and objects as texts."""
     found = []
     for name, chunked in zip(table.column_names, table.columns, strict=True):
         column = chunked.combine_chunks()
         is_coded = pa.types.is_dictionary(column.type)
-        found.append((name, column.dictionary_decode() if is_coded else column))
+        found.append((name, column.dictionary_decode() if is_coded else with_times_as_text(column)))
     return found
 
 

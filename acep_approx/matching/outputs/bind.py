@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, to_numpy
+from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import shown_times
 from acep_approx.query.syntax import QuerySyntax
 
 Take = Callable[[str, Ints, Bools], pa.Array]
@@ -65,6 +67,8 @@ class BoundEvents:
         Columns of the events; none for row numbers.
     schema : pyarrow.Schema
         Of the events.
+    roles : Roles
+        Numbers that are times are shown as times.
 
     Raises
     ------
@@ -72,11 +76,12 @@ class BoundEvents:
         A column is missing.
     """
 
-    def __init__(self, names: tuple[str, ...], schema: pa.Schema) -> None:
+    def __init__(self, names: tuple[str, ...], schema: pa.Schema, roles: Roles) -> None:
         for name in names:
             if name not in schema.names:
                 raise missing_column(name, schema.names)
         self.names = names
+        self._roles = roles
         self.know(schema)
 
     def know(self, schema: pa.Schema) -> None:
@@ -121,7 +126,11 @@ class BoundEvents:
         return take
 
     def _values(self, rows: Ints, missing: Bools, take: Take) -> pa.Array:
-        columns = [take(name, rows, missing) for name in self.names]
+        columns = [self._shown(name, take(name, rows, missing)) for name in self.names]
         if len(columns) == 1:
             return columns[0]
         return pa.StructArray.from_arrays(columns, names=list(self.names), mask=pa.array(missing))
+
+    def _shown(self, name: str, values: pa.Array) -> pa.Array:
+        unit = self._roles.unit
+        return shown_times(values, unit) if unit is not None and self._roles.counts_time(name) else values

@@ -21,6 +21,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import Kind
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.programs import register_kind
+from acep_approx.events.time import in_type
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.outputs.of_runs import RunCounts, RunOutput
 from acep_approx.query.syntax import Attribute
@@ -78,7 +79,8 @@ class AlgebraResults(RunOutput):
         values = self._values(kind, words)
         wanted = {columns.type(one) for one in register.like if isinstance(one, Attribute)}
         if len(wanted) == 1 and all(isinstance(one, Attribute) for one in register.like):
-            values = _as(values, *wanted)
+            (type_,) = wanted
+            values = values if pa.types.is_decimal(type_) else in_type(values, type_)
         return values
 
     def _values(self, kind: Kind, words: Ints) -> pa.Array:
@@ -117,10 +119,3 @@ class AlgebraCounts(RunCounts):
             }
             event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
             yield pa.table({**columns, **event, "matches": pa.array(matches)})
-
-
-def _as(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values in the type of their column, where that holds them exactly."""
-    if pa.types.is_timestamp(wanted) and wanted.tz is not None:  # they are counted in UTC
-        return values.cast(pa.int64()).cast(pa.timestamp(values.type.unit, wanted.tz)).cast(wanted)
-    return values if pa.types.is_decimal(wanted) else values.cast(wanted)

@@ -75,8 +75,9 @@ class MachineMatches:
         self._wanted = tuple(name for name in self._declared if name in wanted)
         attributes = [n for moves in self._moves for e in moves.values() for n in walk(e) if isinstance(n, Attribute)]
         returned = tuple(o for o in query.outputs if any(isinstance(n, RegisterValue) for n in walk(o.value)))
-        self._returns = ReturnColumns(returned, roles)
-        self._bindings = BindingColumns(automaton.automaton, self._returns, BoundEvents((), schema), is_regex=False)
+        self._returns = ReturnColumns(returned, roles, as_computed=True)
+        events = BoundEvents((), schema, roles)
+        self._bindings = BindingColumns(automaton.automaton, self._returns, events, is_regex=False)
         named = [roles.column(one.name) for one in attributes]
         self.needed = tuple(dict.fromkeys([*named, *self._returns.needed]))
         variables = automaton.automaton.variables

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
+from acep_approx.events.time import in_type, shown_times
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.query.evaluate import Leaf, evaluate, spread
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute, RegisterValue, ReturnItem
+from acep_approx.query.syntax import Aggregate, Attribute, Expression, RegisterValue, ReturnItem
 
 
 class Values(Protocol):
@@ -33,6 +34,10 @@ class ReturnColumns:
     outputs : tuple of ReturnItem
         Expressions that passed `acep_approx.query.checks.check`: one value per match.
     roles : Roles
+    as_computed : bool, default False
+        Whether values are left as expressions compute with them. Else those of an attribute, and the first, last, least
+        or greatest of one, are shown as times if they are times: in the type of their column, or by the unit of the
+        time.
 
     Attributes
     ----------
@@ -44,9 +49,10 @@ class ReturnColumns:
     Of a variable without event, missing or repeated not once, ``count`` is 0 and all else is NULL.
     """
 
-    def __init__(self, outputs: tuple[ReturnItem, ...], roles: Roles) -> None:
+    def __init__(self, outputs: tuple[ReturnItem, ...], roles: Roles, *, as_computed: bool = False) -> None:
         self._outputs = outputs
         self._roles = roles
+        self._as_computed = as_computed
         leaves = [leaf for output in outputs for leaf in walk(output.value) if isinstance(leaf, (Attribute, Aggregate))]
         self.needed = tuple(dict.fromkeys(roles.column(leaf.name) for leaf in leaves if leaf.name is not None))
 
@@ -76,7 +82,23 @@ class ReturnColumns:
         Complexity: O(bound events) per distinct attribute and aggregate.
         """
         leaves = _MatchLeaves(bound, recent, registers, self._roles)
-        return {output.name: spread(evaluate(output.value, leaves.column), matches) for output in self._outputs}
+        found = {output.name: spread(evaluate(output.value, leaves.column), matches) for output in self._outputs}
+        if self._as_computed:
+            return found
+        return {output.name: self._shown(output.value, found[output.name], leaves.types) for output in self._outputs}
+
+    def _shown(self, value: Expression, found: pa.Array, types: Mapping[str, pa.DataType]) -> pa.Array:
+        """Times as times; other values as they are."""
+        if not isinstance(value, Attribute | Aggregate) or value.name is None:
+            return found
+        if isinstance(value, Aggregate) and value.function not in ("first", "last", "min", "max"):
+            return found
+        column = self._roles.column(value.name)
+        if self._roles.unit is not None and self._roles.counts_time(column):
+            return shown_times(found, self._roles.unit)
+        type_ = types[column]
+        is_time = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
+        return in_type(found, type_) if is_time and not found.type.equals(type_) else found
 
 
 class _MatchLeaves:
@@ -89,6 +111,8 @@ class _MatchLeaves:
         self._registers = registers
         self._recent = recent
         self._roles = roles
+        self.types: dict[str, pa.DataType] = {}
+        """The types of the columns that were asked for, as the events have them."""
         self._made: dict[Attribute | Aggregate, pa.Array] = {}
         self._listed: dict[tuple[str, str], pa.Array] = {}
 
@@ -120,8 +144,10 @@ class _MatchLeaves:
 
     def _values(self, name: str, rows: pa.Array) -> pa.Array:
         """The attribute at these rows, NULL where the row is."""
-        missing = to_numpy(pc.is_null(rows))
-        return self._recent.take(self._roles.column(name), to_numpy(pc.fill_null(rows, 0)), missing)
+        missing, column = to_numpy(pc.is_null(rows)), self._roles.column(name)
+        values = self._recent.take(column, to_numpy(pc.fill_null(rows, 0)), missing)
+        self.types[column] = values.type
+        return values
 
 
 def _lengths(rows: pa.ListArray) -> Ints:

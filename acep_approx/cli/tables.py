@@ -1,0 +1,90 @@
+"""Tables for people on stdout: nothing in them is cut off, however narrow the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from acep_approx.cli.terminal import say
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+LEAST = 8
+"""Characters of a line that a column should have room for, unless all of its texts are shorter."""
+NO_EDGE = 10_000
+"""The width of a file."""
+
+
+def console() -> Console:
+    """A console on stdout that prints text as it is; a file has no edge."""
+    from rich.console import Console
+
+    made = Console(markup=False, highlight=False, emoji=False)
+    if not made.is_terminal:
+        made.width = NO_EDGE
+    return made
+
+
+def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -> None:
+    """Print a table; where the terminal is too narrow its texts go on in the next line.
+
+    Parameters
+    ----------
+    table : rich.table.Table
+    whole : collection of int
+        Columns whose texts are not broken as long as the others still have room: times and numbers.
+    to : rich.console.Console, optional
+        Where it is printed. Default: a new ``console()``.
+    """
+    out = console() if to is None else to
+    widths = [_width(out, table, number) for number in range(len(table.columns))]
+    edges = 3 * len(widths) + 1
+    if sum(widths) + edges <= out.width:
+        out.print(table)
+        return
+    for column in table.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    least = [min(width, LEAST) for width in widths]
+    if sum(least) + edges > out.width:
+        say(f"the table is {sum(widths) + edges} characters wide, and the terminal {out.width}: its lines go on below")
+        out.width = sum(widths) + edges
+        out.print(table, soft_wrap=True)
+        return
+    kept = [width if number in whole else least[number] for number, width in enumerate(widths)]
+    given = kept if sum(kept) + edges <= out.width else least
+    for column, width in zip(table.columns, _filled(given, widths, out.width - edges), strict=True):
+        column.width = width
+    out.print(table)
+
+
+def _filled(given: list[int], wanted: list[int], room: int) -> list[int]:
+    """Widths that use up the room: more for those that have least, and no more than they want."""
+    found = list(given)
+    for _ in range(room - sum(given)):
+        short = [number for number, width in enumerate(found) if width < wanted[number]]
+        if short:
+            found[min(short, key=lambda number: found[number])] += 1
+    return found
+
+
+def _width(out: Console, table: Table, number: int) -> int:
+    """The longest line of a column, its name too."""
+    from rich.measure import Measurement
+
+    column, options = table.columns[number], out.options.update(width=NO_EDGE)
+    cells = [column.header, *column.cells]
+    return max(Measurement.get(out, options, cell).maximum for cell in cells)
+
+
+def show_table(header: list[str], rows: list[list[str]], texts: int = 0) -> None:
+    """Print a table for people on stdout; the first ``texts`` columns stand to the left, numbers to the right."""
+    from rich.table import Table
+
+    table = Table(header_style="bold")
+    for number, name in enumerate(header):
+        table.add_column(name, justify="left" if number < texts else "right")
+    for row in rows:
+        table.add_row(*row)
+    show(table, range(texts, len(header)))
