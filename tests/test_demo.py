@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from acep_approx.cli.commands.demo import Findings, explore, picture
 from acep_approx.cli.main import app
 from acep_approx.events.demo import flights
+from acep_approx.results.exploring import near
 
 DAY = 24 * 3600
 
@@ -21,6 +22,12 @@ DAY = 24 * 3600
 def findings() -> Findings:
     """What the demo finds in the real data."""
     return explore(flights())
+
+
+@pytest.fixture(autouse=True)
+def few_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nearly matched is asked about elsewhere."""
+    monkeypatch.setattr(near, "PLACES", 3)
 
 
 def by_hand() -> tuple[set[int], set[int]]:
@@ -103,6 +110,6 @@ def test_the_flights_can_be_had_as_a_file(tmp_path: Path) -> None:
 
 def test_the_picture_says_what_it_shows(findings: Findings) -> None:
     """Title, query and both numbers."""
-    page = picture(findings)
-    for piece in ("Delays that travelled", "WEIGHTS (a = 2, c = 2)", "0 errors: 3,515", "1 error: 17"):
+    page = picture(flights(), findings)
+    for piece in ("Delays that travelled", "9,221", "0 errors: 3,515", "1 error: 17"):
         assert piece in page

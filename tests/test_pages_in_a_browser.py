@@ -16,6 +16,9 @@ import pytest
 from matplotlib.image import imread
 
 from acep_approx import compile_query
+from acep_approx.budget.audit import RecallEstimate
+from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
+from acep_approx.pages.budget.page import write_report
 from acep_approx.results.exploring import near
 from tests.browser import Browser, browser, installed
 
@@ -204,3 +207,22 @@ def test_without_a_script_picture_and_table_are_there(seen, page):
     assert seen.value("document.querySelector('.plot svg').getBoundingClientRect().height") > 50
     assert seen.value("document.querySelector('.with-script').getClientRects().length") == 0
     assert seen.value(OVERFLOW) <= 0
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
+def test_the_report_of_a_budget_fits_and_can_be_read(seen, tmp_path, width, scheme):
+    ticks = np.arange(40) * 5
+    record = RunRecord(
+        f"PATTERN A a -- {LONG}", LONG, "20%", "at most 5 run-steps per event", "history", begin=0,
+        pieces=[Piece(10 * i, 100 * i, 70 * i, 90 * i, i % 7, 0.5 / i, 3 * i, 2 * i) for i in range(1, 30)],
+        shed=[Shed(LONG, LONG, 40), Shed("b", "in a pass", 20)],
+        recall=RecallEstimate(0.9, 0.84, 0.94, points=40, cells=11, outside=100),
+        point_ticks=ticks, point_errors=ticks % 2, bundles=[Bundle(0, 40, 9), Bundle(50, 50, 1)],
+        paths=[HistoryPath((PathStep("a", 0), PathStep(LONG, 1)), 30, 0.6), HistoryPath((PathStep("b", 1),), 20, 0.4)],
+    )  # fmt: skip
+    write_report(record, tmp_path / "report.html")
+    seen.open(tmp_path / "report.html", width=width, scheme=scheme)
+    assert seen.errors == []
+    assert seen.value(OVERFLOW) <= 0
+    assert seen.value(OUTSIDE) == []
+    assert seen.value(CONTRAST) == []

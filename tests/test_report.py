@@ -22,6 +22,7 @@ from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.load import load
 from acep_approx.pages.budget.page import report_html, write_report
 from acep_approx.pages.budget.times import MOST_PIECES, thinned
+from acep_approx.pages.budget.ways import ways
 from acep_approx.pages.drawing import percent, short, steps
 from tests.cases import examples
 
@@ -101,12 +102,19 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(one):
 
 
 def test_pictures_say_in_words_what_they_show():
-    drawn = svgs(report_html(record()))
-    assert len(drawn) == 6
+    html = report_html(record())
+    drawn = [picture for picture in svgs(html) if not picture.get("aria-hidden")]
+    assert len(drawn) == 4
     for picture in drawn:
         named = picture.get("aria-labelledby", "").split()
         found = {e.get("id"): e.text for e in picture.iter() if e.get("id")}
-        assert picture.get("aria-label") or (named and all(found[name] for name in named))
+        assert named
+        assert all(found[name] for name in named)
+    strips = re.findall(r'<div class="plot"[^>]* role="img" aria-label="([^"]*)"', html)
+    assert [said.split(",")[0] for said in strips] == [
+        "match points per 5 ticks",
+        "2 bundles; the largest has 9 match points",
+    ]
 
 
 def test_nothing_that_users_write_breaks_it():
@@ -114,7 +122,7 @@ def test_nothing_that_users_write_breaks_it():
     page = Page(html)
     assert "script" not in page.tags
     assert NASTY in page.words
-    assert len(svgs(html)) == 6
+    assert len(svgs(html)) == 9
     assert summary(record(text=NASTY))
 
 
@@ -133,7 +141,7 @@ def test_the_numbers_are_there():
 
 def test_an_empty_run_says_what_is_not_there():
     words = " ".join(Page(report_html(EMPTY)).words)
-    for text in ("There were no events", "Nothing: the budget", "there was no audit", "No match point", "no history"):
+    for text in ("There were no events", "Nothing: the budget", "there was no audit", "No match point"):
         assert text in words
     unknown = replace(EMPTY, recall=RecallEstimate(None, None, None, 0, 0, reason="too short"))
     assert "Unknown: too short." in report_html(unknown)
@@ -259,6 +267,24 @@ def test_bands_lie_inside_their_vertices(paths):
         thick += size
         assert (len(path.steps) > MOST_STEPS) <= any("more" in (t.text or "") for t in picture.iter(f"{SVG}text"))
     assert last[2] == pytest.approx(thick, abs=0.5)
+
+
+def test_paths_that_nobody_can_read_are_left_out():
+    """One way says nothing, nor do numbers of states; details of vertices are not ways of their own."""
+    assert "strongest paths" in report_html(record())
+    one = HistoryPath((PathStep("a", 0, "90% left"), PathStep("a", 0, "50% left")), 3, 0.3)
+    for paths in ([], [one, one], [one, HistoryPath((PathStep("17", 0),), 1, 0.1)]):
+        assert "strongest paths" not in report_html(replace(record(), paths=paths))
+    both = ways([one, HistoryPath((PathStep("a", 0),), 1, 0.1), HistoryPath((PathStep("b", 1),), 2, 0.2)])
+    assert [(way.steps[0].state, way.count, len(way.steps)) for way in both] == [("a", 4, 1), ("b", 2, 1)]
+
+
+def test_an_interval_that_says_nothing_is_no_number():
+    unsure = RecallEstimate(None, 0.0, 0.999, points=2, cells=2, outside=300)
+    page = report_html(replace(record(), recall=unsure))
+    assert '<div class="tile"><b>unknown</b><span>recall (2 match points audited' in page
+    for low in (0.0, 1e-9):
+        assert "at least 302" in report_html(replace(record(), recall=replace(unsure, low=low)))
 
 
 # --- words and numbers ------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_a_page_loads_nothing() -> None:
     page = timeline_html(points([1, 2], [0, 1]), title="<b>&", subtitle="a < b", is_time=False)
     assert "&lt;b&gt;&amp;" in page
     assert not re.search(r"<script|<link|<img|@import|url\(", page)
-    assert re.findall(r'https?://[^"]+', page) == ["http://www.w3.org/2000/svg"]
+    assert "://" not in page
 
 
 @pytest.mark.parametrize("is_time", [True, False])

@@ -85,11 +85,11 @@ class OverTime:
         filled.sort(key=lambda item: -len(item[1].ticks))
         self.shown, self.left_out = sorted(filled[:MOST_STRIPS], key=lambda item: item[0]), filled[MOST_STRIPS:]
 
-    def html(self) -> str:
-        """The picture as HTML, already escaped; needs the style sheet of the pages."""
+    def html(self, more: str = "") -> str:
+        """The picture as HTML, already escaped; needs the style sheet of the pages. ``more``: strips above the axis."""
         return "\n".join(
             [f'<div class="over-time" data-bins="{len(self.edges) - 1}">', *self._strips(), *self._near(),
-             *self._axis(), "</div>", *self._rest()]
+             more, *self._axis(), "</div>", *self._rest()]
         )  # fmt: skip
 
     def bins(self, ticks: Ints) -> Ints:
@@ -163,7 +163,7 @@ class OverTime:
     def _marks(self, series: list[Series]) -> Iterator[str]:
         """A lane for each series, with a mark for every point; so that few points are seen beside many."""
         for one in series:
-            places = np.unique(np.round(self._share(one.ticks) * MOST_MARKS).astype(np.int64)).tolist()
+            places = np.unique(np.round(self.share(one.ticks) * MOST_MARKS).astype(np.int64)).tolist()
             path = "".join(f"M{x} 0v1" for x in places)
             width = 1.5 if len(places) < 150 else 1
             yield (
@@ -177,7 +177,7 @@ class OverTime:
         if not self.near:
             return
         dots = "".join(
-            f'<span class="dot near" data-near="{number}" style="left:{100 * float(self._share(one.tick)):.3f}%" '
+            f'<span class="dot near" data-near="{number}" style="left:{100 * float(self.share(one.tick)):.3f}%" '
             f'title="{escape(one.said)}"></span>'
             for number, one in enumerate(self.near)
         )
@@ -193,7 +193,7 @@ class OverTime:
         ticks = axis_ticks(low, high, TICKS, is_time=self.is_time)
         spans = []
         for number, tick in enumerate(ticks):
-            share = float(self._share(tick.at))
+            share = float(self.share(tick.at))
             told = {"minor": number % 2, "first": share < 0.03, "last": share > 0.97}
             kinds = [kind for kind, is_so in told.items() if is_so]
             kind = f' class="{" ".join(kinds)}"' if kinds else ""
@@ -208,7 +208,8 @@ class OverTime:
                 f"{len(self.left_out):,} others have {more:,} more.</p>"
             )
 
-    def _share(self, ticks: int | Ints) -> float | np.ndarray:
+    def share(self, ticks: int | Ints) -> float | np.ndarray:
+        """Where ticks lie on the axis: from 0 to 1."""
         low, high = int(self.edges[0]), int(self.edges[-1])
         return (ticks - low) / (high - low)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from acep_approx.events.columns import to_numpy
+from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import page
-from acep_approx.timeline.picture import svg
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool) -> str:
@@ -31,5 +30,9 @@ def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool)
 
     Complexity: linear in the number of points; the size of the page is bounded.
     """
+    ticks, errors = (to_numpy(points.column(n).combine_chunks().cast(pa.int64())) for n in ("end", "errors"))
+    shown = "<p>no match points</p>"
+    if len(ticks):
+        shown = OverTime([Points("", ticks, errors)], [], is_time=is_time).html()
     told = [f"<p>{escape(text)}</p>" for text in subtitle.split("\n\n")]
-    return page(title, [f"<h1>{escape(title)}</h1>", *told, f"<figure>{svg(points, is_time=is_time)}</figure>"])
+    return page(title, [f"<h1>{escape(title)}</h1>", *told, shown])

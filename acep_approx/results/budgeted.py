@@ -241,6 +241,14 @@ class BudgetedMatches(Matches):
         }
         return self._done.record(source, self._seconds, left_out)
 
+    def page_sections(self) -> Iterator[str]:
+        """How the budget was spent: of the last call that found matches; without one, ``points`` is called."""
+        from acep_approx.pages.budget.page import budget_sections
+
+        if self._pipeline is None:
+            self.points()
+        yield from budget_sections(self.record())
+
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page."""
         from acep_approx.pages.budget.page import write_report

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from acep_approx.shedding.load import Load
     from acep_approx.shedding.shedder import Shedder
 
-SHOWN_PATHS = 6
+SHOWN_PATHS = 40
 """Paths of the history that a report shows."""
 
 

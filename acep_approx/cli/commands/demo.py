@@ -147,7 +147,7 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
         findings = explore(events, on_progress=progress.done)
-    _write(picture(findings), output)
+    _write(picture(events, findings), output)
     if not quiet:
         _print_numbers(findings)
         _print_found(events, findings)
@@ -226,17 +226,28 @@ def _without_arrival(events: pa.Table, departures: list[int]) -> list[bool]:
     return [tuple(row.values()) not in arrived for row in left]
 
 
-def picture(findings: Findings) -> str:
-    """The page with the timeline."""
-    from acep_approx.pages import timeline_html
+def picture(events: pa.Table, findings: Findings) -> str:
+    """The page: where the matches lie, their flights, and what nearly matched."""
+    from acep_approx.api import compile_query
+    from acep_approx.results.exploring.explore import page_text
+    from acep_approx.results.exploring.found import Labels
 
-    subtitle = (
+    told = (
         "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again "
         f"within 24 hours (2013; times in UTC). Without errors there are {findings.exact_points:,} match points; with "
         f"one missing event allowed {len(findings.pairs)} more are found"
-        f"{', whose arrival is missing' if all(findings.lost) else ''}.\n\n{QUERY}"
+        f"{', whose arrival is missing' if all(findings.lost) else ''}."
     )
-    return timeline_html(findings.points, title="Delays that travelled with the plane", subtitle=subtitle, is_time=True)
+    labels = Labels(
+        title="Delays that travelled with the plane",
+        source="US flights of 2013 out of New York",
+        told=(told,),
+        command="acep demo",
+        events="'flights.csv'",
+        ask="acep why flights.acep flights.csv",
+        notes=("The events as a file: acep demo --save-events flights.csv. The query is to be saved as flights.acep.",),
+    )
+    return page_text(compile_query(QUERY).match(events), labels)
 
 
 def _print_numbers(findings: Findings) -> None:

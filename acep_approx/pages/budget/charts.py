@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from acep_approx.pages.drawing import Panel, cut, label, moment, percent, picture, short, steps
-from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
+from acep_approx.pages.drawing import cut, label, moment, percent, picture, short, steps
+from acep_approx.pages.over_time import OverTime
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
@@ -137,37 +137,38 @@ def recall_bar(estimate: RecallEstimate) -> str:
     )
 
 
-def bundle_bars(bundles: Sequence[Bundle], low: int, high: int, *, is_time: bool) -> str:
-    """Bundles as bars: as long as they last, as high as their number of match points.
+def bundle_strip(bundles: Sequence[Bundle], picture: OverTime) -> str:
+    """Bundles below the match points: as long as they last, as high as their number of match points.
 
     Parameters
     ----------
     bundles : sequence of Bundle
         Not empty; of more than 400 the largest are shown.
-    low, high : int
-        Ticks at the ends of the axis: those of the picture above.
-    is_time : bool
-        Whether ticks are times.
+    picture : OverTime
+        The picture of their match points.
 
     Returns
     -------
     str
+        A strip of the picture.
     """
     shown = sorted(sorted(bundles, key=lambda b: (-b.points, b.first))[:MOST_BUNDLES], key=lambda b: b.first)
-    longest, most = max(b.last - b.first for b in bundles), max(b.points for b in bundles)
-    scale = (WIDTH - LEFT - RIGHT) / (high - low)
-    panel = Panel(30, 60, steps(most, 2))
-    name = "match points per bundle" if len(shown) == len(bundles) else f"the {len(shown)} largest bundles"
-    parts = list(panel.frame(name))
+    most = max(b.points for b in bundles)
+    bars = []
     for bundle in shown:
-        x, width = LEFT + (bundle.first - low) * scale, max((bundle.last - bundle.first) * scale, 2.0)
-        span = " to ".join(moment(tick, is_time=is_time) for tick in dict.fromkeys((bundle.first, bundle.last)))
-        y = panel.y(bundle.points)
-        parts.append(
-            f'<rect class="r4" fill-opacity=".75" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-            f'height="{panel.y(0) - y:.1f}"><title>{escape(span)}: {bundle.points:,} match points</title></rect>'
+        x, end = (1000 * float(picture.share(tick)) for tick in (bundle.first, bundle.last))
+        ticks = dict.fromkeys((bundle.first, bundle.last))
+        span = " to ".join(moment(tick, is_time=picture.is_time) for tick in ticks)
+        bars.append(
+            f'<rect class="f4" fill-opacity=".75" x="{x:.2f}" y="{most - bundle.points}" '
+            f'width="{max(end - x, 1.5):.2f}" height="{bundle.points}"><title>{escape(span)}: {bundle.points:,} match '
+            "points</title></rect>"
         )
+    name = "match points per bundle" if len(shown) == len(bundles) else f"the {len(shown)} largest bundles"
     said = f"{len(bundles):,} bundles; the largest has {most:,} match points"
-    if not is_time:
-        said += f", the longest lasts {longest:,} ticks"
-    return picture(parts, width=WIDTH, height=100, name="bundles", title="Bundles over time", description=f"{said}.")
+    return (
+        f'<div class="strip"><div class="strip-head"><span><i class="swatch f4"></i>{name}</span><span class="end">'
+        f'{len(bundles):,} bundles</span></div>\n<div class="plot" style="height:60px" role="img" aria-label="{said}">'
+        f'<span class="top">{most:,}</span><svg viewBox="0 0 1000 {most}" preserveAspectRatio="none" '
+        f'aria-hidden="true">{"".join(bars)}</svg></div></div>'
+    )

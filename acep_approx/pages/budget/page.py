@@ -8,27 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from acep_approx.pages.budget.charts import bundle_bars, by_state, recall_bar, shed_bars
+from acep_approx.pages.budget.charts import bundle_strip, by_state, recall_bar, shed_bars
 from acep_approx.pages.budget.flow import MOST_PATHS, flow, words
 from acep_approx.pages.budget.learned import learned
 from acep_approx.pages.budget.lines import counted, recall_words
 from acep_approx.pages.budget.load import load
 from acep_approx.pages.budget.need import need_words
 from acep_approx.pages.budget.times import thinned
+from acep_approx.pages.budget.ways import ways
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import moment, percent, table
+from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import facts as listed
 from acep_approx.pages.shell import page, tiles
-from acep_approx.timeline.picture import BINS, svg
-from acep_approx.timeline.scale import bin_edges
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
     from acep_approx.budget.ledger import Piece, RunRecord
 
 MOST_ROWS = 40
+NOTHING, ABSURD = 0.95, 1_000
+"""An interval that is so wide says nothing about recall; nor does a number of match points so many times another."""
 _MARKED = (
     "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed only "
     "get an audit flag. The share of match points there that need no flagged run is the estimate."
@@ -76,9 +77,33 @@ def report_html(record: RunRecord) -> str:
     return page(f"Run under a budget: {record.source}", sections)
 
 
+def budget_sections(record: RunRecord) -> Iterator[str]:
+    """The same for a page that shows the matches already: how the budget was spent, and what was missed.
+
+    Parameters
+    ----------
+    record : RunRecord
+
+    Yields
+    ------
+    str
+        Pieces of HTML.
+    """
+    yield f"<h2>A budget of {escape(record.budget)}</h2>"
+    yield from _numbers(record)
+    for part in (_load, _shed, _recall, learned, _paths):
+        yield from part(record)
+
+
 def _head(record: RunRecord) -> Iterator[str]:
     """What ran, and the four numbers to know."""
     yield f"<h1>{escape(record.source)} under a budget of {escape(record.budget)}</h1>"
+    yield from _numbers(record)
+    yield code(record.query)
+    yield listed(_facts(record))
+
+
+def _numbers(record: RunRecord) -> Iterator[str]:
     yield f'<p class="soft">{escape(record.bound)}</p>'
     yield f"<p><b>Is a budget needed?</b> Exact run: {escape(need_words(record))}.</p>"
     recall, of_recall = _recall_tile(record.recall)
@@ -90,13 +115,15 @@ def _head(record: RunRecord) -> Iterator[str]:
         (f"{record.found:,}", f"match points found in {record.events:,} events"),
     )
     yield tiles(numbers)
-    yield code(record.query)
+
+
+def _facts(record: RunRecord) -> Iterator[tuple[str, str]]:
     unmatched = f"{record.late:,} late, {record.malformed:,} malformed, {record.without_key:,} without key"
-    facts = [("policy", f"{record.policy}, seed {record.seed}"), ("events not matched", unmatched)]
+    yield "policy", f"{record.policy}, seed {record.seed}"
+    yield "events not matched", unmatched
     if record.seconds is not None:
         speed = f", {record.events / record.seconds:,.0f} events/s" if record.seconds > 0 else ""
-        facts.append(("time", f"{record.seconds:,.2f} s{speed}"))
-    yield listed(facts)
+        yield "time", f"{record.seconds:,.2f} s{speed}"
 
 
 def _recall_tile(estimate: RecallEstimate | None) -> tuple[str, str]:
@@ -104,7 +131,8 @@ def _recall_tile(estimate: RecallEstimate | None) -> tuple[str, str]:
     if estimate is None or estimate.low is None:
         return "unknown", "recall (not audited)" if estimate is None else "recall (too little was audited)"
     if estimate.recall is None:
-        return _interval(estimate), f"recall ({counted(estimate.points, 'match point')} audited: too few to say more)"
+        between = _interval(estimate) if (estimate.high or 0.0) - (estimate.low or 0.0) < NOTHING else "unknown"
+        return between, f"recall ({counted(estimate.points, 'match point')} audited: too few to say more)"
     return percent(estimate.recall), f"estimated recall ({_interval(estimate)})"
 
 
@@ -182,8 +210,10 @@ def _sentence(text: str) -> str:
 def _total_words(estimate: RecallEstimate) -> str:
     """How many match points there are in the input, as far as the audit tells."""
     least, most = estimate.totals
-    if least is None or most is None:
+    if least is None:
         return "unknown"
+    if most is None or most > ABSURD * max(least, 1):
+        return f"at least {least:,}"
     between = f"{least:,} to {most:,}"
     return between if estimate.total is None else f"about {estimate.total:,} ({between})"
 
@@ -194,11 +224,9 @@ def _matches(record: RunRecord) -> Iterator[str]:
     if not len(ticks):
         yield "<p>No match point was found.</p>"
         return
-    yield f"<figure>{svg(pa.table({'errors': errors, 'end': ticks}), is_time=record.is_time)}</figure>"
-    if len(record.bundles):
-        edges = bin_edges(int(ticks.min()), int(ticks.max()), BINS, is_time=record.is_time)
-        bars = bundle_bars(record.bundles, int(edges[0]), int(edges[-1]), is_time=record.is_time)
-        yield f"<figure>{bars}</figure>"
+    picture = OverTime([Points("", ticks, errors)], [], is_time=record.is_time)
+    bars = bundle_strip(record.bundles, picture) if len(record.bundles) else ""
+    yield picture.html(bars)
     found, counts = np.unique(errors, return_counts=True)
     rows = [[f"{e}", f"{n:,}"] for e, n in zip(found.tolist(), counts.tolist(), strict=True)]
     caption = f"{len(ticks):,} match points in {len(record.bundles):,} bundles"
@@ -206,16 +234,16 @@ def _matches(record: RunRecord) -> Iterator[str]:
 
 
 def _paths(record: RunRecord) -> Iterator[str]:
-    yield "<h2>The history's strongest paths</h2>"
-    if not record.paths:
-        yield '<p class="soft">This run had no history.</p>'
+    known = ways(record.paths)
+    if not known:
         return
+    yield "<h2>The history's strongest paths</h2>"
     yield (
         '<p class="soft">The ways that most completions of the past took from a first event to a match point; bands '
-        "are as thick as their share. A percentage left is what remained of the window.</p>"
+        "are as thick as their share.</p>"
     )
-    yield f"<figure>{flow(record.paths)}</figure>"
+    yield f"<figure>{flow(known)}</figure>"
     rows = [
-        [" → ".join(map(words, p.steps)), f"{p.count:,.0f}", percent(p.share)] for p in record.paths[: 2 * MOST_PATHS]
+        [" → ".join(map(words, p.steps)), f"{p.count:,.0f}", percent(p.share)] for p in known[: 2 * MOST_PATHS]
     ]
     yield table(["path", "completions", "share"], rows, caption="")

@@ -171,7 +171,9 @@ class Explored:
     ask : str
         How to ask for any other place; empty: it cannot be asked.
     again : sequence of (str, str)
-        How the page is made again: what it is (``Command``), and the text.
+        How the page is made again: where, and the command or the call.
+    again_told : sequence of str
+        What else is to be known for that.
     notes : sequence of str
         What is left out.
     """
@@ -191,6 +193,7 @@ class Explored:
     used: int = 0
     ask: str = ""
     again: Sequence[tuple[str, str]] = ()
+    again_told: Sequence[str] = ()
     notes: Sequence[str] = ()
 
     @property

@@ -141,6 +141,7 @@ def _cells(run: Explored, one: MatchShown, *, many: bool) -> Iterator[str]:
 def _again(run: Explored) -> Iterator[str]:
     if run.again:
         yield "<h2>To make this page again</h2>"
+        yield from (f"<p>{escape(text)}</p>" for text in run.again_told)
     for name, text in run.again:
         yield f"<h3>{escape(name)}</h3>{command(text)}"
 

@@ -85,6 +85,7 @@ def explored(found: Found, labels: Labels) -> Explored:
         ask=_ask(found, labels, is_time=is_time),
         again=again(found, labels),
         notes=[chosen.note] if chosen.note else [],
+        again_told=labels.notes,
     )
 
 

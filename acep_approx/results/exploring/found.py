@@ -65,6 +65,8 @@ class Labels:
         What stands for the events in the call of Python.
     ask : str
         The command that asks about a place, without the place, e.g. ``acep why q.acep events.csv``; empty: by Python.
+    notes : tuple of str
+        What else is to be known to make the page again.
     """
 
     title: str = ""
@@ -73,6 +75,7 @@ class Labels:
     command: str = ""
     events: str = "events"
     ask: str = ""
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: str, title: str) -> Self:
