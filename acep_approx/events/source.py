@@ -214,8 +214,8 @@ def open_source(
         those asked for.
     **layout
         How text files are written, where it is not found out: ``delimiter``, ``encoding``, ``columns``, ``decimal``,
-        ``time_format``; see ``Layout``. Of events that are no text files ``time_format`` is to be given where their
-        columns get their roles, as to ``Query.match``.
+        ``line_format``, ``time_format``; see ``Layout``. Of events that are no text files ``time_format`` is to be
+        given where their columns get their roles, as to ``Query.match``.
 
     Returns
     -------
@@ -240,6 +240,8 @@ def open_source(
     """
     check_format(format)
     asked = _layout(layout)
+    if asked.line_format is not None and format is None and not isinstance(events, Source):
+        format = "lines"  # noqa: A001
     if isinstance(events, Source):
         named = {"format": format, "rejects": rejects, "late": late}
         _refuse_reading([*_not_as_read(asked, events), *(name for name in named if named[name])], on_malformed, on_late)

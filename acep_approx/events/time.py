@@ -234,7 +234,8 @@ def _from_text(
             raise
     if len(found) > 1:
         raise DataError(
-            f"row {first_row}: {column[0].as_py()!r} can be read in two ways: {' or '.join(map(repr, found))}",
+            f"row {first_row}: {column[0].as_py()!r} can be read in two ways: "
+            + " or ".join(f"{TimeFormat(text).order} ({text!r})" for text in found),
             code="ACEP-D032",
             hint=f"say which one is meant: --time-format {found[0]!r} (time_format={found[0]!r} in Python)",
             row=first_row,

@@ -132,6 +132,14 @@ class TimeFormat:
         pairs = zip(vars(said).values(), vars(self).values(), strict=True)
         return all(wanted is None or wanted == value for wanted, value in pairs)
 
+    @property
+    def order(self) -> str | None:
+        """What stands first, the day or the month, where both are numbers; None: it is plain."""
+        groups = list(self._groups)
+        if "m" not in groups or groups[0] == "Y":
+            return None
+        return "the day first" if groups.index("d") < groups.index("m") else "the month first"
+
     def __str__(self) -> str:
         said = [self.text or "ISO-8601"]
         said += [f"in {self.zone}"] if self.zone else []
@@ -140,7 +148,7 @@ class TimeFormat:
 
     @property
     def _groups(self) -> dict[str, int]:
-        return dict(_pattern(self.text or "").groupindex)
+        return {} if self.text is None else dict(_pattern(self.text).groupindex)
 
 
 def guesses(texts: pa.Array) -> list[str]:

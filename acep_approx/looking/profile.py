@@ -107,7 +107,7 @@ def look(
         name="these events" if paths is None else ", ".join(paths),
         rows=scan.rows,
         is_all=scan.is_all,
-        size=None if paths is None else _size(paths, reading.get("format")),
+        size=None if paths is None else _size(paths, "lines" if reading.get("line_format") else reading.get("format")),
         understood=tuple(written(source)),
         columns=tuple(column.profile() for column in scan.columns),
         time=scan.time,

@@ -48,6 +48,7 @@ class InputFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     JSON = "json"
+    LINES = "lines"
 
 
 class OnMalformed(StrEnum):

@@ -34,7 +34,7 @@ PastInputs = Annotated[
 ]
 
 
-LAYOUT = ("delimiter", "columns", "decimal", "encoding")
+LAYOUT = ("delimiter", "columns", "decimal", "encoding", "line_format")
 """How text files are written: options that are arguments of ``open_source``."""
 HOW_WRITTEN = (*LAYOUT, "time_format", "time_zone", "time_year")
 """The same, and how their times are."""
@@ -74,6 +74,10 @@ class SourceOptions:
     ] = None
     encoding: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of text files: latin-1, cp1252, ...; by default UTF-8.")
+    ] = None
+    line_format: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="Of lines of a log: apache, syslog, '{time} {level} {message}', a regex."),
     ] = None
     time_format: Annotated[
         str | None,

@@ -25,7 +25,7 @@ from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.time_formats import TimeFormat
 
-FORMATS = ("parquet", "csv", "jsonl", "json")
+FORMATS = ("parquet", "csv", "jsonl", "json", "lines")
 SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -43,6 +43,8 @@ PARQUET = b"PAR1"
 """How this format begins."""
 FIRST_BYTES = 1 << 14
 """What is looked at where the name of a file does not tell its format."""
+LOGS = (".log", ".txt")
+"""Names of logs in a folder."""
 ONLY_CSV = ("delimiter", "columns", "decimal")
 """What only CSV has."""
 
@@ -115,7 +117,7 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
         if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
     ]
     visible.sort(key=lambda path: path.relative_to(folder).parts)
-    known = [(path, format_of(path)) for path in visible]
+    known = [(path, format_of(path) or _as_lines(path, format_)) for path in visible]
     files = [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
     if not files:
         raise DataError(
@@ -124,6 +126,11 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
             hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with {' '.join(COMPRESSED)}",
         )
     return files
+
+
+def _as_lines(path: Path, format_: str | None) -> str | None:
+    """Lines, where these are asked for, and the name is one of a log."""
+    return format_ if format_ == "lines" and _plain(path).suffix in LOGS else None
 
 
 def format_of(path: Path) -> str | None:
@@ -190,7 +197,7 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
     delimiter = layout.delimiter or DELIMITERS.get(_plain(file.path).suffix)
     layout = replace(layout, delimiter=delimiter) if file.format == "csv" else layout
     stored = stored_as(file.path, layout.encoding)
-    if file.format == "csv":
+    if file.format in ("csv", "lines"):
         text = text_format(file.format, name, layout, stored)
         return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
     with open_stored(file.path, stored) as stream:
@@ -214,7 +221,13 @@ def as_lines(stream: Any, document: Document, name: str) -> Any:
 
 def check_layout(format: str, name: str, layout: Layout) -> None:  # noqa: A002
     """Raise ``ACEP-U121`` if something is said of a file that its format has not."""
-    others = {"parquet": (*ONLY_CSV, "encoding", "line_format"), "csv": ("line_format",)}
+    if format == "lines" and layout.line_format is None:
+        raise UsageError(
+            f"{name} is to be read as lines, and their format is not said",
+            code="ACEP-U120",
+            hint="say it: --line-format '{time} {level} {message}' (line_format= of open_source)",
+        )
+    others = {"parquet": (*ONLY_CSV, "encoding", "line_format"), "csv": ("line_format",), "lines": ONLY_CSV}
     for said in layout.said:
         if said in others.get(format, (*ONLY_CSV, "line_format")):
             raise UsageError(

@@ -141,7 +141,7 @@ class Understood:
         """
         by_format: dict[str, list[str]] = {}
         for name, written in self.times.items():
-            by_format.setdefault(str(written), []).append(name)
+            by_format.setdefault(f"{written}, {written.order}" if written.order else str(written), []).append(name)
         return [
             *([f"encoding {self.encoding}"] if self.encoding not in (None, "utf-8") else []),
             *([f"delimiter {self.delimiter!r}"] if self.delimiter not in (None, ",") else []),

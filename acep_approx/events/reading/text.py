@@ -14,12 +14,13 @@ from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.documents import Document
 from acep_approx.events.reading.formats.json import JsonFormat
+from acep_approx.events.reading.formats.lines import LinesFormat
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.widening import common_type, one_table
 from acep_approx.events.time_formats import TimeFormat
 
-Format = CsvFormat | JsonFormat
+Format = CsvFormat | JsonFormat | LinesFormat
 
 
 def text_format(
@@ -30,7 +31,7 @@ def text_format(
     Parameters
     ----------
     kind : str
-        ``csv``, ``jsonl`` or ``json``.
+        ``csv``, ``jsonl``, ``json`` or ``lines``.
     name : str
         File name for messages.
     layout : Layout
@@ -40,6 +41,8 @@ def text_format(
     document : Document, optional
         What JSON is, if it is no lines.
     """
+    if kind == "lines":
+        return LinesFormat(name, layout, stored)
     return CsvFormat(name, layout, stored) if kind == "csv" else JsonFormat(name, layout, stored, document)
 
 
@@ -200,6 +203,8 @@ class TextRows:
 
     def parse(self, block: Block) -> list[pa.RecordBatch]:
         """The rows of a block that can be read."""
+        if isinstance(self._format, LinesFormat):
+            block = self._fitting(self._format, block)
         try:
             batch = self._format.parse(block.data, self._wanted)
         except pa.ArrowInvalid:
@@ -208,6 +213,15 @@ class TextRows:
             self._salvage(self._format.rows(block.data), block.line, batches)
             return one_table(batches).combine_chunks().to_batches() if batches else []
         return [batch] if batch.num_rows else []
+
+    def _fitting(self, format: LinesFormat, block: Block) -> Block:  # noqa: A002
+        """The lines of a block that fit; the others are reported."""
+        data, others = format.sorted_out(block.data)
+        if others:
+            rows = format.rows(block.data)
+            for row in others:
+                self._report(rows[row], block.line + row, "the line does not fit the format")
+        return Block(block.line, data)
 
     def _widen(self, data: bytes) -> bool:
         """Make the types wide enough for some rows, where these go together with those before."""
