@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from acep_approx import Match, Matches, compile_query
+from acep_approx import Match, Matches, compile_query, compile_rules
 from acep_approx.errors import UsageError
+from acep_approx.results import events_at
 from tests.command_line import acep
 
 EVENTS = pa.table({
@@ -151,6 +152,37 @@ def test_results_in_cel_name_no_events():
     query = compile_query("SELECT * FROM FILTER{x > 3}(S)")
     with pytest.raises(UsageError) as caught:
         query.match(EVENTS.set_column(1, "type", pa.array(["S"] * 40))).events()
+    assert caught.value.code == "ACEP-U148"
+
+
+# --- by row numbers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "events", [EVENTS, EVENTS.to_pylist(), [EVENTS.slice(0, 7), EVENTS.slice(7)], pl.from_arrow(EVENTS)]
+)
+def test_events_at_rows(events):
+    rows = [3, 17, 17, 39, None]
+    for asked in (rows, pa.array(rows), pa.chunked_array([rows[:2], rows[2:]]), pa.array([[3, 17], None, [39]])):
+        found = events_at(events, asked)
+        assert found.drop_columns("row").to_pylist() == EVENTS.take(pa.array([3, 17, 39])).to_pylist()
+        assert found["row"].to_pylist() == [3, 17, 39]
+    assert events_at(events, []).column_names == ["row", *EVENTS.column_names]
+    assert events_at(events, pa.nulls(3)).num_rows == 0
+
+
+def test_events_at_rows_of_a_set_of_rules_and_of_a_reader():
+    rules = compile_rules("RULE ab ON PATTERN SEQ(A a, B b) WITHIN 5 min")
+    found = rules.run(EVENTS)["ab"]
+    kinds = events_at(EVENTS.to_reader(), found["b"])["type"].to_pylist()
+    assert kinds
+    assert set(kinds) == {"B"}
+
+
+@pytest.mark.parametrize("rows", [[40], [-1], [2.5], ["a"]])
+def test_rows_that_are_not_there(rows):
+    with pytest.raises(UsageError) as caught:
+        events_at(EVENTS, rows)
     assert caught.value.code == "ACEP-U148"
 
 

@@ -114,7 +114,7 @@ def _rows(table: pa.Table, variables: tuple[str | None, ...], late: LateEvents) 
     own = [to_arrow(matched[order]), names, pa.array(is_missing), to_arrow(rows, ~is_missing)]
     events = [field.name for field in data.type][1:]
     columns = [*own, *data.take(pa.array(order)).flatten()[1:]]
-    return pa.table(columns, [*(_free(name, events) for name in OWN), *events])
+    return pa.table(columns, [*(free_name(name, events) for name in OWN), *events])
 
 
 def _bound(column: pa.Array) -> tuple[Ints, pa.StructArray]:
@@ -139,7 +139,8 @@ def _before(rows: Ints, is_missing: Bools, matched: Ints) -> Ints:
     return np.where((at >= 0) & (matched[at] == matched), rows[at], -1)
 
 
-def _free(name: str, taken: list[str]) -> str:
+def free_name(name: str, taken: list[str]) -> str:
+    """The name, with as many ``_`` behind it as it takes to be no other column."""
     while name in taken:
         name += "_"
     return name
