@@ -30,7 +30,7 @@ ALL = pytest.mark.parametrize("name", COMMANDS)
 
 def shown(*arguments: str, columns: int) -> str:
     """What a command prints on a terminal so wide."""
-    result = CliRunner().invoke(app, [*arguments], env={"COLUMNS": str(columns), "TERMINAL_WIDTH": str(columns)})
+    result = CliRunner().invoke(app, [*arguments], env={"COLUMNS": str(columns)})
     assert result.exit_code == 0
     return result.stdout
 

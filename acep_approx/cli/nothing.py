@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -29,7 +30,7 @@ def found_nothing(results: Results, output: ResultKind) -> bool:
     return output is not ResultKind.PARTIAL and not results.rows and not results.is_cut
 
 
-def say_no_match(context: typer.Context, look: Callable[[], NoMatch]) -> None:
+def say_no_match(context: typer.Context, look: Callable[[], NoMatch], *, is_gone: bool = False) -> None:
     """Say why a run found nothing.
 
     Parameters
@@ -38,6 +39,8 @@ def say_no_match(context: typer.Context, look: Callable[[], NoMatch]) -> None:
         Of the command that ran.
     look : callable
         Finds out why; the events may be read again. If it fails, so much is said: the run itself was right.
+    is_gone : bool
+        Whether the events can be read only once.
     """
     try:
         with progress_bar("no match: looking why", enabled=True):
@@ -52,8 +55,24 @@ def say_no_match(context: typer.Context, look: Callable[[], NoMatch]) -> None:
         return
     if STDIN in context.params["inputs"]:
         say("to ask more, keep the events in a file: ... | tee events.csv | acep run ... - ; acep why QUERY events.csv")
+    elif is_gone:
+        say("to ask more, keep the events in a file: acep why QUERY FILE")
     else:
         say(f"to see more: {why_command(context, found)}")
+
+
+def say_no_match_so_far(place: str) -> None:
+    """Say that a run over events that are still being written has found nothing, and how to ask why.
+
+    Parameters
+    ----------
+    place : str
+        Where the events come from.
+    """
+    if Path(place).exists():
+        say(f"no match so far; acep why QUERY {shlex.quote(place)} says which step no event passed")
+    else:
+        say("no match so far; to ask why, keep the events in a file: acep why QUERY FILE")
 
 
 def say_silent(names: list[str], thing: str) -> None:

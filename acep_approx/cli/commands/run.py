@@ -203,7 +203,7 @@ def _run_here(job: LocalRun) -> None:
         say_how_read(matches.source)
         say_summary(matches, results, job.output.output, clock.perf_counter() - begun)
         if found_nothing(results, job.output.output):
-            say_no_match(job.context, matches.no_match)
+            say_no_match(job.context, matches.no_match, is_gone=not matches.source.reusable)
     if request.spending.budget is not None:
         _conclude(matches, job, saving)
     if job.page is not None:

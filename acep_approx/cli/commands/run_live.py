@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from acep_approx.cli.live import Progress, ends_cleanly
+from acep_approx.cli.nothing import found_nothing, say_no_match_so_far
 from acep_approx.cli.options.choices import Format, OnLate, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.live import LiveOptions, plainly
@@ -256,6 +257,8 @@ def _say(job: LiveRun, following: Following, results: Results, changes: Changes 
             say(f"{amount(without, 'event')} left out: no value for the key")
     say_malformed(following.source.malformed)
     say_tombstones(following.source)
+    if found_nothing(results, job.output.output) and not following.goes_on:
+        say_no_match_so_far(job.place)
     say_going_on(job)
     if job.checkpoint is not None and not job.finish and getattr(matcher, "waits_until", None) is not None:
         say("matches may wait for windows to close: --finish says that no more events will come")

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acep_approx.cli.nothing import found_nothing
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.terminal import amount, say, words
@@ -161,6 +162,8 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         say(f"{written} written to {file}" if limit is None else f"at most {amount(limit, 'row')} written to {file}")
     elif kind is not ResultKind.COUNT:
         say_found(results, THINGS[kind], "FOLDER")
+    if results is not None and found_nothing(results, kind):
+        say("acep why QUERY INPUT, which needs no Spark, says which step no event passed")
     if asked.matcher.spending is not None:
         say_budget(numbers, asked.matcher.spending, asked.query)
 

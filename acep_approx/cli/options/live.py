@@ -29,7 +29,8 @@ class LiveOptions:
         typer.Option(
             "--follow",
             help="INPUT is a file that grows, or a folder in which files appear: go on until Ctrl-C. INPUT may also be "
-            "kafka://BROKER:9092/TOPIC?group=NAME&from=beginning|end&partition=0,1.",
+            "kafka://BROKER/TOPIC, and behind it what is asked for: ?group=NAME, &from=beginning or &from=end, "
+            "&partition=0,1.",
         ),
     ] = False
     until_idle: Annotated[
