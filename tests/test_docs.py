@@ -247,7 +247,6 @@ LONG = {
     "how-it-works/runs.md",
     "how-it-works/transactions.md",
     "how-to/budget.md",
-    "how-to/data.md",
     "how-to/disorder.md",
     "how-to/history.md",
     "how-to/learning.md",

@@ -225,10 +225,10 @@ def open_source(
     Raises
     ------
     DataError
-        ``ACEP-D010`` to ``ACEP-D023``, ``ACEP-D066``, ``ACEP-D067``: see ``docs/how-to/data.md``.
+        ``ACEP-D010`` to ``ACEP-D023``, ``ACEP-D066``, ``ACEP-D067``: see ``docs/reference/data.md``.
     UsageError
         ``ACEP-U018``, ``ACEP-U104`` to ``ACEP-U108``, ``ACEP-U113``, ``ACEP-U114``, ``ACEP-U146``, ``ACEP-U147``: see
-        ``docs/how-to/data.md``.
+        ``docs/reference/data.md``.
 
     Examples
     --------
