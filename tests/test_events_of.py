@@ -279,6 +279,16 @@ def test_results_of_events_that_can_be_read_only_once():
         assert len(read(question(QUERIES["missing"], EVENTS.to_reader()))) == len(question(QUERIES["missing"]))
 
 
+def test_tables_of_rules_in_other_libraries():
+    rules = compile_rules("""
+    TABLE seen (who text, x int, KEY (who))
+    RULE see ON PATTERN A a WITHIN 1 s DO UPSERT seen SET x = a.x AT (a.user) END""")
+    run = rules.start()
+    run.push(EVENTS)
+    seen = run.store["seen"]
+    assert pl.DataFrame(seen).to_dicts() == seen.to_pylist() != []
+
+
 def test_results_are_made_as_they_are_read():
     read: list[int] = []
     small = [EVENTS.slice(n, 4) for n in range(0, 40, 4)]

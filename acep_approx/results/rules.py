@@ -102,6 +102,10 @@ class TableView:
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The same as a stream of Arrow: ``polars.DataFrame(run.store["status"])``."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_pylist(self) -> list[dict[str, Any]]:
         """The same as dicts."""
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
