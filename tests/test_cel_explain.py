@@ -216,5 +216,5 @@ def test_air_of_a_folder(tmp_path: Path) -> None:
     assert {id_: len(automata) for id_, automata in said.items()} == {"falling": 1, "pairs": 2}
     assert said["falling"] == [json.loads(compile_query(FALLING).explain("air"))]
     assert said["pairs"][0]["publish"] == said["pairs"][1]["states"][1]["input"]
-    assert "ACEP-U064" in acep("explain", "--queries", str(tmp_path), "--format", "dot", code=2).stderr
+    assert "ACEP-U064" in acep("explain", "--queries", str(tmp_path), "--format", "json", code=2).stderr
     assert "warning: there is no window in falling" in acep("check", "--queries", str(tmp_path)).stdout

@@ -4,120 +4,18 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from functools import cache
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from acep_approx import Afa, HistoryGraph, QuerySet, compile_query, compile_rules
+from acep_approx import QuerySet, compile_query
 from acep_approx.api.views import set_graph
 from acep_approx.diagrams.fragments import never_raises
+from acep_approx.errors import UsageError
 from acep_approx.results.matches import Match
 from acep_approx.results.preview import MOST_EVENTS
-from acep_approx.results.tuning import PastTable, Tuning, tune
-
-RULES = """
-TABLE status (id text, level int DEFAULT 0, KEY (id))
-RULE up ON PATTERN Come a WHERE store.status[a.id].level = 0 WITHIN 1 DO UPDATE status SET level = 1 AT (a.id) END
-RULE tell ON PATTERN Look a WHERE store.status[a.id].level = 1 WITHIN 1 DO CALL badge(a.id) END
-"""
-NASTY = "<script>alert(1)</script>"
-EVENTS = [{"ts": t, "type": "AABC"[t * 7 % 4], "x": t * 13 % 29, "user": f"u{t % 3}{NASTY}"} for t in range(900)]
-QUERY = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 40")
-CELLS = compile_query("PATTERN SEQ(A a, B b, C c) WHERE [user] WITHIN 20 ERRORS 1")
-
-
-@cache
-def known() -> HistoryGraph:
-    """A history of the query."""
-    return HistoryGraph(QUERY).fit(EVENTS)
-
-
-def desk() -> QuerySet:
-    """Queries that feed one another, and many alike."""
-    made = QuerySet(time="ts")
-    for low in range(30):
-        made.add(f"PATTERN SEQ(A a, B b) WHERE b.x > {low} WITHIN 5", id=f"low{low}")
-    made.add("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5 RETURN b.x AS x PUBLISH Up", id="up")
-    made.add(f"PATTERN Up u WHERE u.x > 3 AND u.x <> 9 WITHIN 5 RETURN u.x AS x PUBLISH 'H{NASTY}'", id=NASTY)
-    return made
-
-
-@cache
-def tuned() -> Tuning:
-    """Choices of ERRORS and budgets."""
-    from acep_approx.events.source import open_source
-
-    text = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN {} ERRORS {}"
-    past = PastTable.read(open_source(EVENTS[:300]))
-    return tune(lambda k, w: compile_query(text.format(w or 20, k or 0), engine="runs"), past, errors=(0, 1),
-                budgets=("20%",))  # fmt: skip
-
-
-def rule_run() -> Any:
-    """Rules under way."""
-    run = compile_rules(RULES).start()
-    run.push([{"ts": t, "type": ("Come", "Look")[t % 2], "id": NASTY} for t in range(20)])
-    return run
-
-
-def rule_output() -> Any:
-    """What came of some events."""
-    return compile_rules(RULES).run([{"ts": t, "type": ("Come", "Look")[t % 2], "id": NASTY} for t in range(20)])
-
-
-def matcher(**options: Any) -> Any:
-    """A live run."""
-    made = QUERY.matcher(**options)
-    made.push(EVENTS[:200])
-    return made
-
-
-def budgeted() -> Any:
-    """Matches inside a budget, run once."""
-    some = QUERY.match_within(EVENTS, "20%", history=known())
-    some.points()
-    return some
-
-
-def afa() -> Afa:
-    """An automaton from Python."""
-    return Afa(registers={"low": float}).arc("a", "b", "Tick", "t", then={"low": "t.price"}).final("b")
-
-
-OBJECTS = {
-    "query": lambda: CELLS,
-    "query of runs": lambda: QUERY,
-    "query in CEL": lambda: compile_query("SELECT Name FROM Stock NEXT{$2.Name = $1.Name} Stock WITHIN 9"),
-    "matches": lambda: CELLS.match(EVENTS),
-    "no match": lambda: compile_query("PATTERN SEQ(A a, D d) WITHIN 3").match(EVENTS).no_match(),
-    "no matches": lambda: CELLS.match(EVENTS[:1]),
-    "matches of nothing": lambda: CELLS.match([]),
-    "match": lambda: next(iter(CELLS.match(EVENTS))),
-    "budgeted": budgeted,
-    "record": lambda: budgeted().record(NASTY),
-    "empty record": lambda: QUERY.matcher(budget="2 steps/event").record(),
-    "history": known,
-    "empty history": lambda: HistoryGraph(QUERY),
-    "why": lambda: CELLS.why(EVENTS, around=300, key=EVENTS[0]["user"]),
-    "why not": lambda: compile_query("PATTERN SEQ(A a, D d) WITHIN 3").why(EVENTS, around=300),
-    "matcher": matcher,
-    "fresh matcher": QUERY.matcher,
-    "budgeted matcher": lambda: matcher(budget="2 steps/event"),
-    "revised matcher": lambda: matcher(watermark=5),
-    "set": desk,
-    "empty set": QuerySet,
-    "found": lambda: desk().match(EVENTS[:60]),
-    "rules": lambda: compile_rules(RULES),
-    "rules under way": rule_run,
-    "rule output": rule_output,
-    "store": lambda: rule_run().store,
-    "table": lambda: rule_run().store["status"],
-    "afa": afa,
-    "empty afa": Afa,
-    "tuning": tuned,
-}
+from tests.command_line import acep
+from tests.notebook_objects import CELLS, EVENTS, NASTY, OBJECTS, budgeted, desk, known
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -224,6 +122,20 @@ def test_queries_alike_are_one_node_of_a_set():
     assert [node.name for node in graph.nodes if node.kind == "query"] == ["30 queries", "up", NASTY]
     assert [node.shown for node in graph.nodes if node.kind == "stream"][:2] == ["events", "Up"]
     assert "b.x > 7" in texts(made._repr_html_())  # its own constant, not that of a template
+
+
+def test_a_set_draws_who_feeds_whom_for_other_programs(tmp_path):
+    made = desk()
+    assert 'q0["30 queries: low0, low1' in made.graph()
+    assert made.graph("dot").startswith("digraph queries {")
+    assert made.graph("svg").startswith('<svg class="acep-graph"')
+    with pytest.raises(UsageError, match="ACEP-U001"):
+        made.graph("png")
+    (tmp_path / "up.acep").write_text("PATTERN SEQ(A a, B b) WITHIN 5 RETURN b.x AS x PUBLISH Up", encoding="utf-8")
+    (tmp_path / "high.acep").write_text("PATTERN Up u WHERE u.x > 3 WITHIN 5", encoding="utf-8")
+    drawn = acep("explain", "--queries", str(tmp_path), "--format", "mermaid").stdout
+    assert "Up" in drawn
+    assert drawn.startswith("flowchart LR")
 
 
 def test_a_set_of_many_queries_is_a_table_of_levels():

@@ -417,6 +417,18 @@ class QuerySet:
         shown = {name: numbers for name, numbers in graph.publishers.items() if not is_hidden(name)}
         return {name: (graph.ids_of(shown[name]), graph.ids_of(graph.readers.get(name, ()))) for name in shown}
 
+    def graph(self, format: str = "mermaid") -> str:  # noqa: A002  (as on the command line)
+        """Who feeds whom, as a picture: "mermaid", "dot" or "svg"; queries that read and publish the same are one.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U001``: no such format.
+        """
+        from acep_approx.api.views import drawn_set
+
+        return drawn_set(self, format)
+
     def plans(self) -> dict[str, list[Plan]]:
         """The plans of the queries by their ids: one for each automaton that a query needs, its own last."""
         found: dict[str, list[Plan]] = {id_: [] for id_ in self}

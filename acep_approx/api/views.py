@@ -10,10 +10,13 @@ from acep_approx.automaton.draw import graph_of
 from acep_approx.diagrams.fragments import bounded, drawn, folded, listed, plain, soft, table, tiles, title, view
 from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.diagrams.rows import first_rows
+from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.texts import dot, mermaid
+from acep_approx.errors import UsageError
 from acep_approx.pages.code import code
+from acep_approx.pages.drawing import moment
 from acep_approx.query.rules.printer import to_text as text_of_rules
 from acep_approx.rules.explain import graph_of as graph_of_rules
-from acep_approx.timeline.scale import clock_text, day_text
 
 if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
@@ -79,12 +82,8 @@ def matcher_view(matcher: Matcher, *more: str) -> str:
 
 def _moment(matcher: Matcher, tick: int) -> str:
     """A tick as the events have it."""
-    from acep_approx.events.time import tick_unit
-
-    pipeline = matcher.pipeline
-    assert pipeline is not None, "there was an event"
-    is_time = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit) is not None
-    return f"{day_text(tick)}, {clock_text(tick, 1)}" if is_time else f"{tick:,}"
+    assert matcher.pipeline is not None, "there was an event"
+    return moment(tick, is_time=matcher.pipeline.is_time)
 
 
 def _bytes(number: int) -> str:
@@ -112,6 +111,15 @@ def set_view(desk: QuerySet) -> str:
         drawn(set_graph(levels, streams)),
         table(["id", "level", "query"], shown, caption, (1,)),
     )
+
+
+def drawn_set(desk: QuerySet, format: str) -> str:  # noqa: A002
+    """The queries of a set, and the streams between them, as a picture; see ``QuerySet.graph``."""
+    writers = {"mermaid": mermaid, "dot": dot, "svg": svg}
+    if format not in writers:
+        hint = "choose one of " + ", ".join(writers)
+        raise UsageError(f"there is no format {format!r}", code="ACEP-U001", hint=hint)
+    return writers[format](set_graph(desk.levels(), desk.streams()))
 
 
 def set_graph(levels: Mapping[int, list[str]], streams: Mapping[str, tuple[list[str], list[str]]]) -> Graph:

@@ -12,6 +12,8 @@ from acep_approx.diagrams.style import COLOURS, VIEW
 from acep_approx.diagrams.svg import svg
 from acep_approx.diagrams.words import shortened
 
+SMALLEST = 0.74
+"""To which share of its size a picture shrinks."""
 MOST_LETTERS, MOST_LINES = 60, 40
 """Most letters of a value in a table; most lines of a text."""
 
@@ -79,17 +81,25 @@ def folded(summary: str, *parts: str) -> str:
 
 
 def drawn(graph: Graph) -> str:
-    """A graph: to the right where there is room, down on narrow screens."""
+    """A graph: to the right where the box has room for that, else down."""
     if not graph.nodes:
         return ""
     wide, narrow = svg(graph), svg(graph, "down")
-    return f'<div class="wide both">{_readable(wide)}</div><div class="narrow">{_readable(narrow)}</div>'
+    least = round(SMALLEST * _width(wide))
+    mine = f".acep-view .from{least}"
+    turns = f"@container (max-width:{least}px){{{mine}>.wide{{display:none}}{mine}>.narrow{{display:block}}}}"
+    pictures = f'<div class="wide">{readable(wide)}</div><div class="narrow">{readable(narrow)}</div>'
+    return f'<style>{turns}</style><div class="from{least}">{pictures}</div>'
 
 
-def _readable(picture: str) -> str:
-    """Never larger than it is, and never so small that its texts cannot be read: then it scrolls."""
-    width = int(picture.partition(' width="')[2].partition('"')[0])
-    return picture.replace("<svg ", f'<svg style="max-width:{width}px;min-width:{round(0.74 * width)}px" ', 1)
+def readable(picture: str) -> str:
+    """An SVG that is never larger than it is, and never so small that its texts cannot be read: then it scrolls."""
+    width = _width(picture)
+    return picture.replace("<svg ", f'<svg style="max-width:{width}px;min-width:{round(SMALLEST * width)}px" ', 1)
+
+
+def _width(picture: str) -> int:
+    return int(picture.partition(' width="')[2].partition('"')[0])
 
 
 def never_raises(draw: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from acep_approx.diagrams.fragments import soft, table, title, view
 
-FIRST, COPIED = 10, 200_000
-"""Rows that are shown; of a table that must be copied to be looked at: most rows with which it is."""
+FIRST, OF_EACH, COPIED = 10, 5, 200_000
+"""Rows that are shown, and of each of some tables; most rows of a table that is copied to be looked at."""
 
 
 def rows_of(columns: Sequence[str], rows: Iterable[dict[str, Any]], total: int, caption: str = "") -> str:
@@ -34,20 +34,20 @@ def _is_number(text: str) -> bool:
     return text == "-" or text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
 
 
-def first_rows(rows: Any, name: str) -> str:
+def first_rows(rows: Any, name: str, most: int = FIRST) -> str:
     """The first rows of an Arrow table, or of what has ``to_arrow``, with its name."""
     count = len(rows)
     if hasattr(rows, "to_arrow"):
         if count > COPIED:
             return soft(f"{name}: {count:,} rows")
         rows = rows.to_arrow()
-    first = rows.slice(0, FIRST)
-    some = f"the first {FIRST} of {count:,} rows" if count > FIRST else f"{count} row{'' if count == 1 else 's'}"
+    first = rows.slice(0, most)
+    some = f"the first {most} of {count:,} rows" if count > most else f"{count} row{'' if count == 1 else 's'}"
     return rows_of(first.column_names, first.to_pylist(), count, f"{name}: {some}")
 
 
 def tables_view(head: str, tables: Iterable[tuple[str, Any]], most: int = 5) -> str:
     """Some tables, the first rows of the first few."""
     some = [*tables]
-    shown = [first_rows(rows, name) for name, rows in some[:most]]
+    shown = [first_rows(rows, name, OF_EACH) for name, rows in some[:most]]
     return view(title(head), *shown, soft(f"and {len(some) - most:,} more" if len(some) > most else ""))

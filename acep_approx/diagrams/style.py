@@ -29,8 +29,9 @@ GRAPH = f"""
 .acep-graph .head.pass{{fill:var(--soft);fill-opacity:.6}}
 """
 VIEW = f"""
-.acep-view{{background:var(--back);color:var(--ink);font:14px/1.5 {FONT};border:1px solid var(--line);
-border-radius:8px;padding:.7rem .9rem;margin:.3rem 0;max-width:100%;box-sizing:border-box;overflow-wrap:anywhere}}
+.acep-view{{container-type:inline-size;background:var(--back);color:var(--ink);font:14px/1.5 {FONT};
+border:1px solid var(--line);border-radius:8px;padding:.7rem .9rem;margin:.3rem 0;max-width:100%;
+box-sizing:border-box;overflow-wrap:anywhere}}
 .acep-view>:first-child{{margin-top:0}}.acep-view>:last-child{{margin-bottom:0}}
 .acep-view p{{margin:.4rem 0;color:inherit}}.acep-view .soft,.acep-view caption{{color:var(--soft)}}
 .acep-view .title{{font-weight:600;font-size:1.02em}}
@@ -57,5 +58,4 @@ border-bottom:1px solid var(--grid);white-space:nowrap;color:inherit;background:
 .acep-view svg{{max-width:100%;height:auto;display:block}}
 .acep-view .wide{{overflow-x:auto}}.acep-view .narrow{{display:none;overflow-x:auto}}
 .acep-view .wide>svg,.acep-view .narrow>svg{{max-width:none;width:100%}}
-@media (max-width:640px){{.acep-view .wide.both{{display:none}}.acep-view .narrow{{display:block}}}}
 """

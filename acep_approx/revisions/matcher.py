@@ -90,6 +90,11 @@ class RevisedMatcher:
         return None if reached == NEVER else reached
 
     @property
+    def is_time(self) -> bool:
+        """Whether ticks are times: microseconds since 1970."""
+        return self.stream is not None and self.stream.pipeline.is_time
+
+    @property
     def held_events(self) -> int:
         """Events that are held because they, or others beside them, may still change."""
         return 0 if self.stream is None else self.stream.held

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from acep_approx.diagrams.fragments import bounded, plain, soft, tiles, title, view
+from acep_approx.pages.drawing import moment
 
 if TYPE_CHECKING:
     from acep_approx.revisions.matcher import RevisedMatcher
@@ -15,7 +16,8 @@ def revised_view(matcher: RevisedMatcher) -> str:
     numbers = [(f"{matcher.rows:,}", "rows so far"), (f"{matcher.held_events:,}", "events held: they may still change")]
     numbers += [(f"{number:,}", name.replace("_", " ")) for name, number in vars(matcher.revisions).items() if number]
     reached = matcher.watermark
-    told = "Nothing has moved the watermark yet." if reached is None else f"The watermark is at tick {reached:,}."
+    at = None if reached is None else moment(reached, is_time=matcher.is_time)
+    told = "Nothing has moved the watermark yet." if at is None else f"The watermark is at {at}."
     return view(
         title("Live run of a query whose events may be late or change"),
         plain(bounded(str(matcher.plan.query.text))),

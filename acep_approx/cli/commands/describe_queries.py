@@ -53,7 +53,7 @@ def check_folder_of_queries(
 
 
 def explain_folder_of_queries(options: FolderOptions, format: str) -> None:  # noqa: A002  (the option's name)
-    """Show on which level the queries of a folder run, and who reads what others publish; as ``air`` their automata.
+    """Show who feeds whom among the queries of a folder, in words or drawn; as ``air`` their automata.
 
     Raises
     ------
@@ -61,15 +61,18 @@ def explain_folder_of_queries(options: FolderOptions, format: str) -> None:  # n
         ``ACEP-U064``: another format.
     """
     assert options.queries is not None, "it was given"
-    if format not in ("text", "air"):
+    if format == "json":
         raise UsageError(
             f"--format {format} and --queries do not go together yet",
             code="ACEP-U064",
-            hint="explain one query at a time, or choose --format air",
+            hint="explain one query at a time, or choose text, svg, mermaid, dot or air",
         )
     folder = read_folder(options.queries, strict=options.strict)
     folder.tell_wrong()
-    typer.echo("\n".join(_lines(folder, options.queries)) if format == "text" else _airs(folder))
+    if format in ("text", "air"):
+        typer.echo("\n".join(_lines(folder, options.queries)) if format == "text" else _airs(folder))
+    else:
+        typer.echo(folder.desk.graph(format))
     if folder.wrong:
         raise typer.Exit(folder.exit_code)
 
