@@ -52,7 +52,7 @@ class DistinctValues:
         if self._counts is not None:
             return len(self._counts)
         estimate = (KEPT - 1) * _WHOLE / float(self._least[-1])
-        return max(EXACT + 1, int(float(f"{estimate:.1e}")))
+        return max(EXACT, int(float(f"{estimate:.1e}")))
 
     def add(self, values: pa.Array, counts: pa.Array) -> None:
         """Take in the different values of a batch, without null, and how often each occurs."""

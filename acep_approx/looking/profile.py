@@ -97,7 +97,7 @@ def look(
     scan = Scan(source, {"time": time, "key": key, "type": type}, unit, TimeFormat.of(reading.get("time_format")))
     scan.read(rows, on_progress)
     type_ = type_role(scan.roles, type, scan.columns, scan.rows)
-    key_ = key_role(scan.roles, key, scan.columns, scan.rows, (scan.time.best, type_.column))
+    key_ = key_role(scan.roles, key, scan.columns, scan.rows, (scan.time.best, type_.best))
     given = {"time": time, "key": key, "type": type} | reading
     if source.malformed.count:
         given["on_malformed"] = "skip"
