@@ -12,7 +12,7 @@ from acep_approx.cli.learning import learned_query
 from acep_approx.cli.options.budget import LearningOptions
 from acep_approx.cli.options.choices import OnMalformed
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText
+from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText, refuse_how_written
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.rules import read_one_query
@@ -121,6 +121,8 @@ def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: In
             code="ACEP-S023",
             hint=anew if history.more else repair,
         )
+    if spark.spark:
+        refuse_how_written(source)
     if spark.id is not None and not spark.spark:
         raise UsageError(
             "--id is of use with --spark only: here, events of the same time are in the order of the input",

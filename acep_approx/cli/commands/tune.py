@@ -13,7 +13,7 @@ from acep_approx.budget.ledger import LIGHT
 from acep_approx.cli.learning import learned_query
 from acep_approx.cli.options.choices import Wanted
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText
+from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText, refuse_how_written
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder
 from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.options.spark import SparkOptions
@@ -97,6 +97,8 @@ def tune(
     _check_plot(plot)
     trials.wanted_errors()  # refuses what is no number before anything is read
     spark.check()
+    if spark.spark:
+        refuse_how_written(source)
     text = read_one_query(query, "acep tune")
 
     from acep_approx.results.advice import advise

@@ -10,6 +10,7 @@ import typer
 
 from acep_approx.cli.completing import query_files
 from acep_approx.cli.options.choices import InputFormat, OnLate, OnMalformed, Unit
+from acep_approx.errors import UsageError
 
 QueryText = Annotated[
     str,
@@ -181,3 +182,14 @@ class RunInputOptions(InputOptions, IntervalOptions):
     def reading(self) -> dict[str, Any]:
         """The arguments of ``open_source``."""
         return super().reading | {"rejects": self.rejects, "late": self.late}
+
+
+def refuse_how_written(source: SourceOptions) -> None:
+    """Refuse to say on Spark how text files, or their times, are written (``ACEP-S023``): there it is found out."""
+    given = next((name for name in HOW_WRITTEN if getattr(source, name) is not None), None)
+    if given is not None:
+        raise UsageError(
+            f"--{given.replace('_', '-')} does not go with --spark",
+            code="ACEP-S023",
+            hint="write Parquet first, or leave out --spark",
+        )

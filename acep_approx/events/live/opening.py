@@ -221,7 +221,7 @@ def _files(
         )
     if malformed.rejects is not None and malformed.rejects.resolve() == path.resolve():
         raise UsageError(f"rejected rows would overwrite the input {path}", code="ACEP-U106", hint="name another file")
-    form = format_ or _format_in(path)
+    form = format_ or (_format_in(path) if layout.line_format is None else "lines")
     if form == "parquet":
         raise DataError(
             f"{path}: Parquet cannot be followed: it is no file before it is whole",

@@ -14,14 +14,12 @@ from acep_approx.events.columns import CODED, to_arrow
 from acep_approx.events.reading.formats.headers import DELIMITERS, Header, find_header
 from acep_approx.events.reading.formats.readings import Readings
 from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
-from acep_approx.events.reading.formats.shared import finer_times, is_blank, one_batch, with_type
+from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, is_blank, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.time_formats import TimeFormat
 
 NULLS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan")
 """What stands for null in CSV, unless it is between quotes."""
-FIRST_BYTES = 1 << 16
-"""Of a block, in which values show what they can be."""
 
 
 class CsvFormat:

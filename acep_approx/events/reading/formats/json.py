@@ -12,7 +12,7 @@ from acep_approx.events.columns import refuse_twins
 from acep_approx.events.reading.formats.documents import Document
 from acep_approx.events.reading.formats.readings import Readings
 from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
-from acep_approx.events.reading.formats.shared import finer_times, one_batch, with_type
+from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.nested import Path, column_at, flat_schema, has_objects, nested_schema, paths_of
 from acep_approx.events.time_formats import TimeFormat
@@ -84,11 +84,13 @@ class JsonFormat:
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
         """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
         names = self._readings.wanted(schema)
-        lines = _count_objects(data)
-        if not names or not lines:
-            return self._readings.decide_times(pa.table({}), rows=lines)
-        table = self._flat(_read_json(data, None))
-        return self._readings.decide_times(table.select(names), rows=lines)
+        if not names:
+            return self._readings.decide_times(pa.table({}), rows=len(schema))
+        head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
+        if head and (first := _count_objects(head)):  # most text is no time, which its first values show
+            names = self._readings.likely(self._read(head, _only(schema, names), first), decimals=False)
+        table = self._read(data, _only(schema, names), _count_objects(data)) if names else pa.table({})
+        return self._readings.decide_times(table, rows=1)
 
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
@@ -173,6 +175,10 @@ class JsonFormat:
     def rows(self, data: bytes) -> list[bytes]:
         """Split whole lines."""
         return io.BytesIO(data).readlines()
+
+
+def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
 
 
 def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) -> pa.Table:

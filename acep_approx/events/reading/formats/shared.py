@@ -6,6 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
+FIRST_BYTES = 1 << 16
+"""Of a block, in which values show what they can be."""
+
 
 def with_type(schema: pa.Schema, name: str, type_: pa.DataType) -> pa.Schema:
     """The schema with another type of one column."""
