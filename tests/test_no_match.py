@@ -13,6 +13,7 @@ from acep_approx import UsageError, compile_query
 from acep_approx.events.source import open_source
 from acep_approx.query.shape import atoms, walk
 from acep_approx.query.syntax import Absent, Atom, Sequence
+from acep_approx.why import steps
 from acep_approx.why.changed import Beginning, beginnings, loose, relaxations, wide
 from acep_approx.why.no_match import NoMatch
 from acep_approx.why.nothing import why_nothing
@@ -161,6 +162,23 @@ def test_errors_say_what_may_be_missing():
     assert answer.headline == "no match: 1 event is A (a), but no event is B (b), and no event is C (c)"
 
 
+def test_what_takes_too_long_is_said(monkeypatch):
+    monkeypatch.setattr(steps, "STEPS", 10)
+    text = ", ".join(f"{i} A {i % 7}" for i in range(30)) + ", 30 B 99"
+    query = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[i].x > a[i-1].x AND b.x < a[a.LEN].x } WITHIN 90"
+    monkeypatch.setattr(steps, "NO_END", 10)
+    assert nothing(query, text).headline == (
+        "no match: there are too many partial matches to say which step no event passed"
+    )
+
+
+def test_a_condition_on_negated_events_goes_with_its_negation():
+    """Without it, the negation would forbid more than the query does."""
+    answer = nothing("PATTERN SEQ(A a, ~(N n), B b, C c) WHERE n.x = c.x WITHIN 9", "0 C 1, 1 A, 2 N 5, 3 B")
+    assert answer.step == ("c",)
+    assert answer.headline == "no match: no C (c) comes after a and b"
+
+
 def test_no_events_and_only_the_first_ones():
     plan = compile_query("PATTERN SEQ(A a, B b) WITHIN 5").plan
     assert why_nothing(plan, open_source([]), {}).headline == "no match: there are no events"
@@ -177,6 +195,7 @@ def test_an_automaton_written_by_hand():
     text = "PATTERN AUTOMATON (start -> up ON A a up -> end ON B b FINAL end) WITHIN 5"
     answer = nothing(text, "0 A, 1 C")
     assert answer.headline == "no match: 1 event is A (a), but no event is B (b)"
+    assert nothing(text, "0 A, 1 B").reason == "found"
     assert nothing(text, "0 B, 1 A").headline == (
         "no match: the furthest partial match has 1 event: after these no B (b) came that fits"
     )
@@ -188,6 +207,7 @@ def test_a_query_in_cel():
     assert answer.headline == "no result: the chain that came furthest has 1 event"
     assert any("fails" in line for line in answer.lines)
     assert nothing(text, "0 A 1, 1 B 1").headline == "no result: no event could begin one"
+    assert nothing(text, "0 A 2, 1 B 3").reason == "found"
 
 
 # --- by brute force ---------------------------------------------------------------------------------------------------

@@ -179,12 +179,14 @@ class _Search:
     def _in_order(self) -> _Findings:
         """The first step that no event passes after those before it."""
         passed, query = self._passed()
-        if not passed or passed[-1][1] is None:
-            return self._furthest()
-        step, last = passed[-1][0], passed[-1][1]
+        is_known = bool(passed) and passed[-1][1] is not None
+        last = passed[-1][1] if is_known else self.steps.matches()
         if last is not None and last.number:
             sentence = f"there are matches, completed by {_events(last.number)}: this run did not put them out"
             return _Findings("found", (), sentence, (), last.first)
+        if not is_known:
+            return self._furthest()
+        step = passed[-1][0]
         before = [names for names, _ in passed[:-1]]
         at = _latest(passed)
         at = self._first_of(step) if at is None else at

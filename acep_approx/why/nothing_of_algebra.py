@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import read_events
+from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import LARGEST_WINDOW
 from acep_approx.why.chains import Chains
 from acep_approx.why.no_match import NoMatch
 from acep_approx.why.of_algebra import explain_algebra
-from acep_approx.why.place import tick_text
+from acep_approx.why.place import StreamPlace, tick_text
 from acep_approx.why.whole import WholeStream
 
 MOST_EVENTS = 100_000
 """Events that are looked at: chains are followed one by one."""
+
+
+def _results(place: StreamPlace) -> int:
+    """How many events complete a result."""
+    matcher = Execution(place.plan, output="points")
+    pipeline = matcher.bind(place.table.schema, place.roles)
+    batches = read_events(open_source(place.table), place.roles, columns=pipeline.columns)
+    found: int = sum(table.num_rows for batch in batches for table in matcher.run(batch))
+    for table in pipeline.finish():
+        found += table.num_rows
+    return found
 
 
 def nothing_of_algebra(whole: WholeStream) -> NoMatch:
@@ -26,6 +40,9 @@ def nothing_of_algebra(whole: WholeStream) -> NoMatch:
     """
     place = whole.place
     events = len(place.rows)
+    if number := _results(place):
+        said = f"there are results, completed by {number:,} events: this run did not put them out"
+        return NoMatch(events, whole.is_cut, "found", said)
     is_cut = whole.is_cut or events > MOST_EVENTS
     if events > MOST_EVENTS:
         kept = slice(0, MOST_EVENTS)

@@ -20,6 +20,7 @@ from acep_approx.why.running import run_at
 
 STEPS = 5_000_000
 """Run-steps after which one changed query is given up."""
+NO_END = 2**62
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,15 @@ class Steps:
         """The points of the whole query in a window that nothing leaves."""
         return self.points(wide(self.query))
 
-    def points(self, query: QuerySyntax) -> Points | None:
+    def matches(self) -> Points | None:
+        """The points of the query itself, however long it takes: as long as it took to find that there are none."""
+        return self.points(self.query, NO_END)
+
+    def points(self, query: QuerySyntax, steps: int | None = None) -> Points | None:
         """The match points of a query; None where it takes too many run-steps, or is no query."""
         found = Points(0)
         try:
-            for table in run_at(self.place, query, "points", STEPS):
+            for table in run_at(self.place, query, "points", STEPS if steps is None else steps):
                 if table.num_rows:
                     found = _with(found, table)
         except (TooManyStepsError, AcepError):
