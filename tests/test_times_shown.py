@@ -112,6 +112,15 @@ def test_with_a_unit_results_are_those_of_timestamps(output):
         assert found.to_pylist() == wanted.to_pylist(), unit
 
 
+@pytest.mark.parametrize("how", [{"bind": ["ts", "x"]}, {"id": "ts"}, {}])
+def test_spark_is_told_of_the_same_columns(how):
+    text = QUERY if how else QUERY + RETURNS
+    wanted = compile_query(text).spark(time="ts", **how).job(events(None).schema)[0].results
+    for unit in PER_SECOND:
+        found = compile_query(text).spark(time="ts", unit=unit, **how).job(events(unit).schema)[0].results
+        assert found == wanted
+
+
 def test_without_a_unit_numbers_stay_numbers():
     table = events("s")
     query = QUERY.replace("10 min", "600")
