@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.diagrams.fragments import never_raises
+from acep_approx.diagrams.words import one_line
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
@@ -27,7 +28,7 @@ class Matcher(Execution):
         return matcher_view(self)
 
     def __repr__(self) -> str:
-        query, done = " ".join(str(self.plan.query.text).split()), self.progress
+        query, done = one_line(self.plan.query.text), self.progress
         return f"<{type(self).__name__} of {query!r}: {done.events:,} events, {done.live:,} live runs>"
 
     def push(self, events: Any) -> pa.Table:

@@ -32,6 +32,17 @@ def shortened(text: str, most: int) -> str:
     return text[: keep - keep // 2] + "…" + text[len(text) - keep // 2 :]
 
 
+def one_line(text: str) -> str:
+    r"""A query in one line, of at most a hundred letters.
+
+    Examples
+    --------
+    >>> one_line("PATTERN A a\n  WITHIN 5")
+    'PATTERN A a WITHIN 5'
+    """
+    return shortened(" ".join(text.split()), 100)
+
+
 def wrapped(text: str, most: int, lines: int) -> list[str]:
     """A text in at most so many lines of at most so many letters; what does not fit is left out in the middle.
 

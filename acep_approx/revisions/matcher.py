@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.diagrams.fragments import never_raises
+from acep_approx.diagrams.words import one_line
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import missing_column, to_numpy
@@ -78,7 +79,7 @@ class RevisedMatcher:
         return revised_view(self)
 
     def __repr__(self) -> str:
-        query = " ".join(str(self.plan.query.text).split())
+        query = one_line(self.plan.query.text)
         return f"<RevisedMatcher of {query!r}: {self.rows:,} rows, {self.held_events:,} events held>"
 
     # --- what users ask -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from acep_approx.diagrams.fragments import never_raises
+from acep_approx.diagrams.words import one_line
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.planning.planner import Plan
@@ -124,7 +125,7 @@ class HistoryGraph:
         return self.learned_ is not None and self.learned_.is_level
 
     def __repr__(self) -> str:
-        query = " ".join(str(self.query).split())
+        query = one_line(str(self.query))
         if not self.is_fitted:
             return f"<HistoryGraph of {query!r}, which has not learned anything yet>"
         return f"<HistoryGraph of {query!r}, learned from {self.events_:,} events with {self.points_:,} match points>"
