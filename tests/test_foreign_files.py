@@ -74,6 +74,17 @@ def test_a_delimiter_is_never_guessed(tmp_path, text):
     assert open_source(write(tmp_path / "e.csv", text)).understood.delimiter == ","
 
 
+def test_a_tie_is_told(tmp_path):
+    source = open_source(write(tmp_path / "e.csv", "ts\ttype, kind\n1\tA, b\n2\tB, c\n"))
+    assert (source.understood.delimiter, "'\\t' fits as well" in source.notes[0]) == (",", True)
+
+
+def test_a_log_is_not_taken_for_csv(tmp_path):
+    path = write(tmp_path / "app.log", "2013-01-31 17:45:00,120 INFO x\n2013-01-31 17:45:01,000 INFO y\n")
+    error = failure(path)
+    assert (error.code, "--line-format" in error.hint) == ("ACEP-D012", True)
+
+
 def test_a_delimiter_can_be_said(tmp_path):
     path = write(tmp_path / "e.csv", "ts|x;y\n1|2;3\n")
     assert read(path, delimiter="|") == [{"ts": 1, "x;y": "2;3"}]
@@ -93,6 +104,7 @@ def test_columns_of_a_file_without_a_header(tmp_path):
     assert read(path, columns=["ts", "type", "price"]) == ROWS
     assert read(path, columns="ts,type,price") == ROWS
     assert open_source(path, columns="ts,type,price").understood.header is False
+    assert read(write(tmp_path / "h.csv", PLAIN), columns="ts,type,price") == ROWS
     assert failure(path, columns="ts,type").code == "ACEP-D020"
     assert failure(path, UsageError, columns="ts,ts,x").code == "ACEP-U122"
     assert failure(path, UsageError, columns=[]).code == "ACEP-U122"

@@ -15,6 +15,8 @@ from acep_approx import compile_query
 from acep_approx.errors import DataError
 from acep_approx.events import open_source
 from acep_approx.events.reading.formats.documents import AsLines, document_of
+from acep_approx.query.parser import parse
+from acep_approx.query.printer import to_text
 from tests.cases import cases
 from tests.command_line import acep
 
@@ -174,6 +176,14 @@ def test_fields_of_objects_are_columns(tmp_path, kind):
     assert found.select(["meta.user.id", "who", "start", "end"]).to_pylist() == [
         {"meta.user.id": 7, "who": 7, "start": 1, "end": 3}
     ]
+
+
+def test_queries_name_fields_with_dots_or_in_quotes():
+    plain = parse("PATTERN SEQ(A a, B+ b[]) WHERE [m.u] AND b[i].m.x.y > a.m.x AND max(b[].m.x) > 1 WITHIN 5")
+    quoted = "PATTERN SEQ(A a, B+ b[]) WHERE [`m.u`] AND b[i].`m.x.y` > a.`m.x` AND max(b[].`m.x`) > 1 WITHIN 5"
+    assert parse(to_text(plain)) == plain
+    assert to_text(parse(quoted)) == to_text(plain)
+    assert [one.name for one in plain.equivalences] == ["m.u"]
 
 
 def test_a_matcher_takes_nested_events_in_pieces():

@@ -225,6 +225,12 @@ def test_sets_and_histories_know_formats():
     assert history.events_ == len(days)
 
 
+def test_values_in_two_orders_are_told_with_the_first_that_does_not_fit(tmp_path):
+    path = write(tmp_path / "e.csv", "31/01/2013", "01/31/2013")
+    error = failure(lambda: compile_query(QUERY).match(path, time="when").to_arrow())
+    assert (error.code, error.row, "as %d/%m/%Y" in error.message) == ("ACEP-D006", 1, True)
+
+
 def test_numbers_have_no_format():
     query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
     error = failure(lambda: query.match([{"ts": 1, "type": "A"}], time_format="%d/%m/%Y").to_arrow(), UsageError)

@@ -231,7 +231,10 @@ def _from_text(
     except DataError as error:
         found = guesses(column) if error.code == "ACEP-D006" else []
         if not found:
-            raise
+            first = guesses(column.slice(0, 1)) if error.code == "ACEP-D006" else []
+            if not first:
+                raise
+            found = first[:1]  # others are written in another way: the first of them is told
     if len(found) > 1:
         raise DataError(
             f"row {first_row}: {column[0].as_py()!r} can be read in two ways: "

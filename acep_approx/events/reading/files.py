@@ -15,7 +15,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_schema, plain_type
 from acep_approx.events.reading.formats.documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
-from acep_approx.events.reading.formats.headers import told_by_rows
+from acep_approx.events.reading.formats.headers import looks_like_events, told_by_rows
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
@@ -158,7 +158,8 @@ def _told_by_content(path: Path) -> str:
         return "json"
     delimiter = told_by_rows(whole).encode()
     lines = whole.splitlines()[:2]
-    if len(lines) < 2 or not all(delimiter in line for line in lines):
+    is_log = _plain(path).suffix in LOGS and looks_like_events(whole, delimiter.decode())
+    if len(lines) < 2 or is_log or not all(delimiter in line for line in lines):
         raise _unknown_format(path)
     return "csv"
 
@@ -176,7 +177,8 @@ def _unknown_format(path: Path) -> DataError:
     return DataError(
         f"{path}: the format cannot be told from the name, nor from the first lines",
         code="ACEP-D012",
-        hint=f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python)",
+        hint=f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python); of the lines of a log how they are "
+        "written: --line-format '{time} {level} {message}', apache, syslog",
     )
 
 

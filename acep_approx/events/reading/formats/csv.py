@@ -47,9 +47,12 @@ class CsvFormat:
     @property
     def understood(self) -> Understood:
         """How the file was read; after ``decide``."""
-        header, hints = self._header, tuple[str, ...]()
+        header, hints = self._header, []
+        if header and header.rivals:
+            signs = " or ".join(map(repr, header.rivals))
+            hints.append(f"a comma between values, where {signs} fits as well: say it by --delimiter")
         if self._unsure:
-            hints = (f"text in {', '.join(self._unsure)}: say --decimal , if the comma stands before a fraction",)
+            hints.append(f"text in {', '.join(self._unsure)}: say --decimal , if the comma stands before a fraction")
         return Understood(
             "csv",
             compression=self._stored.compression,
@@ -60,7 +63,7 @@ class CsvFormat:
             decimal_commas=tuple(self._readings.decimals),
             times=dict(self._readings.times),
             open_times=dict(self._readings.open_times),
-            hints=hints,
+            hints=tuple(hints),
         )
 
     @property

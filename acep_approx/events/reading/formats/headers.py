@@ -34,12 +34,15 @@ class Header:
         Ahead of the first row of values.
     skipped : int
         Of these, comments and blank ones.
+    rivals : str
+        Other delimiters that would do as well as the comma.
     """
 
     names: list[str]
     delimiter: str
     lines: int
     skipped: int
+    rivals: str = ""
 
 
 def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str] | None) -> Header:
@@ -71,11 +74,14 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
         comment = line if line.strip() else comment
         skipped, start = skipped + 1, start + len(line)
     rest = data[start:]
+    rivals = ""
     if delimiter is None:
-        delimiter = told_by_rows(rest)
+        delimiter, *others = _fitting(rest)
+        rivals = "".join(others)
     rows = _fields(rest, delimiter)
     if columns is not None:
-        return Header(_as_wide(columns, rows), delimiter, skipped, skipped)
+        is_said = bool(rows) and [text.strip() for text in rows[0]] == columns
+        return Header(_as_wide(columns, rows), delimiter, skipped + is_said, skipped, rivals)
     names, lines = _names(rest, name, delimiter)
     below = rows[1:]
     if comment and (hidden := _hidden_header(comment, [names, *below], delimiter)):
@@ -86,7 +92,7 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
             code="ACEP-D026",
             hint="name the columns: --columns ts,type,price (columns=[...] of open_source), or add a line of names",
         )
-    return Header(_checked(_as_wide(names, below), name), delimiter, skipped + lines, skipped)
+    return Header(_checked(_as_wide(names, below), name), delimiter, skipped + lines, skipped, rivals)
 
 
 def told_by_rows(data: bytes) -> str:
@@ -97,13 +103,24 @@ def told_by_rows(data: bytes) -> str:
     >>> told_by_rows(b"ts;price\n1;2,5"), told_by_rows(b"ts\n1"), told_by_rows(b"a|b;c\n1|2;3")
     (';', ',', ',')
     """
+    return _fitting(data)[0]
+
+
+def _fitting(data: bytes) -> list[str]:
+    """The delimiter, and behind a comma those that would do, too."""
     found = []
     for delimiter in DELIMITERS:
         first, *others = [len(row) for row in _fields(data, delimiter)] or [0]
         agreeing = sum(first <= width <= first + 1 for width in others)
         if first > 1 and agreeing * 2 >= len(others):
             found.append(delimiter)
-    return found[0] if len(found) == 1 else ","
+    return found if len(found) == 1 else [",", *(delimiter for delimiter in found if delimiter != ",")]
+
+
+def looks_like_events(data: bytes, delimiter: str) -> bool:
+    """Whether there is no header: the first row holds values, as the one below it does."""
+    first, *others = _fields(data, delimiter) or [[]]
+    return bool(first and others) and _are_values(first, others[0])
 
 
 def _fields(data: bytes, delimiter: str) -> list[list[str]]:
