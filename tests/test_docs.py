@@ -105,9 +105,15 @@ def needs_spark(path: Path) -> bool:
     return any(block.language == "python" and "acep_approx.spark" in block.text for block in blocks(path))
 
 
+def marks(path: Path) -> list[pytest.MarkDecorator]:
+    """Pages with Spark share one session; the tutorial learns from real events, which takes a while."""
+    is_slow = path.parent.name == "tutorial"
+    return [pytest.mark.xdist_group("spark")] * needs_spark(path) + [pytest.mark.slow] * is_slow
+
+
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=[pytest.mark.xdist_group("spark")] if needs_spark(path) else []) for path in PAGES],
+    [pytest.param(path, marks=marks(path)) for path in PAGES],
     ids=name_of,
 )
 def test_examples_run_and_print_what_the_page_shows(path, tmp_path, monkeypatch, request):
