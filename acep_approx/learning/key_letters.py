@@ -21,7 +21,7 @@ LETTERS = "letters of key"
 """The column of whether keys lose what their runs wait for: 1, or 0."""
 LOST = 1 / 8
 """A key loses what comes to it less than so many times as often as to all keys. Smaller differences are left alone:
-told apart by powers of 2, one of the workloads of load shedding was found less of (docs/how-to/learning.md)."""
+told apart by powers of 2, one of the workloads of load shedding was found less of (docs/how-it-works/learning.md)."""
 PSEUDO = 10.0
 """Runs at the mean of the place that are added to those of each of its groups."""
 
