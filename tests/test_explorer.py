@@ -288,6 +288,64 @@ def test_pages_that_cannot_be_are_refused_before_any_work(boxes, options, code):
     assert not (boxes / "out.html").exists()
 
 
+# --- many queries, rules -----------------------------------------------------------------------------------------
+
+
+def test_the_page_of_many_queries_has_a_strip_of_each_and_one_table(boxes):
+    folder = boxes / "queries"
+    folder.mkdir()
+    (folder / "lost.acep").write_text(LOST, encoding="utf-8")
+    (folder / "heavy.acep").write_text("PATTERN Packed p WHERE p.kg > 8 WITHIN 1 h RETURN p.kg AS kg", encoding="utf-8")
+    (folder / "never.acep").write_text("PATTERN SEQ(Packed p, Lost l) WITHIN 1 h", encoding="utf-8")
+    (folder / "next.cel").write_text("SELECT kg FROM FILTER{kg < 8}(Packed)", encoding="utf-8")
+    acep("run", "--queries", "queries", "boxes.csv", "--page", "out.html", "-o", "out.jsonl", "--limit", "1")
+    page = (boxes / "out.html").read_text(encoding="utf-8")
+    data = data_of(page)
+    assert [(one["name"], one["total"]) for one in data["queries"]] == [
+        ("heavy", 1), ("lost", 3), ("never", 0), ("next", 1)]  # fmt: skip
+    assert len(strips(page)) == 3  # of those with matches
+    found = sorted((data["queries"][one[0]]["name"], one[1], one[5], one[6], one[8]) for one in data["matches"])
+    assert found == [
+        ("heavy", 0, [], [], ["12"]),
+        ("lost", 0, [], [["p", 0], ["l", 2], ["d", 3]], []),
+        ("lost", 1, ["l"], [["p", 0], ["d", 3]], []),
+        ("lost", 1, ["l"], [["p", 1], ["d", 4]], []),
+        ("next", 0, [], [], ["7.5"]),
+    ]
+    assert {int(row) for row in data["events"]} == {0, 1, 2, 3, 4}
+
+
+RULES = """TABLE box (id text, seen int DEFAULT 0, KEY (id))
+RULE packed ON PATTERN Packed p WHERE store.box[p.key].seen = 0 WITHIN 1 h DO UPSERT box SET seen = 1 AT (p.key) END
+RULE done ON PATTERN SEQ(Packed p, Delivered d) WHERE [key] AND store.box[d.key].seen = 1 WITHIN 3 h
+DO CALL ring(d.key) END
+"""
+
+
+def test_the_page_of_rules_says_what_they_found_and_did(boxes):
+    (boxes / "boxes.acep").write_text(RULES, encoding="utf-8")
+    acep("run", "boxes.acep", "boxes.csv", "--page", "out.html", "-o", "found")
+    page = (boxes / "out.html").read_text(encoding="utf-8")
+    data = data_of(page)
+    assert [(one["name"], one["total"]) for one in data["queries"]] == [("packed", 2), ("done", 2)]
+    assert [match[6] for match in data["matches"] if match[0] == 1] == [[["p", 0], ["d", 3]], [["p", 1], ["d", 4]]]
+    for words in ("What the rules did", "changes of box", "calls of ring", "UPSERT"):
+        assert words in page
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--queries", "queries", "--stamp"], "ACEP-U152"),
+        (["boxes.acep", "--store", "x.db"], "ACEP-U152"),
+        (["lost.acep", "--follow"], "ACEP-U138"),
+    ],
+)
+def test_what_does_not_go_with_a_page_is_refused(boxes, options, code):
+    (boxes / "boxes.acep").write_text(RULES, encoding="utf-8")
+    assert code in acep("run", *options, "boxes.csv", "--page", "out.html", code=2).stderr
+
+
 # --- the picture ----------------------------------------------------------------------------------------------
 
 

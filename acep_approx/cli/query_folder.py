@@ -16,6 +16,7 @@ from acep_approx.errors import AcepError, QueryError, UsageError
 
 if TYPE_CHECKING:
     from acep_approx.api import QuerySet
+    from acep_approx.results.exploring.gathered import Asked
 
 SUFFIXES = (".acep", ".cel")
 TABLES = (".parquet", ".csv")
@@ -124,6 +125,13 @@ class Folder:
         if self.wrong:
             self.tell_wrong()
             raise WrongQueriesError(len(self.wrong), self.exit_code)
+
+    def asked(self) -> dict[str, Asked]:
+        """The queries that run, by id, as a page shows them."""
+        from acep_approx.results.exploring.gathered import asked_of
+
+        known = {id(piece): asked_of(piece.text) for piece in {id(one): one for one in self._pieces.values()}.values()}
+        return {id_: known[id(piece)] for id_, piece in self._pieces.items()}
 
     def tell_wrong(self) -> None:
         """Tell which queries are wrong that were not told yet, each with its file and the place in it."""

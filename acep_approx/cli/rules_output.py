@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from acep_approx.api.rule_set import RuleSet
     from acep_approx.cli.rows_file import RowsFile
+    from acep_approx.results.exploring.gathered import Gathered
     from acep_approx.results.rules import RuleCall, RuleOutput
 
 
@@ -38,6 +39,8 @@ class RulesOutput:
     options : RuleOptions
     is_live : bool
         Whether files are to be read while they are written.
+    gathered : Gathered, optional
+        Gets the matches, for a page.
     """
 
     rules: RuleSet
@@ -46,6 +49,7 @@ class RulesOutput:
     folder: Path | None
     options: RuleOptions
     is_live: bool = False
+    gathered: Gathered | None = None
     found: Counter[str] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
@@ -77,6 +81,8 @@ class RulesOutput:
         import pyarrow.compute as pc
 
         self.found[rule] += table.num_rows
+        if self.gathered is not None:
+            self.gathered.take(rule, table)
         if "fired" in table.column_names:
             self.fired[rule] += pc.sum(table.column("fired")).as_py() or 0
         if self.folder is not None:

@@ -112,6 +112,8 @@ class OverTime:
         levels = np.unique(points.errors).tolist()
         shown = levels if len(levels) <= SERIES else levels[: SERIES - 1]
         parts = [(errors_text(level), points.ticks[points.errors == level]) for level in shown]
+        if levels == [0]:  # nothing is to be told apart
+            parts = [("match points", points.ticks)]
         if len(shown) < len(levels):
             parts.append((f"{levels[len(shown)]} or more errors", points.ticks[points.errors >= levels[len(shown)]]))
         return [
@@ -129,7 +131,7 @@ class OverTime:
             f'<span><i class="swatch f{one.colour}"></i>{escape(one.name)}: {one.total:,}</span>' for one in series
         ]
         unit = width_text(int(self.edges[1] - self.edges[0]), is_time=self.is_time)
-        said = f"{name + ': ' if name else ''}match points per {unit}, " + ", ".join(
+        said = f"{name + ': ' if name else ''}match points per {unit}; " + ", ".join(
             f"{one.name}: {one.total:,}" for one in series
         )
         guides = "".join(

@@ -110,7 +110,8 @@ def run(
         given = [name for name in (query, *(inputs or [])) if name is not None]
         is_live = check_live(context, live, given, source, output)
         asked_live = LiveRun.asked(given[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
-        _run_folder(QueriesRun(many.queries, many, given, source, output, output.form(), quiet), asked_live)
+        shown = PageRequest.of(context, page, given)
+        _run_folder(QueriesRun(many.queries, many, given, source, output, output.form(), quiet, shown), asked_live)
         return
     if query is None or not inputs:
         raise needed("QUERY" if query is None else "INPUT")
@@ -119,7 +120,10 @@ def run(
     lasting = LiveRun.asked(inputs[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
     output = output if lasting is None else lasting.output
     if is_rules(text):
-        of_rules = RulesRun.asked(context, text, inputs, rules, source, output, quiet=quiet, is_live=is_live)
+        shown = PageRequest.of(context, page, inputs)
+        of_rules = RulesRun.asked(
+            context, text, inputs, rules, source, output, quiet=quiet, is_live=is_live, page=shown
+        )
         over(lasting, of_rules, run_rules)
         return
     refuse_without_rules(context, is_live=is_live)
@@ -133,8 +137,7 @@ def run(
     request.check()
     left_out = {"rejected rows": source.rejects, "late events": None if stream.stream else source.late}
     request.check_files(output, left_out, inputs)
-    shown = PageRequest.of(context, page, inputs, left_out | {"results": output.file, "the report": reports.report})
-    shown = shown.asking(query, source) if shown is not None else None
+    shown = PageRequest.of(context, page, inputs, query=query)
     from acep_approx.api import compile_query
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from acep_approx.cli.nothing import say_silent
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.events.source import Source
+    from acep_approx.results.exploring.gathered import Gathered
+    from acep_approx.subscriptions.results import Found
 
 SHOWN = 5
 """Queries that the summary names, those with the most results first."""
@@ -43,6 +46,7 @@ class QueriesRun:
     output: OutputOptions
     form: Format
     quiet: bool
+    page: PageRequest | None = None
 
 
 def run_queries(job: QueriesRun) -> None:
@@ -78,15 +82,18 @@ def run_queries(job: QueriesRun) -> None:
         folder.desk.check(source.schema, folder.misfit)
         folder.refuse()
     by_query: Counter[str] = Counter()
+    gathered = None if job.page is None else _gathered(folder)
     is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
     with progress_bar("matching", enabled=not (job.quiet or is_seen)) as bar:
         bar.total = source.rows
         events = _Events(bar)
-        with closing(_tables(folder, source, job, by_query, events)) as tables:
+        with closing(_tables(folder, source, job, _Taken(by_query, gathered), events)) as tables:
             results = Results(tables, job.output.most_rows(job.form))
             shown = list(results) if job.form is Format.TABLE else []
             if job.form is not Format.TABLE:
                 write(results, job.form, job.output.file, flush=job.output.flush)
+            if gathered is not None:
+                deque(tables, maxlen=0)  # a page has all, however few rows are shown
     if job.form is Format.TABLE:
         print_table(shown, job.output.output.value)
     sys.stdout.flush()
@@ -100,9 +107,18 @@ def run_queries(job: QueriesRun) -> None:
             silent = [id_ for id_ in folder.desk if not by_query[id_]]
             say_silent(silent, "query" if len(silent) == 1 else "queries")
         say_malformed(source.malformed)
+    if job.page is not None and gathered is not None:
+        job.page.gathered(gathered, job.source)
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
+
+
+def _gathered(folder: Folder) -> Gathered:
+    """What gets the matches of each query, for a page."""
+    from acep_approx.results.exploring.gathered import Gathered
+
+    return Gathered(folder.asked())
 
 
 @dataclass
@@ -117,8 +133,23 @@ class _Events:
         self.bar.done(events)
 
 
+@dataclass
+class _Taken:
+    """What has been found: numbers by query, and the matches, where there is to be a page."""
+
+    by_query: Counter[str]
+    gathered: Gathered | None
+
+    def take(self, found: Found) -> None:
+        """Take in what a batch has brought."""
+        for id_, rows in found.items():
+            self.by_query[id_] += rows.num_rows
+            if self.gathered is not None:
+                self.gathered.take(id_, rows)
+
+
 def _tables(
-    folder: Folder, source: Source, job: QueriesRun, by_query: Counter[str], progress: _Events
+    folder: Folder, source: Source, job: QueriesRun, taken: _Taken, progress: _Events
 ) -> Generator[pa.Table]:
     """The results as a stream of tables; the first one has rows, if any has."""
     counts: Counter[tuple[str, int]] = Counter()
@@ -129,12 +160,12 @@ def _tables(
         if job.output.output is ResultKind.COUNT:
             _count(table, counts)
             continue
-        by_query.update({id_: rows.num_rows for id_, rows in found.items()})
+        taken.take(found)
         if table.num_rows:
             is_empty = False
             yield table
     if job.output.output is ResultKind.COUNT:
-        yield _counted(counts, by_query)
+        yield _counted(counts, taken.by_query)
     elif is_empty:
         yield table.slice(0, 0)
 

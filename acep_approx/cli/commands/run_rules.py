@@ -14,6 +14,7 @@ from acep_approx.cli.nothing import say_silent
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
+from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.rules_output import RulesOutput
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from acep_approx.api.rule_run import RuleRun
     from acep_approx.api.rule_set import RuleSet
     from acep_approx.events.source import Source
+    from acep_approx.results.exploring.gathered import Gathered
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class RulesRun:
     form: Format
     quiet: bool
     is_live: bool = False
+    page: PageRequest | None = None
 
     @classmethod
     def asked(
@@ -64,6 +67,7 @@ class RulesRun:
         *,
         quiet: bool,
         is_live: bool = False,
+        page: PageRequest | None = None,
     ) -> RulesRun:
         """What was asked for.
 
@@ -81,7 +85,7 @@ class RulesRun:
         form = _form(output, options, grows=grows or is_live)
         if is_live and form is Format.TABLE:
             form = Format.JSONL  # a table is shown at the end
-        job = cls(text, inputs, options, source, output, form, quiet, is_live)
+        job = cls(text, inputs, options, source, output, form, quiet, is_live, page)
         job._check_files()
         events_between(options.checkpoint_every)
         return job
@@ -138,7 +142,8 @@ def run_rules(job: RulesRun) -> None:
     source = open_source(job.inputs, **job.source.reading)
     is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
     with ExitStack() as files:
-        output = RulesOutput(rules, files, job.form, job.output.file, job.options, job.is_live)
+        gathered = None if job.page is None else _gathered(rules)
+        output = RulesOutput(rules, files, job.form, job.output.file, job.options, job.is_live, gathered)
         run = files.enter_context(
             rules.start(
                 store=rows,
@@ -166,6 +171,26 @@ def run_rules(job: RulesRun) -> None:
         say_malformed(source.malformed)
         if source.late.count:
             say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
+    if job.page is not None and gathered is not None:
+        job.page.gathered(gathered, job.source, _done(output))
+
+
+def _gathered(rules: RuleSet) -> Gathered:
+    """What gets the matches of each rule, for a page."""
+    from acep_approx.results.exploring.gathered import Asked, Gathered
+
+    text = rules.file.text
+    return Gathered({rule.name: Asked(rule.query, text[slice(*rule.span)]) for rule in rules.file.rules})
+
+
+def _done(output: RulesOutput) -> list[str]:
+    """What the rules did, as a section of a page."""
+    from acep_approx.pages.shell import facts
+
+    changed = [(f"changes of {name}", f"{number:,}") for name, number in output.changed.items() if number]
+    called = [(f"calls of {name}", f"{number:,}") for name, number in output.called.items()]
+    fired = [(f"{rule} fired", f"{number:,}") for rule, number in output.fired.items()]
+    return ["<h2>What the rules did</h2>", facts([*fired, *changed, *called])] if changed or called else []
 
 
 def _run(run: RuleRun, source: Source, job: RulesRun, output: RulesOutput, bar: EventBar) -> None:

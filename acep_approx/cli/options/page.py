@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
 from acep_approx.cli.exact_command import command_line
-from acep_approx.cli.options.input import RunInputOptions
+from acep_approx.cli.options.groups import given_options
+from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     from acep_approx.results.exploring.found import Found, Labels
+    from acep_approx.results.exploring.gathered import Gathered
+
+
+APART = {
+    "stamp": "leave one of them out: events that get the time of the clock are not found again",
+    "reorder": "leave one of them out; or sort the events first: --sort",
+    "store": "leave one of them out: a page is of a run from its beginning",
+}
+"""Options that do not go with a page, and what to do."""
+
+
+_SAME = (*(one.name for one in fields(QuestionInputOptions)), "errors", "within")
+ASKED = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {"key": "--key-column"}
+"""Options that ``acep why`` has as well, and what they are called there."""
+WRITTEN = {
+    "file": "results",
+    "report": "the report",
+    "shed": "shed runs",
+    "learn_log": "the learning log",
+    "late": "late events",
+    "rejects": "rejected rows",
+    "calls": "calls",
+}
+"""Options that name what else is written, and what that is."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +80,12 @@ class PageRequest:
 
     @classmethod
     def of(
-        cls, context: typer.Context, options: PageOptions, inputs: list[str], others: dict[str, Path | None]
+        cls,
+        context: typer.Context,
+        options: PageOptions,
+        inputs: list[str],
+        *,
+        query: str = "",
     ) -> Self | None:
         """What was asked for; None: no page.
 
@@ -64,17 +95,22 @@ class PageRequest:
             Of the command.
         options : PageOptions
         inputs : list of str
-        others : dict of str to Path or None
-            What else is written, and where.
+        query : str
+            As it was given; empty: there are many, and nobody can be asked why one has no match.
 
         Raises
         ------
         UsageError
-            ``ACEP-U151``: of standard input; ``ACEP-U013``, ``ACEP-U016``, ``ACEP-U017``: it cannot be written there.
+            ``ACEP-U151``: of standard input; ``ACEP-U152``: what does not go with a page; ``ACEP-U013``,
+            ``ACEP-U016``, ``ACEP-U017``: it cannot be written there.
         """
         file = options.page
         if file is None:
             return None
+        given = given_options(context)
+        for name, hint in APART.items():
+            if name in given:
+                raise UsageError(f"{given[name]} does not go with --page", code="ACEP-U152", hint=hint)
         if "-" in inputs:
             raise UsageError(
                 "a page reads the events several times, and standard input comes once",
@@ -82,18 +118,10 @@ class PageRequest:
                 hint="save the events to a file, and name that",
             )
         check_folder(file)
-        check_file(file, others, inputs)
-        return cls(file, inputs, command_line(context))
-
-    def asking(self, query: str, source: RunInputOptions) -> Self:
-        """The same, with how to ask about a place."""
-        given = {"--time": source.time, "--key-column": source.key, "--type": source.type, "--start": source.start}
-        given["--unit"] = None if source.unit is None else source.unit.value
-        given["--input-format"] = None if source.input_format is None else source.input_format.value
-        words = [word for name, value in given.items() if value is not None for word in (name, value)]
-        words += ["--sort"] if source.sort else []
-        words += [w for name in ("on_malformed", "on_late") for w in _skipping(name, source)]
-        return replace(self, ask=shlex.join(["acep", "why", query, *self.inputs, *words]))
+        written = {name: context.params.get(name) for name in WRITTEN}
+        check_file(file, {WRITTEN[name]: path for name, path in written.items()}, inputs)
+        ask = shlex.join(["acep", "why", query, *inputs, *_reading(context)]) if query else ""
+        return cls(file, inputs, command_line(context), ask)
 
     @property
     def labels(self) -> Labels:
@@ -103,6 +131,15 @@ class PageRequest:
         events: Any = self.inputs[0] if len(self.inputs) == 1 else self.inputs
         names = ", ".join(Path(name).name for name in self.inputs[:3]) + (", ..." if len(self.inputs) > 3 else "")
         return Labels(source=names, command=self.command, events=repr(events), ask=self.ask)
+
+    def gathered(self, gathered: Gathered, source: RunInputOptions, more: Iterable[str] = ()) -> None:
+        """Make the page of matches that were gathered, with more sections, as HTML."""
+        from acep_approx.events.source import open_source
+        from acep_approx.pages.explorer.page import explorer_page
+        from acep_approx.results.exploring.gathered import EventsAgain
+
+        again = EventsAgain(open_source(self.inputs, **source.reading), source.roles, source.sort)
+        self.save(explorer_page(gathered.explored(again, self.labels), more))
 
     def write(self, found: Found) -> None:
         """Make the page of some matches."""
@@ -119,6 +156,12 @@ class PageRequest:
             write_page(text, self.file)
 
 
-def _skipping(name: str, source: RunInputOptions) -> list[str]:
-    value = getattr(source, name).value
-    return [f"--{name.replace('_', '-')}", value] if value == "skip" else []
+def _reading(context: typer.Context) -> Iterator[str]:
+    """The options that say how events are read, as ``acep why`` has them."""
+    given = given_options(context)
+    for name in ASKED:
+        if name in given:
+            value = context.params[name]
+            yield ASKED[name]
+            if value is not True:
+                yield str(getattr(value, "value", value))

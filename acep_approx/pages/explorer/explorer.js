@@ -90,7 +90,7 @@ document.documentElement.classList.add("scripted");
 
   const eventOf = (row) => data.events[row] || null;
   const keyText = (key) => key.map((value) => (value === null ? "-" : value)).join(", ");
-  const keyWords = (key) => data.keys.map((name, at) => `${name} ${key[at] === null ? "-" : key[at]}`).join(", ");
+  const keyWords = (key) => data.keys.map((name, at) => (key[at] === null ? "" : `${name} ${key[at]}`)).filter(Boolean).join(", ");
   const typeOf = (query, variable) => {
     const found = data.queries[query].variables.find(([name]) => name === variable);
     return found ? found[1] : "";
@@ -369,7 +369,7 @@ document.documentElement.classList.add("scripted");
 
   /** The match in a sentence: what came when, and what is missing. */
   function sentence(match, query, items) {
-    const head = match[KEY].length ? keyWords(match[KEY]) + ": " : "";
+    const head = match[KEY].some((value) => value !== null) ? keyWords(match[KEY]) + ": " : "";
     const groups = [];
     for (const item of items) {
       const last = groups[groups.length - 1];
@@ -400,7 +400,8 @@ document.documentElement.classList.add("scripted");
     items.forEach((item) => { (counts[item.variable] = counts[item.variable] || []).push(item); });
     return make("ul", { class: "conditions" }, ...query.conditions.map(([text, reads]) => {
       const gone = reads.find(([variable]) => missing.includes(variable));
-      const found = reads.filter(([variable]) => (counts[variable] || []).length === 1).map(([variable, name]) => {
+      const isOne = ([variable, name]) => (counts[variable] || []).length === 1 && data.attributes.includes(name);
+      const found = reads.filter(isOne).map(([variable, name]) => {
         const value = counts[variable][0].event[2 + data.attributes.indexOf(name)];
         return `${variable}.${name} = ${value === null || value === undefined ? "NULL" : value}`;
       });

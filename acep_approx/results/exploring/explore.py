@@ -11,13 +11,11 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.pages.explorer.data import Condition, Explored, QueryShown
+from acep_approx.pages.explorer.data import Explored
 from acep_approx.pages.explorer.page import explorer_page
 from acep_approx.pages.over_time import errors_text
-from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, expressions_of, walk
-from acep_approx.query.syntax import Aggregate, Attribute, Expression, Machine, Window
+from acep_approx.results.exploring.described import PointsOf, query_shown, uses
 from acep_approx.results.exploring.events import EventColumns, events_at
 from acep_approx.results.exploring.found import Found, Labels, by_rows, check_reusable, silent
 from acep_approx.results.exploring.listing import Listing, listing
@@ -65,7 +63,8 @@ def explored(found: Found, labels: Labels) -> Explored:
     is_time = pa.types.is_timestamp(ends.type)
     ticks, errors = to_numpy(ends.cast(pa.int64())), to_numpy(points.column("errors").combine_chunks().cast(pa.int64()))
     by_time = np.argsort(ticks, kind="stable")
-    query = query_shown(pipeline.plan, pipeline.window, counts, ticks[by_time], errors[by_time], chosen)
+    points_of = PointsOf(counts, ticks[by_time], errors[by_time])
+    query = query_shown(pipeline.plan.query, pipeline.window, points_of, chosen)
     facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
     facts += [("window", query.window)] if query.window else []
     return Explored(
@@ -96,7 +95,7 @@ def _title(total: int, source: str) -> str:
 
 def _empty(found: Found, labels: Labels) -> Explored:
     none = np.zeros(0, np.int64)
-    query = query_shown(found.plan, 0, {}, none, none, Listing([], (), ""))
+    query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
     title = labels.title or _title(0, labels.source)
     return Explored(title, [query], told=("There were no events.",), again=again(found, labels))
 
@@ -130,91 +129,13 @@ def _left_out(found: Found) -> Iterator[tuple[str, str]]:
         yield "left out", words
 
 
-# --- the query ----------------------------------------------------------------------------------------------
-
-
-def query_shown(
-    plan: Plan, window: int, counts: dict[int, int], ticks: Ints, errors: Ints, chosen: Listing, name: str = ""
-) -> QueryShown:
-    """A query as a page shows it.
-
-    Parameters
-    ----------
-    plan : Plan
-    window : int
-        In ticks.
-    counts : dict of int to int
-        Matches by errors.
-    ticks, errors : numpy.ndarray of int64
-        Of the match points.
-    chosen : Listing
-        Some of its matches.
-    name : str
-    """
-    query = plan.query
-    unbounded = query.window.unit == "unbounded"
-    return QueryShown(
-        name=name,
-        text=str(query.text).strip() or to_text(query),
-        variables=_variables(plan),
-        conditions=_conditions(plan),
-        uses=_uses(plan),
-        window="" if unbounded else _window(query.window),
-        span=0 if plan.is_count_window or unbounded else window,
-        found=counts,
-        ticks=ticks,
-        errors=errors,
-        listed=len(chosen.matches),
-        columns=chosen.columns,
-    )
-
-
-def _window(window: Window) -> str:
-    return f"{window.amount:g} {window.unit}"
-
-
-def _variables(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """The variables that matches show, in the order of the text, each with its type."""
-    query = plan.query
-    if query.is_algebra:
-        return ()
-    pattern = query.pattern
-    parts = pattern.arcs if isinstance(pattern, Machine) else atoms(pattern)
-    types = {part.variable: part.type or "" for part in parts if part.variable}
-    if query.is_regex:
-        return tuple(types.items())
-    return tuple((name, type_) for name, type_ in types.items() if name in plan.automaton.shown)
-
-
-def _conditions(plan: Plan) -> tuple[Condition, ...]:
-    query = plan.query
-    if query.is_algebra:  # its text says them better
-        return ()
-    letters = (Condition(f"{one.letter} AS {to_text(one.condition)}") for one in query.definitions)
-    return (*(Condition(to_text(one), _reads(one)) for one in query.predicates), *letters)
-
-
-def _reads(condition: Expression) -> tuple[tuple[str, str], ...]:
-    """The (variable, attribute) of single events that a condition reads."""
-    leaves = [leaf for leaf in walk(condition) if isinstance(leaf, Attribute)]
-    return tuple(dict.fromkeys((leaf.variable or "", leaf.name) for leaf in leaves))
-
-
-def _uses(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """The (variable, attribute) that a query reads anywhere; without variable: of any event."""
-    query = plan.query
-    trees = [*query.predicates, *(one.value for one in query.outputs), *(one.condition for one in query.definitions)]
-    if isinstance(query.pattern, Machine):
-        trees += expressions_of(query.pattern)
-    leaves = [leaf for tree in trees for leaf in walk(tree) if isinstance(leaf, (Attribute, Aggregate))]
-    used = ((leaf.variable or "", leaf.name) for leaf in leaves if leaf.name not in (None, "ts", "type"))
-    return tuple(dict.fromkeys(used))
+# --- events and words ---------------------------------------------------------------------------------------
 
 
 def _columns(found: Found, pipeline: Pipeline) -> EventColumns:
     """Which values of events are shown: those the query names, those of ``bind``, some others."""
     bound = found._options.get("bind") or ()
-    named = [*(name for _, name in _uses(found.plan)), *([bound] if isinstance(bound, str) else bound)]
+    named = [*(name for _, name in uses(found.plan.query)), *([bound] if isinstance(bound, str) else bound)]
     schema = found.source.schema
     keys = [one.name for one in found.plan.query.equivalences]
     return EventColumns.of(pipeline.roles, schema, named, keys)

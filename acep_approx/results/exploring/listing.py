@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.pages.explorer.data import MatchShown
 from acep_approx.results.exploring.choosing import spread
@@ -60,13 +61,15 @@ def listing(found: Found, total: int, query: int = 0, most: int = MOST_MATCHES) 
     number = min(most, total if found.limit is None else found.limit)
     plain = by_rows(found)
     table = _table(plain, number if is_first else None)
-    chosen = np.arange(table.num_rows) if is_first else spread(_errors(table), number)
+    chosen = np.arange(table.num_rows) if is_first else spread(errors_of(table), number)
     rows = table.take(pa.array(chosen))
     if found.plan.query.is_algebra:
         columns, values = value_columns(rows, _keys(found))
     else:
         columns, values = _values(found, plain, chosen, table.num_rows, limit=number if is_first else None)
-    matches = list(shown(rows, plain, query, values))
+    named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
+    names = [name for name in named if name in table.column_names]
+    matches = list(shown(rows, query, table.column_names[: len(_keys(found))], names, values))
     return Listing(matches, columns, _note(len(matches), total, is_first=is_first))
 
 
@@ -90,7 +93,8 @@ def _table(found: Found, limit: int | None) -> pa.Table:
     return joined(tables)
 
 
-def _errors(table: pa.Table) -> np.ndarray:
+def errors_of(table: pa.Table) -> Ints:
+    """The errors of each match; of results that have none 0."""
     if "errors" not in table.column_names:
         return np.zeros(table.num_rows, np.int64)
     return to_numpy(table.column("errors").combine_chunks().cast(pa.int64()))
@@ -127,23 +131,39 @@ def _keys(found: Found) -> list[str]:
     return [one.name for one in found.plan.query.equivalences]
 
 
-def shown(table: pa.Table, found: Found, query: int, values: list[tuple[str | None, ...]]) -> Iterator[MatchShown]:
-    """Rows of a table of matches as a page shows them."""
-    keys = _keys(found)
-    named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
-    names = [n for n in named if n in table.column_names]
+def shown(
+    table: pa.Table,
+    query: int,
+    keys: Sequence[str | None],
+    names: Sequence[str],
+    values: Sequence[tuple[str | None, ...]],
+) -> Iterator[MatchShown]:
+    """Rows of a table of matches as a page shows them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    query : int
+        Number of the query on the page.
+    keys : sequence of str or None
+        The columns of the keys; None: it has no such key.
+    names : sequence of str
+        The columns of the variables.
+    values : sequence
+        Other values by row; empty: there are none.
+    """
     starts, ends = (_ticks(table.column(name)) for name in ("start", "end"))
-    key = [texts(table.column(at)) for at in range(len(keys))]
+    key = [[None] * table.num_rows if name is None else texts(table.column(name)) for name in keys]
     keyed: list[tuple[str | None, ...]] = list(zip(*key, strict=True)) if key else [()] * table.num_rows
     rows = table.select([n for n in ("missing", *names) if n in table.column_names]).to_pylist()
-    together = zip(_errors(table).tolist(), starts, ends, keyed, rows or [{}] * table.num_rows, strict=True)
+    together = zip(errors_of(table).tolist(), starts, ends, keyed, rows or [{}] * table.num_rows, strict=True)
     for at, (errors, start, end, mine, row) in enumerate(together):
         events, hidden = _events(row, names)
         cells = values[at] if values else ()
         yield MatchShown(query, errors, start, end, mine, tuple(row.get("missing") or ()), events, hidden, cells)
 
 
-def _events(row: dict[str, Any], names: list[str]) -> tuple[tuple[tuple[str, int], ...], int]:
+def _events(row: dict[str, Any], names: Sequence[str]) -> tuple[tuple[tuple[str, int], ...], int]:
     """Variables with rows, in order of time; of many events the first and the last ones."""
     bound = []
     for name in names:
