@@ -1,10 +1,13 @@
-"""What a notebook shows of queries, of runs that go on, of sets, and of rules."""
+"""What a notebook shows of queries, of runs that go on, of sets, and of rules.
+
+Their classes import this: it does not import them, not for types either, which would be a circle.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any
 
 from acep_approx.automaton.draw import graph_of
 from acep_approx.diagrams.fragments import bounded, drawn, folded, listed, plain, soft, table, tiles, title, view
@@ -18,13 +21,6 @@ from acep_approx.pages.drawing import moment
 from acep_approx.query.rules.printer import to_text as text_of_rules
 from acep_approx.rules.explain import graph_of as graph_of_rules
 
-if TYPE_CHECKING:
-    from acep_approx.api.matcher import Matcher
-    from acep_approx.api.query import Query
-    from acep_approx.api.query_set import QuerySet
-    from acep_approx.api.rule_run import RuleRun
-    from acep_approx.api.rule_set import RuleSet
-
 FIRST, SAVED, NAMED = 10, 100_000, 2_000
 """Rows that are shown; most runs of which the state is measured; most queries that are looked at one by one."""
 
@@ -32,7 +28,7 @@ FIRST, SAVED, NAMED = 10, 100_000, 2_000
 # --- queries ----------------------------------------------------------------------------------------------------
 
 
-def query_view(query: Query) -> str:
+def query_view(query: Any) -> str:
     """The text, which engine runs it and why, the automaton, and the rest of the plan."""
     head, *reasons, rest = _engine(query.explain())
     return view(
@@ -59,7 +55,7 @@ def _engine(plan: str) -> list[str]:
 # --- runs that go on --------------------------------------------------------------------------------------------
 
 
-def matcher_view(matcher: Matcher, *more: str) -> str:
+def matcher_view(matcher: Any, *more: str) -> str:
     """The query, and how far the run has come: events, keys, runs, memory."""
     progress = matcher.progress
     relevant = (f"{progress.relevant:,}", "of them with a letter of the query")
@@ -80,7 +76,7 @@ def matcher_view(matcher: Matcher, *more: str) -> str:
     )
 
 
-def _moment(matcher: Matcher, tick: int) -> str:
+def _moment(matcher: Any, tick: int) -> str:
     """A tick as the events have it."""
     assert matcher.pipeline is not None, "there was an event"
     return moment(tick, is_time=matcher.pipeline.is_time)
@@ -94,7 +90,7 @@ def _bytes(number: int) -> str:
 # --- many queries -----------------------------------------------------------------------------------------------
 
 
-def set_view(desk: QuerySet) -> str:
+def set_view(desk: Any) -> str:
     """Who feeds whom, and the first queries."""
     levels, streams = desk.levels(), desk.streams()
     counts = {"queries": len(desk), "levels": len(levels), "streams published": len(streams)}
@@ -113,7 +109,7 @@ def set_view(desk: QuerySet) -> str:
     )
 
 
-def drawn_set(desk: QuerySet, format: str) -> str:  # noqa: A002
+def drawn_set(desk: Any, format: str) -> str:  # noqa: A002
     """The queries of a set, and the streams between them, as a picture; see ``QuerySet.graph``."""
     writers = {"mermaid": mermaid, "dot": dot, "svg": svg}
     if format not in writers:
@@ -158,7 +154,7 @@ def set_graph(levels: Mapping[int, list[str]], streams: Mapping[str, tuple[list[
 # --- rules ------------------------------------------------------------------------------------------------------
 
 
-def rules_view(rules: RuleSet) -> str:
+def rules_view(rules: Any) -> str:
     """Who reads and writes which table, the rules, and how they are run."""
     numbers = [(f"{len(rules.file.rules):,}", "rules"), (f"{len(rules.file.tables):,}", "tables")]
     return view(
@@ -170,7 +166,7 @@ def rules_view(rules: RuleSet) -> str:
     )
 
 
-def rule_run_view(run: RuleRun) -> str:
+def rule_run_view(run: Any) -> str:
     """What happened so far, and the tables as they are now."""
     numbers = [(f"{number:,}", name.replace("_", " ")) for name, number in run.counters.items()]
     return view(title("Rules under way"), tiles(numbers), *(first_rows(one, name) for name, one in run.store.items()))

@@ -25,10 +25,6 @@ from acep_approx.why.views import no_match_parts
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
-    from acep_approx.results.budgeted import BudgetedMatches
-    from acep_approx.results.match import Match
-    from acep_approx.results.matches import Matches
-    from acep_approx.results.tuning import Trial, Tuning
 
 FIRST = 10
 """Matches that are shown as a table."""
@@ -41,7 +37,7 @@ STATIONS, STATION, ROW, GAP = 24, 22, 66.0, 14.0
 # --- matches ----------------------------------------------------------------------------------------------------
 
 
-def matches_view(matches: Matches) -> str:
+def matches_view(matches: Any) -> str:
     """The query, where its match points lie in time, and the first matches; of the beginning of the events."""
     query = code(bounded(str(matches.plan.query.text)))
     if not matches.source.reusable:
@@ -58,7 +54,7 @@ def matches_view(matches: Matches) -> str:
     return view(title(_headline(found)), query, *_found(found, matches.source.rows))
 
 
-def _why_nothing(matches: Matches) -> Iterator[str]:
+def _why_nothing(matches: Any) -> Iterator[str]:
     """Which step of the pattern no event passed."""
     from acep_approx.why.nothing import why_nothing
 
@@ -66,7 +62,7 @@ def _why_nothing(matches: Matches) -> Iterator[str]:
     return no_match_parts(why_nothing(matches.plan, source, roles, sort=matches.is_sorted, most=EXPLAINED))
 
 
-def budgeted_view(matches: BudgetedMatches) -> str:
+def budgeted_view(matches: Any) -> str:
     """The same inside a budget; and where something was run already what that run did."""
     query = code(bounded(str(matches.plan.query.text)))
     budget = soft(f"inside a budget of {matches.load.budget}; record() says what a run did, report(path) writes a page")
@@ -112,7 +108,7 @@ def _scrolls(picture: str) -> str:
 # --- one match --------------------------------------------------------------------------------------------------
 
 
-def match_view(match: Match) -> str:
+def match_view(match: Any) -> str:
     """The events of a match on a line, in the order of the pattern, with those that are missing."""
     errors = f"{match.errors} error{'' if match.errors == 1 else 's'}"
     key = ", ".join(f"{name} {value}" for name, value in match.key.items())
@@ -129,7 +125,7 @@ def match_view(match: Match) -> str:
     )
 
 
-def _stations(match: Match) -> Iterator[tuple[str, str, bool]]:
+def _stations(match: Any) -> Iterator[tuple[str, str, bool]]:
     """Name of a variable, text of its event, and whether that is there."""
     for name, value in match.values.items():
         if name in match.missing:
@@ -209,7 +205,7 @@ def _chart_style() -> str:
 # --- tuning -----------------------------------------------------------------------------------------------------
 
 
-def tuning_view(tuning: Tuning) -> str:
+def tuning_view(tuning: Any) -> str:
     """What each choice finds within each budget, as a table."""
     head = ["ERRORS", "WITHIN", "match points", "matches", "run-steps per event", *map(str, tuning.budgets)]
     rows = [_trial(trial, len(tuning.budgets)) for trial in tuning.trials]
@@ -221,7 +217,7 @@ def tuning_view(tuning: Tuning) -> str:
     )
 
 
-def _trial(trial: Trial, budgets: int) -> list[str]:
+def _trial(trial: Any, budgets: int) -> list[str]:
     start = [str(trial.errors), trial.within]
     if trial.skipped:
         return [*start, "-", "-", f"{trial.steps:,.3g}" if trial.steps else "-", *["too much"] * budgets]

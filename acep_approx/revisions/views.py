@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from acep_approx.diagrams.fragments import bounded, plain, soft, tiles, title, view
 from acep_approx.pages.drawing import moment
 
-if TYPE_CHECKING:
-    from acep_approx.revisions.matcher import RevisedMatcher
 
-
-def revised_view(matcher: RevisedMatcher) -> str:
+def revised_view(matcher: Any) -> str:
     """The query, what became of the rows so far, and how far the watermark is."""
     numbers = [(f"{matcher.rows:,}", "rows so far"), (f"{matcher.held_events:,}", "events held: they may still change")]
     numbers += [(f"{number:,}", name.replace("_", " ")) for name, number in vars(matcher.revisions).items() if number]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from acep_approx.diagrams.fragments import drawn, soft, table, tiles, title, vie
 from acep_approx.diagrams.graph import Edge, Graph, Node
 
 if TYPE_CHECKING:
-    from acep_approx.training.history_graph import HistoryGraph
     from acep_approx.training.pricing import Prices
     from history.graph import Graph as History
 
@@ -19,7 +18,7 @@ LEAST = 0.005
 MOST_PRICES = 8
 
 
-def history_view(known: HistoryGraph) -> str:
+def history_view(known: Any) -> str:
     """Numbers, states and ways, and what was found at which share of the work."""
     query = " ".join(str(known.query).split())
     if not known.is_fitted:

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 from acep_approx.diagrams.fragments import table, title, view
 
-if TYPE_CHECKING:
-    from acep_approx.why.no_match import NoMatch
-    from acep_approx.why.result import Why
 
-
-def why_view(answer: Why) -> str:
+def why_view(answer: Any) -> str:
     """The headline, the events, and line by line what came and what would have helped."""
     return view(*_parts(answer))
 
 
-def _parts(answer: Why) -> Iterator[str]:
+def _parts(answer: Any) -> Iterator[str]:
     yield title(answer.headline, "good" if answer.matched else "bad")
     if rows := answer.table():
         yield table(rows[0], rows[1:], numbers=[i for i, name in enumerate(rows[0]) if name == "row"])
     yield from _lines(answer.lines)
 
 
-def no_match_view(answer: NoMatch) -> str:
+def no_match_view(answer: Any) -> str:
     """The headline, how many events came to each step, what would make a match, and the furthest partial match."""
     return view(*no_match_parts(answer))
 
 
-def no_match_parts(answer: NoMatch) -> Iterator[str]:
+def no_match_parts(answer: Any) -> Iterator[str]:
     """The same as parts of a larger view."""
     yield title(answer.headline, "good" if answer.reason == "found" else "bad")
     if rows := answer.table():
