@@ -257,7 +257,6 @@ LONG = {
     "how-it-works/history.md",
     "how-it-works/learning.md",
     "how-to/many-queries.md",
-    "how-to/python.md",
     "how-to/rules.md",
     "how-to/spark.md",
 }
