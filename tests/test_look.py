@@ -280,6 +280,25 @@ def test_parquet_with_dictionaries(tmp_path):
     run_as_printed(seen.first.command, seen.first.matches)
 
 
+def test_how_files_are_written(tmp_path):
+    (tmp_path / "a.csv").write_text("ts;type\n1;A\n")
+    (tmp_path / "b.jsonl").write_text('{"ts": 2, "type": "B"}\n')
+    both, one = look(tmp_path), look(tmp_path / "a.csv", delimiter=";")
+    assert both.understood[:2] == ("2 files, the first of them CSV", "delimiter ';' (semicolon)")
+    assert one.understood[0] == "CSV"
+    assert both.size == sum(path.stat().st_size for path in tmp_path.iterdir())
+
+
+def test_how_files_are_written_goes_into_the_command(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("03/04/2024|A\n04/04/2024|B\n")
+    seen = look(path, columns=["ts", "type"], delimiter="|", time_format="%d/%m/%Y")
+    assert seen.first.command.endswith("--columns ts,type --delimiter '|' --time-format %d/%m/%Y")
+    run_as_printed(seen.first.command, seen.first.matches)
+    found = eval(seen.first.code, {"compile_query": compile_query, "open_source": open_source})
+    assert len(found) == seen.first.matches
+
+
 def test_the_command_prints_all_in_full(shop):
     printed = acep("look", str(shop)).stdout
     for text in ("shop events.csv: 9 rows", "when_ms", "--type action", "largest gaps: 1 h after", "run it:"):
@@ -297,6 +316,7 @@ def test_the_command_as_data(shop):
 def test_standard_input():
     printed = acep("look", "-", "--time", "when_ms", "--unit", "ms", stdin=SHOP.encode()).stdout
     assert "-: 9 rows" in printed
+    assert "feed the same input to:" in printed
     assert "acep run 'PATTERN SEQ(login a, view b, buy c) WHERE [user_id] WITHIN 5 min' - --time when_ms" in printed
 
 

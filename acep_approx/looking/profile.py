@@ -102,13 +102,14 @@ def look(
     if source.malformed.count:
         given["on_malformed"] = "skip"
     paths = _paths(events)
+    files = _files(paths, "lines" if reading.get("line_format") else reading.get("format"))
     times = None if scan.times is None else scan.times.profile()
     return Look(
         name="these events" if paths is None else ", ".join(paths),
         rows=scan.rows,
         is_all=scan.is_all,
-        size=None if paths is None else _size(paths, "lines" if reading.get("line_format") else reading.get("format")),
-        understood=tuple(written(source)),
+        size=sum(file.stat().st_size for file in files) if files else None,
+        understood=tuple(written(source, len(files))),
         columns=tuple(column.profile() for column in scan.columns),
         time=scan.time,
         type=type_,
@@ -132,11 +133,11 @@ def _paths(events: Any) -> list[str] | None:
     return None
 
 
-def _size(paths: list[str], format_: str | None) -> int | None:
-    """Bytes of files; None of what is no file."""
-    if any(not Path(path).is_file() and not Path(path).is_dir() for path in paths):
-        return None
-    return sum(file.path.stat().st_size for file in find_files(paths, format_))
+def _files(paths: list[str] | None, format_: str | None) -> list[Path]:
+    """The files of events; none of events that are no files."""
+    if paths is None or any(not Path(path).is_file() and not Path(path).is_dir() for path in paths):
+        return []
+    return [file.path for file in find_files(paths, format_)]
 
 
 def _types(scan: Scan, role: RoleFound) -> tuple[tuple[str, int], ...]:

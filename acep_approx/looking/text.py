@@ -190,6 +190,8 @@ def _first(look: Seen) -> Section:
         return Section("a first query", (f"there is none: {first.lacks}",))
     where = f"all {first.rows:,}" if first.rows == look.rows and look.is_all else f"the first {first.rows:,}"
     lines = (first.why, f"{first.matches:,} match{'' if first.matches == 1 else 'es'} in {where} events")
+    if look.name == "-":
+        return Section("a first query", lines, code=(first.text, "", "feed the same input to:", "", first.command))
     commands = ("run it:", "", first.command, "") if first.command else ()
     return Section("a first query", lines, code=(first.text, "", *commands, "from Python:", "", first.code))
 

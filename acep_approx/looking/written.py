@@ -17,19 +17,20 @@ FORMATS = {
 SIGNS = {sign: name for name, sign in DELIMITERS.items() if name.isalpha()}
 
 
-def written(source: Source) -> Iterator[str]:
-    """How the files of a source are written; nothing of events that are no files.
+def written(source: Source, files: int) -> Iterator[str]:
+    """How the files of a source are written; nothing of events that are no files. ``files`` is their number.
 
     Examples
     --------
     >>> from acep_approx.events.source import open_source
-    >>> list(written(open_source([{"ts": 1}])))
+    >>> list(written(open_source([{"ts": 1}]), 0))
     []
     """
     found = source.understood
     if found is None:
         return
-    yield FORMATS.get(found.format, found.format)
+    format_ = FORMATS.get(found.format, found.format)
+    yield f"{files} files, the first of them {format_}" if files > 1 else format_
     if found.delimiter is not None:
         name = SIGNS.get(found.delimiter)
         yield f"delimiter {found.delimiter!r}" + (f" ({name})" if name else "")
