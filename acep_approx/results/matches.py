@@ -435,8 +435,8 @@ class Matches:
         >>> print(query.match([{"ts": 1, "type": "A", "x": 4}, {"ts": 3, "type": "B", "x": 2}]).no_match())
         no match: 1 event is A (a), but the only B (b) does not pass b.x > 9 (the largest is 2)
           step  type  events  fit  passed
-          a     A          1    1
-          b     B          1    0
+          a     A          1    1       1
+          b     B          1    0       0
 
         Complexity: reads the events once, and runs over them once for each step and each condition on several events.
         """
