@@ -14,9 +14,11 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import DataError
 from acep_approx.events import open_source
+from acep_approx.events.reading.files import find_files
 from acep_approx.events.reading.formats.documents import AsLines, document_of
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
+from acep_approx.spark.sources.files import needs_our_reader
 from tests.cases import cases
 from tests.command_line import acep
 
@@ -213,3 +215,10 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     assert failure(lambda: open_source(path)).code == "ACEP-D015"
     table = pa.table({"a.b": [1], "a": [{"b": 2}]})
     assert failure(lambda: open_source(table)).code == "ACEP-D015"
+
+
+def test_spark_leaves_files_with_objects_to_our_reader(tmp_path):
+    pq.write_table(pa.Table.from_pylist(NESTED), tmp_path / "nested.parquet")
+    pq.write_table(pa.table({"ts": [1], "x": [2.5]}), tmp_path / "flat.parquet")
+    found = {file.path.name: needs_our_reader([file]) for file in find_files([tmp_path])}
+    assert found == {"flat.parquet": False, "nested.parquet": True}

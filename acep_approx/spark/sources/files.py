@@ -35,9 +35,9 @@ def read_files(
     Returns
     -------
     DataFrame
-        Parquet as Spark reads it. Text files, and Parquet with times of nanoseconds, by our own reader, one task for
-        each file: types, what counts as null, and which rows are malformed are those of a local run, and nanoseconds
-        are rounded down to microseconds.
+        Parquet as Spark reads it. Text files, and Parquet with times of nanoseconds or with objects, by our own reader,
+        one task for each file: types, what counts as null, and which rows are malformed are those of a local run, and
+        nanoseconds are rounded down to microseconds.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def read_files(
         raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
     files = find_files(paths, format)
     kinds = {file.format for file in files}
-    if kinds == {"parquet"} and not has_nanoseconds(files):
+    if kinds == {"parquet"} and not needs_our_reader(files):
         names = [file.path.absolute().as_uri() for file in files]
         return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
     if "parquet" in kinds and len(kinds) > 1:
@@ -63,12 +63,19 @@ def read_files(
     return _read_here(spark, files, format)
 
 
-def has_nanoseconds(files: Sequence[InputFile]) -> bool:
-    """Whether Parquet files have columns of nanoseconds, as pandas writes them: Spark reads no file with any."""
+def needs_our_reader(files: Sequence[InputFile]) -> bool:
+    """Whether Parquet files have columns that Spark does not read as we do.
+
+    Nanoseconds, as pandas writes them: Spark reads no file with any. Objects: their fields are columns here.
+    """
     from pyarrow import parquet
 
     types = [field.type for file in files for field in parquet.read_schema(file.path)]
-    return any((pa.types.is_timestamp(type_) or pa.types.is_time(type_)) and type_.unit == "ns" for type_ in types)
+    return any(pa.types.is_struct(type_) or _is_of_nanoseconds(type_) for type_ in types)
+
+
+def _is_of_nanoseconds(type_: pa.DataType) -> bool:
+    return bool((pa.types.is_timestamp(type_) or pa.types.is_time(type_)) and type_.unit == "ns")
 
 
 def _read_here(spark: SparkSession, files: Sequence[InputFile], format_: str | None) -> DataFrame:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from acep_approx.errors import UsageError
 from acep_approx.events.reading.files import SUFFIXES, find_files
 from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
-from acep_approx.spark.sources.files import common_schema, has_nanoseconds, read_batches, read_files
+from acep_approx.spark.sources.files import common_schema, needs_our_reader, read_batches, read_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +63,7 @@ def read_growing(
     stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
     stream = stream.option("pathGlobFilter", _names(is_parquet=is_parquet))
     where = place.absolute().as_uri()
-    if is_parquet and not has_nanoseconds(files):
+    if is_parquet and not needs_our_reader(files):
         return stream.schema(known).parquet(where)
     schema = common_schema([place], format)
 
