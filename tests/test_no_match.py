@@ -166,7 +166,7 @@ def test_what_takes_too_long_is_said(monkeypatch):
     monkeypatch.setattr(steps, "STEPS", 10)
     text = ", ".join(f"{i} A {i % 7}" for i in range(30)) + ", 30 B 99"
     query = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[i].x > a[i-1].x AND b.x < a[a.LEN].x } WITHIN 90"
-    monkeypatch.setattr(steps, "NO_END", 10)
+    monkeypatch.setattr(steps, "MOST_STEPS", 10)
     assert nothing(query, text).headline == (
         "no match: there are too many partial matches to say which step no event passed"
     )

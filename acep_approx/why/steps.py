@@ -20,7 +20,8 @@ from acep_approx.why.running import run_at
 
 STEPS = 5_000_000
 """Run-steps after which one changed query is given up."""
-NO_END = 2**62
+MOST_STEPS = 100_000_000
+"""Run-steps after which it is given up to say whether the query itself has a match: some ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,8 @@ class Steps:
         return self.points(wide(self.query))
 
     def matches(self) -> Points | None:
-        """The points of the query itself, however long it takes: as long as it took to find that there are none."""
-        return self.points(self.query, NO_END)
+        """The points of the query itself, which may take longer; None where it takes too long."""
+        return self.points(self.query, MOST_STEPS)
 
     def points(self, query: QuerySyntax, steps: int | None = None) -> Points | None:
         """The match points of a query; None where it takes too many run-steps, or is no query."""
