@@ -254,8 +254,6 @@ LONG = {
     "how-it-works/transactions.md",
     "how-it-works/budget.md",
     "how-to/disorder.md",
-    "how-it-works/history.md",
-    "how-it-works/learning.md",
     "how-to/many-queries.md",
     "how-to/rules.md",
     "how-to/spark.md",
