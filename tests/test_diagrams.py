@@ -145,6 +145,19 @@ def test_a_large_graph_is_drawn_in_part_and_says_so():
     assert len(picture) < 60_000
 
 
+def test_a_graph_turns_down_where_the_box_is_narrow():
+    """Where it would be too small to be read; a long chain only on a phone, as it would be very tall."""
+
+    def turn(text: str) -> tuple[int, int]:
+        shown = drawn(graph(text))
+        (found,) = re.findall(r"@container \(max-width:(\d+)px\)", shown)
+        return int(found), int(float(re.findall(r'width="(\d+)"', shown)[0]))
+
+    short, wide = turn(QUERIES[0])
+    assert short == round(0.74 * wide)
+    assert turn(QUERIES[-1])[0] == 600
+
+
 def test_a_graph_of_nothing_is_drawn():
     assert ET.fromstring(svg(Graph("none", [], []))).tag == f"{SVG}svg"
     assert drawn(Graph("none", [], [])) == ""

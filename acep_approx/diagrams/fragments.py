@@ -14,6 +14,8 @@ from acep_approx.diagrams.words import shortened
 
 SMALLEST = 0.74
 """To which share of its size a picture shrinks."""
+TALL, PHONE = 900, 600
+"""Pictures of more pixels than fit on a page, and boxes of fewer than a desk has."""
 MOST_LETTERS, MOST_LINES = 60, 40
 """Most letters of a value in a table; most lines of a text."""
 
@@ -81,11 +83,13 @@ def folded(summary: str, *parts: str) -> str:
 
 
 def drawn(graph: Graph) -> str:
-    """A graph: to the right where the box has room for that, else down."""
+    """A graph: to the right where the box has room for that, else down; a long one goes down on a phone only."""
     if not graph.nodes:
         return ""
     wide, narrow = svg(graph), svg(graph, "down")
-    least = round(SMALLEST * _width(wide))
+    least = round(SMALLEST * _size(wide, "width"))
+    if _size(narrow, "height") > TALL:
+        least = min(least, PHONE)
     mine = f".acep-view .from{least}"
     turns = f"@container (max-width:{least}px){{{mine}>.wide{{display:none}}{mine}>.narrow{{display:block}}}}"
     pictures = f'<div class="wide">{readable(wide)}</div><div class="narrow">{readable(narrow)}</div>'
@@ -94,12 +98,12 @@ def drawn(graph: Graph) -> str:
 
 def readable(picture: str) -> str:
     """An SVG that is never larger than it is, and never so small that its texts cannot be read: then it scrolls."""
-    width = _width(picture)
+    width = _size(picture, "width")
     return picture.replace("<svg ", f'<svg style="max-width:{width}px;min-width:{round(SMALLEST * width)}px" ', 1)
 
 
-def _width(picture: str) -> int:
-    return int(picture.partition(' width="')[2].partition('"')[0])
+def _size(picture: str, side: str) -> int:
+    return int(picture.partition(f' {side}="')[2].partition('"')[0])
 
 
 def never_raises(draw: Callable[[Any], str]) -> Callable[[Any], str]:
