@@ -231,7 +231,9 @@ def test_nothing_that_users_write_breaks_it():
 def test_no_events_no_matches_one_match():
     query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
     assert "There were no events." in query.match([]).page()
-    assert "No match" in query.match([{"ts": 1, "type": "C"}]).page()
+    nothing = query.match([{"ts": 1, "type": "C"}]).page()
+    assert "<h1>No match</h1>" in nothing
+    assert "<p>No match: no event is " in nothing
     one = query.match([{"ts": 1, "type": "A"}, {"ts": 2, "type": "B"}]).page()
     assert "<h1>1 match</h1>" in one
 

@@ -70,6 +70,8 @@ class OverTime:
         Marked in a lane of their own.
     is_time : bool
         Whether ticks are microseconds since 1970.
+    least : int
+        How long the axis is where there is one moment only, in ticks.
 
     Attributes
     ----------
@@ -77,10 +79,11 @@ class OverTime:
         Borders of the bins.
     """
 
-    def __init__(self, queries: Sequence[Points], near: Sequence[Near], *, is_time: bool) -> None:
+    def __init__(self, queries: Sequence[Points], near: Sequence[Near], *, is_time: bool, least: int = 1) -> None:
         places = np.concatenate([*(one.ticks for one in queries), np.array([one.tick for one in near], np.int64)])
         self.is_time, self.near = is_time, near
-        self.edges = bin_edges(int(places.min()), int(places.max()), BINS, is_time=is_time)
+        low, high = int(places.min()), int(places.max())
+        self.edges = bin_edges(low if low < high else high - least, high, BINS, is_time=is_time)
         filled = [(number, one) for number, one in enumerate(queries) if len(one.ticks)]
         filled.sort(key=lambda item: -len(item[1].ticks))
         self.shown, self.left_out = sorted(filled[:MOST_STRIPS], key=lambda item: item[0]), filled[MOST_STRIPS:]

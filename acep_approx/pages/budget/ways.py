@@ -29,7 +29,7 @@ def ways(paths: Sequence[HistoryPath]) -> list[HistoryPath]:
     >>> a, late, b = PathStep("a", 0, "90% left"), PathStep("a", 0, "10% left"), PathStep("b", 0)
     >>> paths = [HistoryPath([a, late, b], 3, 0.3), HistoryPath([a, b], 2, 0.2), HistoryPath([b], 1, 0.1)]
     >>> [("-".join(step.state for step in way.steps), way.count) for way in ways(paths)]
-    [('a-b', 5), ('b', 1)]
+    [('a-b', 5.0), ('b', 1.0)]
     """
     sums: dict[tuple[tuple[str, int], ...], tuple[float, float]] = {}
     for path in paths:

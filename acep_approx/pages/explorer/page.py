@@ -81,7 +81,8 @@ def _picture(run: Explored) -> OverTime | None:
         Near(one.tick, " · ".join([moment_text(one.tick, is_time=run.is_time), *(k or "-" for k in one.key)]))
         for one in run.near
     ]
-    return OverTime(points, near, is_time=run.is_time)
+    least = max([1, *(query.span for query in run.queries)])
+    return OverTime(points, near, is_time=run.is_time, least=least)
 
 
 def _over_time(picture: OverTime | None) -> Iterator[str]:

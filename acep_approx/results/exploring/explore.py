@@ -69,7 +69,7 @@ def explored(found: Found, labels: Labels) -> Explored:
     facts += [("window", query.window)] if query.window else []
     return Explored(
         title=labels.title or _title(query.total, labels.source),
-        told=labels.told,
+        told=labels.told if query.total else (*labels.told, capital(found.no_match().headline)),
         queries=[query],
         matches=chosen.matches,
         events=events_at(found.source, pipeline.roles, rows, columns, sort=found._sort),
@@ -86,6 +86,17 @@ def explored(found: Found, labels: Labels) -> Explored:
         notes=[chosen.note] if chosen.note else [],
         again_told=labels.notes,
     )
+
+
+def capital(text: str) -> str:
+    """Words as a sentence.
+
+    Examples
+    --------
+    >>> capital("no match: no event is A")
+    'No match: no event is A.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _title(total: int, source: str) -> str:

@@ -15,6 +15,7 @@ from acep_approx.events.source import Source
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.planning.planner import Plan, plan
+from acep_approx.why.no_match import NoMatch
 
 
 class Found(Protocol):
@@ -36,6 +37,9 @@ class Found(Protocol):
 
     def tables(self) -> Iterator[pa.Table]:
         """Matches."""
+
+    def no_match(self) -> NoMatch:
+        """Why there is no match."""
 
     def page_sections(self) -> Iterator[str]:
         """What the page has besides."""

@@ -25,10 +25,10 @@ from acep_approx.results.exploring.choosing import spread
 from acep_approx.results.exploring.described import PointsOf, query_shown, uses, variables
 from acep_approx.results.exploring.events import EventColumns, events_at
 from acep_approx.results.exploring.found import Labels, joined
-from acep_approx.results.exploring.listing import LISTED, MOST_MATCHES, Listing, errors_of, shown, value_columns
+from acep_approx.results.exploring.listing import MOST_MATCHES, Listing, errors_of, shown, value_columns
 
-MOST_QUERIES, FEWEST = 60, 20
-"""Queries that a page shows, and how many matches of each at least."""
+MOST_QUERIES, FEWEST, MOST_KEPT = 60, 20, 500_000
+"""Queries that a page shows, how many matches of each at least, and how many are kept to choose from."""
 KEYS = 3
 
 
@@ -92,7 +92,7 @@ class Gathered:
         ends = table.select([*keys, "end"]).append_column("errors", pa.array(errors))
         first = ends.group_by([*keys, "end"], use_threads=False).aggregate([("errors", "min")])
         self._points[name].append(first.select(["end", "errors_min"]))
-        if self._rows < LISTED:
+        if self._rows < MOST_KEPT:
             self._kept[name].append(table)
             self._rows += table.num_rows
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.pages.explorer.data import MatchShown
+from acep_approx.query.syntax import Machine
 from acep_approx.results.exploring.choosing import spread
 from acep_approx.results.exploring.events import texts
 from acep_approx.results.exploring.found import Found, by_rows, joined
 
-MOST_MATCHES, MOST_EVENTS, LISTED = 2_000, 40, 200_000
+MOST_MATCHES, MOST_EVENTS, LISTED = 2_000, 40, 5_000_000
 """Matches of a page, events of each, and how many matches are listed to choose from them all."""
 OWN = ("errors", "start", "end", "missing", "times")
 """Columns of matches that are not values of the query's."""
@@ -55,21 +56,26 @@ def listing(found: Found, total: int, query: int = 0, most: int = MOST_MATCHES) 
     most : int
         Most matches.
 
-    Complexity: lists all matches where there are at most ``LISTED``; else the first ones.
+    Complexity: lists all matches, twice, where there are at most ``LISTED``; else the first ones. Memory for those
+    chosen, and a number for each.
     """
     is_first = total > LISTED or (found.limit is not None and found.limit < total)
     number = min(most, total if found.limit is None else found.limit)
     plain = by_rows(found)
-    table = _table(plain, number if is_first else None)
-    chosen = np.arange(table.num_rows) if is_first else spread(errors_of(table), number)
-    rows = table.take(pa.array(chosen))
+    if is_first or total <= number:
+        chosen = np.arange(number)
+    else:
+        chosen = spread(np.concatenate([errors_of(table) for table in plain.tables()]), number)
+    rows, seen = _rows(plain, chosen, is_first=is_first)
     if found.plan.query.is_algebra:
         columns, values = value_columns(rows, _keys(found))
+    elif found.plan is plain.plan:
+        columns, values = (), []
     else:
-        columns, values = _values(found, plain, chosen, table.num_rows, limit=number if is_first else None)
+        columns, values = _returned(found, chosen, seen, is_first=is_first)
     named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
-    names = [name for name in named if name in table.column_names]
-    matches = list(shown(rows, query, table.column_names[: len(_keys(found))], names, values))
+    names = [name for name in named if name in rows.column_names]
+    matches = list(shown(rows, query, rows.column_names[: len(_keys(found))], names, values))
     return Listing(matches, columns, _note(len(matches), total, is_first=is_first))
 
 
@@ -80,17 +86,17 @@ def _note(listed: int, total: int, *, is_first: bool) -> str:
     return f"The table holds {listed:,} of {total:,} matches: {some}. The bars count all match points."
 
 
-def _table(found: Found, limit: int | None) -> pa.Table:
-    """All matches, or the first ones."""
-    tables, left = [], limit
+def _rows(found: Found, chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
+    """The matches of some numbers, and how many there were; where these are the first ones, no others are found."""
+    tables, seen = [], 0
     with closing(found.tables()) as coming:  # type: ignore[type-var]
         for table in coming:
-            tables.append(table if left is None else table.slice(0, left))
-            if left is not None:
-                left -= tables[-1].num_rows
-                if left == 0 and table.num_rows:
-                    break
-    return joined(tables)
+            low, high = np.searchsorted(chosen, [seen, seen + table.num_rows])
+            tables.append(table.take(pa.array(chosen[low:high] - seen)))
+            seen += table.num_rows
+            if is_first and seen and high == len(chosen):
+                break
+    return joined(tables), seen
 
 
 def errors_of(table: pa.Table) -> Ints:
@@ -100,17 +106,17 @@ def errors_of(table: pa.Table) -> Ints:
     return to_numpy(table.column("errors").combine_chunks().cast(pa.int64()))
 
 
-def _values(
-    found: Found, plain: Found, chosen: np.ndarray, rows: int, *, limit: int | None
+def _returned(
+    found: Found, chosen: Ints, seen: int, *, is_first: bool
 ) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
-    """What RETURN says of the chosen matches, where it says it of each match."""
-    if found.plan is plain.plan:
+    """What RETURN says of the chosen matches, where it says it of each match.
+
+    Matches of an automaton whose registers are equal are one result: these cannot be told apart by number.
+    """
+    rows, mine = _rows(by_bindings(found), chosen, is_first=is_first)
+    if (mine != seen and not is_first) or (is_first and isinstance(found.plan.query.pattern, Machine)):
         return (), []
-    other = by_bindings(found)
-    table = _table(other, limit)
-    if table.num_rows != rows:  # registers of an automaton: matches with equal ones are one result
-        return (), []
-    return value_columns(table.take(pa.array(chosen)), _keys(found))
+    return value_columns(rows, _keys(found))
 
 
 def by_bindings(found: Found) -> Found:
