@@ -252,7 +252,6 @@ LONG = {
     "how-it-works/cells.md",
     "how-it-works/runs.md",
     "how-it-works/transactions.md",
-    "how-it-works/budget.md",
     "how-to/disorder.md",
     "how-to/many-queries.md",
     "how-to/rules.md",
