@@ -119,9 +119,9 @@ class OverTime:
             parts = [("match points", points.ticks)]
         if len(shown) < len(levels):
             parts.append((f"{levels[len(shown)]} or more errors", points.ticks[points.errors >= levels[len(shown)]]))
+        colours = levels if levels and levels[-1] < SERIES else range(len(parts))  # as of the table of matches
         return [
-            Series(name, colour, ticks, self.bins(ticks))
-            for colour, (name, ticks) in enumerate(parts)
+            Series(name, colour, ticks, self.bins(ticks)) for colour, (name, ticks) in zip(colours, parts, strict=True)
         ]
 
     def _strip(self, name: str, number: int, series: list[Series], height: int) -> str:

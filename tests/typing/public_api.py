@@ -71,6 +71,7 @@ def matches(query: Query) -> Matches:
     assert_type(found.to_polars(), pl.DataFrame)
     assert_type(found.to_arrow().num_rows, Any)
     assert_type(found.points().column_names, Any)
+    assert_type(found.page(), str)
     return found
 
 
