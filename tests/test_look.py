@@ -299,6 +299,24 @@ def test_how_files_are_written_goes_into_the_command(tmp_path):
     assert len(found) == seen.first.matches
 
 
+def test_many_numbers_at_one_time_are_not_paired():
+    same = pa.table({"ts": pa.array([5] * 30_000), "x": pa.array(range(30_000))})
+    assert "x" not in look(same).first.text
+    assert "b.x > a.x" in look(pa.table({"ts": range(30_000), "x": range(30_000)})).first.text
+
+
+def test_bytes_that_are_texts():
+    table = pa.table({"ts": range(9), "type": pa.array([b"A", b"B", b"C"] * 3), "raw": pa.array([b"\xff"] * 9)})
+    seen = look(table)
+    assert seen.types == (("A", 3), ("B", 3), ("C", 3))
+    assert (seen.columns[2].distinct, seen.first.matches) == (None, 3)
+
+
+def test_keys_that_cannot_be_keys():
+    keys = pa.array([1, 2] * 5).cast(pa.decimal128(38, 0))
+    assert "cannot be a key" in look(pa.table({"ts": range(10), "type": ["A", "B"] * 5, "key": keys})).first.lacks
+
+
 def test_the_command_prints_all_in_full(shop):
     printed = acep("look", str(shop)).stdout
     for text in ("shop events.csv: 9 rows", "when_ms", "--type action", "largest gaps: 1 h after", "run it:"):

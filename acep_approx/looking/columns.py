@@ -57,7 +57,7 @@ class ColumnScan:
         self.type = type_
         self.missing = 0
         self.values = DistinctValues()
-        self.is_counted = not (pa.types.is_nested(type_) or is_bytes(type_))
+        self.is_counted = not pa.types.is_nested(type_)
         self._examples: list[Any] = []
         self._least: Any = None
         self._most: Any = None
@@ -71,6 +71,7 @@ class ColumnScan:
         self.missing += len(column) - len(present)
         if not len(present):
             return
+        self.is_counted &= not is_bytes(present.type)
         if not self.is_counted:
             self._examples += present.slice(0, EXAMPLES - len(self._examples)).to_pylist()
             return
@@ -111,8 +112,13 @@ class ColumnScan:
 
 
 def plain_values(column: pa.Array) -> pa.Array:
-    """A column without its dictionary, texts in the one layout that Arrow computes with."""
+    """A column without its dictionary, texts in the one layout that Arrow computes with, also those that are bytes."""
     plain = decoded(column)
+    if is_bytes(plain.type):
+        try:
+            return plain.cast(pa.binary()).cast(pa.string())
+        except pa.ArrowInvalid:  # no texts in UTF-8
+            return plain
     return plain.cast(pa.string()) if pa.types.is_string(plain_type(plain.type)) else plain
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from acep_approx.api.compile import compile_query
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import encode_text, plain_type, text_codes
+from acep_approx.errors import DataError
+from acep_approx.events.columns import decoded, encode_text, plain_type, text_codes
 from acep_approx.events.roles import is_number
 from acep_approx.looking import words
 from acep_approx.looking.columns import plain_values
@@ -24,6 +25,8 @@ from acep_approx.query.printer import field_name, to_text
 
 RISING = 100_000
 """Events that a query without types is tried on: it lists what it counts."""
+DENSE = 50
+"""Events within a window; where there are more, too many pairs of them rise to be listed."""
 ROLE_NAMES = ("ts", "key", "type")
 SHARES = {0.75: "three quarters", 0.5: "half", 0.25: "a quarter", 0.05: "some"}
 """Of the places of a sequence that lie within the window."""
@@ -96,7 +99,10 @@ def first_query(known: Known, inputs: Sequence[str] | None) -> FirstQuery:
     if known.table.num_rows < 2:
         return FirstQuery(lacks="a pattern needs at least two events")
     for attempt in _attempts(known):
-        made, matches, rows = _tried(known, attempt)
+        try:
+            made, matches, rows = _tried(known, attempt)
+        except DataError as error:  # such as keys of a type that cannot be one
+            return FirstQuery(lacks=f"{error.message}; {error.hint or ''}".rstrip("; "))
         if matches:
             text, options = _on_one_line(str(made.query)), known.options | made.options
             command = "" if inputs is None else words.command(text, inputs, options)
@@ -181,8 +187,10 @@ def _without_types(known: Known, keys: list[str | None]) -> Iterator[list[_Attem
         typical = events.typical()
         if typical is None:
             continue
-        window = words.window(max(2 * typical, 1), is_time=known.is_time)
-        for names, measure in (("abc", number), ("ab", number), ("ab", None)) if number else (("ab", None),):
+        reach = max(2 * typical, 1)
+        window = words.window(reach, is_time=known.is_time)
+        measured = () if number is None or events.are_dense(3 * reach, DENSE) else (("abc", number), ("ab", number))
+        for names, measure in (*measured, ("ab", None)):
             query = seq(*(event(None, name) for name in names)).within(window)
             for before, after in pairwise(names) if measure else ():
                 query = query.where(f"{after}.{field_name(measure or '')} > {before}.{field_name(measure or '')}")
@@ -228,7 +236,6 @@ def _is_measure(known: Known, name: str) -> bool:
 
 def _codes(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
     """A column as codes, -1 where it is null, and the texts that they stand for."""
-    chunks = [plain_values(chunk) for chunk in table.column(name).chunks]
-    column = pa.chunked_array(chunks, plain_type(table.schema.field(name).type)).combine_chunks()
+    column = plain_values(pa.chunked_array([decoded(chunk) for chunk in table.column(name).chunks]).combine_chunks())
     coded = encode_text(column) if pa.types.is_string(column.type) else column.dictionary_encode()
     return text_codes(coded), [str(value) for value in coded.dictionary.to_pylist()]

@@ -57,6 +57,12 @@ class KeyedEvents:
         steps = np.diff(self.ticks)[self.keys[1:] == self.keys[:-1]]
         return float(np.median(steps)) if len(steps) else None
 
+    def are_dense(self, ticks: float, most: int) -> bool:
+        """Whether somewhere more than ``most`` events of one key lie within so many ticks."""
+        first, last = slice(0, max(len(self.keys) - most, 0)), slice(most, None)
+        is_near = self.ticks[last] - self.ticks[first] <= ticks
+        return bool((is_near & (self.keys[last] == self.keys[first])).any())
+
     def most_frequent(self) -> Sequence | None:
         """The sequence for a first query: three different types if there are such, else what comes next.
 

@@ -22,7 +22,7 @@ def written(source: Source, files: int) -> Iterator[str]:
 
     Examples
     --------
-    >>> from acep_approx.events.source import open_source
+    >>> from acep_approx.events import open_source
     >>> list(written(open_source([{"ts": 1}]), 0))
     []
     """
