@@ -70,3 +70,12 @@ def test_a_notebook_is_kept_as_one_wants_it(path):
 def test_the_index_has_every_notebook():
     page = (GALLERY / "index.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\((\w+)\.ipynb\)", page)) == {path.stem for path in BOOKS}
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_links_of_a_notebook_lead_to_pages(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    links = [link for text in texts for link in re.findall(r"\]\(([^)#]+)", text)]
+    assert links
+    assert [link for link in links if not (GALLERY / link).is_file()] == []
