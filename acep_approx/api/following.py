@@ -24,6 +24,8 @@ from acep_approx.revisions.live import rejected_table
 from acep_approx.revisions.matcher import PROGRESSED, RevisedMatcher
 from acep_approx.revisions.request import REVISING
 
+LONG_AGO = -(2**59)
+"""A tick before all events."""
 EVERY = "10 s"
 """Between two checkpoints."""
 
@@ -183,6 +185,10 @@ class Following:
         """Let the run end at the next border, with a checkpoint; may be called from a handler, or another thread."""
         self.source.stop()
 
+    def close(self) -> None:
+        """Let go of the input, the files and the checkpoint; needed only where it is not iterated over."""
+        self._open.close()
+
     def __iter__(self) -> Iterator[Any]:
         for results in self.results():
             if len(results):
@@ -311,6 +317,8 @@ class OfQuery:
         if found is None:
             return None
         self.matcher, nothing = found
+        if isinstance(self.matcher, RevisedMatcher):
+            wait_for_partitions(self.matcher, source)
         return nothing
 
     def columns(self, names: Sequence[str]) -> list[str]:
@@ -354,6 +362,16 @@ def follow_query(
         )
     runs = OfQuery(query, options, keeps_whole=reading.get("late") is not None)
     return Following(place, runs, lasting, {**reading, "is_in_order": not revising}, **more)
+
+
+def wait_for_partitions(matcher: RevisedMatcher, source: LiveSource) -> None:
+    """Let a matcher know of the partitions that have messages, where each is a source, so that it waits for them.
+
+    Else the first messages that come, of one partition, would make those of others late that are as old.
+    """
+    if matcher.asked.source == PARTITION:
+        for number in source.unread_partitions:
+            matcher.punctuate(LONG_AGO, where=f"{PARTITION} = {number}")
 
 
 def columns_read(matcher: Matcher | RevisedMatcher, names: Sequence[str]) -> list[str]:

@@ -335,7 +335,7 @@ class QuerySet:
         Parameters
         ----------
         place : str or Path
-            As for ``events.follow``. Of a topic of several partitions say by ``reorder`` how late events may come.
+            As for ``events.follow``. Of a topic one partition.
         checkpoint, checkpoint_every, finish
             As for ``Query.follow``. The same queries must have been added in the same order.
         on_schema : callable, optional
@@ -358,7 +358,6 @@ class QuerySet:
         from acep_approx.api.following import Following, Lasting
         from acep_approx.api.following_set import OfSet
 
-        reading["is_in_order"] = self._reading.reorder is None
         lasting = Lasting(checkpoint, checkpoint_every, finish)
         return Following(place, OfSet(self, on_schema), lasting, reading, also_asked or {})
 

@@ -184,7 +184,7 @@ def run_live(job: LiveRun, query: Query, merge: str, asked: Revisions | None) ->
     reading = job.reading | ({"late": job.source.late} if job.source.late is not None else {})
     with said(LOGS):
         following = follow_query(query, job.place, Lasting(**job.lasting), reading, given, also_asked=asked_of(job))
-        with ends_cleanly(following.stop):
+        with closing(following), ends_cleanly(following.stop):
             changes = Changes() if asked is not None and asked.is_changelog else None
             results = put_out(job, following, following.results(), changes)
             if not job.quiet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -54,7 +55,7 @@ def run_live_queries(job: LiveRun, options: QueriesOptions) -> None:
         following = folder.desk.follow(
             job.place, on_schema=_leaves_out(folder, options), also_asked=asked_of(job), **job.lasting, **job.reading
         )
-        with ends_cleanly(following.stop):
+        with closing(following), ends_cleanly(following.stop):
             results = put_out(job, following, _tables(following, by_query))
             if not job.quiet:
                 read = f"{amount(following.source.given, 'event')} read, {queries_in_words(len(folder.desk))}"

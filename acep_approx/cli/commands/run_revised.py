@@ -131,12 +131,16 @@ class _Feed:
 
     def tables(self, progress: EventBar) -> Generator[pa.Table]:
         """The results as they come; the first table is empty and shows the columns."""
+        from acep_approx.api.following import wait_for_partitions
+        from acep_approx.events.live.opening import LiveSource
         from acep_approx.matching.unseen import warn_of_unseen_types
 
         bound = self.source.settle(self._bound)
         if bound is None:  # no columns, no events
             return
         self.matcher, nothing = bound
+        if isinstance(self.source, LiveSource):
+            wait_for_partitions(self.matcher, self.source)
         yield nothing
         with self._left_out() as sink:
             for batch in self.source.batches(self._columns()):

@@ -36,6 +36,8 @@ class Topic:
     ----------
     offsets : dict of int to int
         The next message of each partition: those before have been taken in.
+    unread : list of int
+        Partitions that had messages to be read when it was opened.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class Topic:
         self._ends: set[int] = set()
         try:
             there = self._partitions()
+            self.unread: list[int] = []
             self.offsets = {number: self._first(number, offsets) for number in there}
             self._assign()
         except BaseException:
@@ -177,7 +180,9 @@ class Topic:
             (committed,) = self._consumer.committed([where], timeout=ANSWER)
             offset = committed.offset if committed.offset >= 0 else None
         if offset is None:
-            return int(low if self.address.start == "beginning" else high)
+            offset = int(low if self.address.start == "beginning" else high)
+        if offset < high:
+            self.unread.append(number)
         if not low <= offset <= high:
             raise self._gone(number, f"they begin at {low:,} and end before {high:,}", offset)
         return offset

@@ -85,6 +85,11 @@ class KafkaMessages(LiveText):
         return len(self._topic.offsets)
 
     @property
+    def unread(self) -> list[int]:
+        """Partitions that had messages to be read when the topic was opened."""
+        return self._topic.unread
+
+    @property
     def lag(self) -> tuple[int, str] | None:
         """How much is there that was not read yet, and in what it is counted."""
         behind = self._topic.lag

@@ -69,6 +69,11 @@ class LiveSource(Source):
         """Messages of Kafka without a value, which are no events."""
         return self._live.tombstones if isinstance(self._live, KafkaMessages) else 0
 
+    @property
+    def unread_partitions(self) -> list[int]:
+        """Partitions of a topic that had messages to be read when it was opened."""
+        return self._live.unread if isinstance(self._live, KafkaMessages) else []
+
     def stop(self) -> None:
         """Let it end at the next border; may be called from anywhere."""
         self.pace.stop()

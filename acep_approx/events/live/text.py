@@ -237,7 +237,8 @@ class LiveText(ArrivingEvents):
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in batches of at most ``batch_rows``, as they come."""
-        assert self._text_schema is not None, "ask for the schema first"
+        if self._text_schema is None:  # it has ended before the first event
+            return
         names = self._text_columns(columns, self._text_schema)
         wanted = pa.schema([self._text_schema.field(name) for name in names])
         piece = Block(1, b"")

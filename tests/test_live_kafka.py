@@ -1,0 +1,248 @@
+"""Topics of Kafka, against the mock cluster of the client: it speaks the protocol over TCP, and is no broker."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from itertools import count
+
+import pytest
+
+from acep_approx import compile_query
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events import follow
+from acep_approx.events.live.kafka import Topic
+from acep_approx.events.live.kafka_address import KafkaAddress, parse_address, settings
+from acep_approx.events.live.messages import offsets_of
+from acep_approx.events.live.text import Resumed
+from tests.command_line import acep
+from tests.kafka_mock import Cluster
+from tests.live_steps import lines, rows
+from tests.processes import ROOT
+
+QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    return Cluster()
+
+
+@pytest.fixture
+def topic(cluster):
+    name = f"t{next(NUMBERS)}"
+    cluster.topic(name)
+    return name
+
+
+def event(ts, kind, **more):
+    return json.dumps({"ts": ts, "type": kind, **more}).encode()
+
+
+def found(cluster, topic, query=QUERY, *, partition: int | None = 0, **more):
+    said = {} if partition is None else {"partition": partition}
+    return lines(list(query.follow(cluster.address(topic, **said), until_idle=0, **more)))
+
+
+def test_messages_are_events(cluster, topic):
+    cluster.send(topic, [event(1, "A"), event(2, "B"), event(9, "B")])
+    assert [(row["a"], row["b"]) for row in found(cluster, topic)] == [(0, 1)]
+
+
+def test_what_kafka_knows_of_a_message_are_columns(cluster, topic):
+    cluster.send(topic, [event(1, "A")], key=b"k\xff", timestamp=1_700_000_000_000)
+    cluster.send(topic, [event(2, "B", x={"y": [1]})], key="ö", timestamp=1_700_000_000_001)
+    cluster.send(topic, [b'{"ts": 3,\n "type": "C"}', b" {} "], timestamp=1_700_000_000_002)
+    source = follow(cluster.address(topic, partition=0), until_idle=0)
+    read = rows(source)
+    assert [row["kafka_key"] for row in read] == ["k\\xff", "ö", None, None]
+    assert [row["kafka_offset"] for row in read] == [0, 1, 2, 3]
+    assert {row["kafka_partition"] for row in read} == {0}
+    assert [row["kafka_time"].microsecond for row in read] == [0, 1000, 2000, 2000]
+    assert [row["type"] for row in read] == ["A", "B", "C", None]
+    assert source.schema.names[-4:] == ["kafka_key", "kafka_time", "kafka_partition", "kafka_offset"]
+
+
+def test_the_time_of_kafka_may_be_the_time(cluster, topic):
+    cluster.send(topic, [b'{"type": "A"}'], timestamp=1_700_000_000_000)
+    cluster.send(topic, [b'{"type": "B"}'], timestamp=1_700_000_003_000)
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5 s")
+    (match,) = found(cluster, topic, query, time="kafka_time", bind="kafka_offset")
+    assert (match["a"], match["b"], match["end"].second) == (0, 1, 23)
+
+
+def test_malformed_messages_and_tombstones_are_counted(cluster, topic, tmp_path):
+    rejects = tmp_path / "rejects.jsonl"
+    bad = [b"[1]", b"", b"\xff", b'{"ts": "x", "type": "A"}', b"null", b'{"ts": 1}}', b'{"ts": 1']
+    cluster.send(topic, [event(1, "A"), None, *bad, None, event(2, "B")], partition=2)
+    source = follow(cluster.address(topic, partition=2), until_idle=0, on_malformed="skip", rejects=rejects)
+    assert [row["kafka_offset"] for row in rows(source)] == [0, 10]
+    assert (source.malformed.count, source.tombstones, source.given) == (7, 2, 2)
+    told = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert {line["file"] for line in told} == {f"{topic}[2]"}
+    assert sorted(line["offset"] for line in told) == [*range(2, 9)]
+    with pytest.raises(DataError, match=r"offset 2: not a JSON object") as caught:
+        found(cluster, topic, partition=2)
+    assert caught.value.code == "ACEP-D020"
+
+
+def test_partitions_have_no_order_among_them(cluster, topic):
+    cluster.send(topic, [event(5, "B")], partition=0)
+    cluster.send(topic, [event(1, "A")], partition=1)
+    with pytest.raises(UsageError, match="4 partitions") as caught:
+        found(cluster, topic, partition=None)
+    assert caught.value.code == "ACEP-U141"
+    cluster.send(topic, [event(20, "A")], partition=0)
+    cluster.send(topic, [event(20, "A")], partition=1)
+    (match,) = found(cluster, topic, partition=None, watermark=0, bind="kafka_partition")
+    assert (match["a"], match["b"]) == (1, 0)
+
+
+def test_a_run_goes_on_with_the_next_messages(cluster, topic, tmp_path):
+    cluster.send(topic, [event(1, "A"), event(2, "B")])
+    assert len(found(cluster, topic, checkpoint=tmp_path / "cp")) == 1
+    cluster.send(topic, [event(3, "A"), event(4, "B")])
+    again = [(row["a"], row["b"]) for row in found(cluster, topic, checkpoint=tmp_path / "cp")]
+    assert sorted(again) == [(0, 3), (2, 3)]
+    assert found(cluster, topic, checkpoint=tmp_path / "cp") == []
+
+
+def test_where_to_begin(cluster, topic):
+    cluster.send(topic, [event(1, "A")])
+    assert rows(follow(cluster.address(topic, partition=0, **{"from": "end"}), until_idle=0)) == []
+    source = follow(cluster.address(topic, partition=0, **{"from": "end"}))
+    cluster.send(topic, [event(2, "B")])
+    source.pace.on_border = lambda: source.given and source.stop()
+    assert [row["ts"] for row in rows(source)] == [2]
+
+
+def test_a_group_knows_where_it_was(cluster, topic):
+    address = cluster.address(topic, group=f"of-{topic}", partition=0)
+    cluster.send(topic, [event(1, "A")])
+    assert len(rows(follow(address, until_idle=0))) == 1
+    cluster.send(topic, [event(2, "B")])
+    assert [row["ts"] for row in rows(follow(address, until_idle=0))] == [2]
+    assert [row["ts"] for row in rows(follow(cluster.address(topic, partition=0), until_idle=0))] == [1, 2]
+
+
+def test_messages_that_are_not_there_are_told(cluster, topic):
+    for offsets in ({0: 7},):
+        with pytest.raises(DataError, match="are not there") as caught:
+            Topic(KafkaAddress(cluster.brokers, topic), {}, offsets)
+        assert caught.value.code == "ACEP-D057"
+    with pytest.raises(DataError, match="no partition 9") as caught:
+        follow(cluster.address(topic, partition=9))
+    assert caught.value.code == "ACEP-D058"
+
+
+def test_a_broker_that_does_not_answer(monkeypatch, caplog):
+    monkeypatch.setattr("acep_approx.events.live.kafka.ANSWER", 0.3)
+    caplog.set_level(logging.WARNING, "acep_approx.live")
+    with pytest.raises(DataError, match="no broker of localhost:9 answers") as caught:
+        follow("kafka://localhost:9/topic")
+    assert caught.value.code == "ACEP-D058"
+
+
+def test_a_field_with_the_name_of_a_column_is_refused(cluster, topic):
+    cluster.send(topic, [event(1, "A", kafka_key="x")])
+    source = follow(cluster.address(topic, partition=0), until_idle=0)
+    with pytest.raises(DataError) as caught:
+        rows(source)
+    assert caught.value.code == "ACEP-D059"
+    source.close()
+
+
+def test_how_much_is_still_to_be_read(cluster, topic):
+    cluster.send(topic, [event(1, "A"), event(2, "B")])
+    source = follow(cluster.address(topic, partition=0), until_idle=0)
+    lags = []
+    source.pace.on_border = lambda: lags.append(source.lag)
+    rows(source)
+    assert lags[-1] == (0, "message")
+    assert source.lag is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "kafka://",
+        "kafka://broker",
+        "kafka:///topic",
+        "kafka://user:secret@broker/topic",
+        "kafka://broker/a/b",
+        "kafka://broker/topic?from=middle",
+        "kafka://broker/topic?start=end",
+        "kafka://broker/topic?group=",
+        "kafka://broker/topic?group=a&group=b",
+        "kafka://broker/topic?partition=1,x",
+        "kafka://broker/topic?partition=1,1",
+        "kafka://broker/topic#end",
+    ],
+)
+def test_what_is_no_address(address):
+    with pytest.raises(UsageError) as caught:
+        parse_address(address)
+    assert caught.value.code == "ACEP-U136"
+
+
+def test_settings_of_the_client(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("# of the test\n\nsasl.username = me\nsasl.password=a=b\n")
+    given = settings([f"@{file}", "security.protocol=SSL"])
+    assert given == {"sasl.username": "me", "sasl.password": "a=b", "security.protocol": "SSL"}
+    assert settings({"fetch.wait.max.ms": 10}) == {"fetch.wait.max.ms": "10"}
+    for wrong in (["x"], ["=x"], ["group.id=a"], ["a=1", "a=2"], ["@no-such-file"]):
+        with pytest.raises(UsageError) as caught:
+            settings(wrong)
+        assert caught.value.code == "ACEP-U137"
+    with pytest.raises(UsageError, match="refuses its settings") as caught:
+        follow("kafka://localhost:9/topic", kafka=["no.such.setting=1"])
+    assert caught.value.code == "ACEP-U137"
+
+
+def test_without_the_client_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(UsageError, match="not installed") as caught:
+        follow("kafka://localhost:9/topic")
+    assert caught.value.code == "ACEP-U135"
+    assert "acep-approx[kafka]" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"kind": "file"},
+        {"kind": "kafka", "topic": "other", "offsets": {}},
+        {"kind": "kafka", "topic": "t", "offsets": {"x": 1}},
+        {"kind": "kafka", "topic": "t", "offsets": {"0": -1}},
+        {"kind": "kafka", "topic": "t", "offsets": [1]},
+    ],
+)
+def test_a_place_that_is_none_is_refused(place):
+    with pytest.raises(ValueError, match="not"):
+        offsets_of(Resumed(QUERY.match([]).to_arrow().schema, place, b""), "t")
+
+
+def test_the_command_line_reads_a_topic(cluster, topic, tmp_path):
+    cluster.send(topic, [event(1, "A", box=7), event(2, "B", box=7)], partition=3)
+    address = cluster.address(topic, partition=3)
+    args = ["run", "PATTERN SEQ(A a, B b) WHERE [box] WITHIN 5", address, "--until-idle", "0 s"]
+    result = acep(*args, "--checkpoint", str(tmp_path / "cp"), "--kafka-option", "fetch.wait.max.ms=10")
+    assert '"box": 7' in result.stdout
+    assert "2 events read" in result.stderr
+    text = ["run", "PATTERN SEQ(A a, B b) WITHIN 5", cluster.address(topic), "--until-idle", "0 s"]
+    assert "ACEP-U141" in acep(*text, code=2).stderr
+    assert "1 match" in acep(*text, "--watermark", "5").stderr
+    assert "ACEP-U140" in acep("why", "PATTERN SEQ(A a, B b) WITHIN 5", address, "--around", "1", code=2).stderr
+
+
+def test_another_process_reads_the_same_cluster(cluster, topic):
+    cluster.send(topic, [event(1, "A"), event(2, "B")])
+    command = [sys.executable, "-m", "acep_approx.cli.main", "run", "PATTERN SEQ(A a, B b) WITHIN 5"]
+    command += [cluster.address(topic, partition=0), "--until-idle", "0 s", "--quiet"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["b"] == 1
