@@ -252,6 +252,17 @@ def test_events_that_come_once_are_refused():
         compile_query(PATTERN).match(iter(events())).page()
 
 
+def test_the_page_of_a_budget_says_how_it_was_spent():
+    query = compile_query(PATTERN)
+    some = query.match_within(events(), "3 steps/event")
+    page = some.page()
+    data = data_of(page)
+    assert data["queries"][0]["total"] == len(some)
+    again = "match_within(events, &#x27;3 steps/event&#x27;"
+    for words in ("A budget of 3 steps/event", "Load and budget over time", again):
+        assert words in page
+
+
 # --- on the command line --------------------------------------------------------------------------------------
 
 

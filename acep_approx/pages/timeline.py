@@ -7,11 +7,12 @@ from html import escape
 import pyarrow as pa
 
 from acep_approx.events.columns import to_numpy
+from acep_approx.pages.code import code
 from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import page
 
 
-def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool) -> str:
+def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool, query: str = "") -> str:
     """A page that shows where match points lie in time.
 
     Parameters
@@ -22,6 +23,8 @@ def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool)
         Heading and explanation; plain text, empty lines separate paragraphs.
     is_time : bool
         Whether ``end`` holds times, or integers.
+    query : str
+        Shown as code; empty: none.
 
     Returns
     -------
@@ -35,4 +38,4 @@ def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool)
     if len(ticks):
         shown = OverTime([Points("", ticks, errors)], [], is_time=is_time).html()
     told = [f"<p>{escape(text)}</p>" for text in subtitle.split("\n\n")]
-    return page(title, [f"<h1>{escape(title)}</h1>", *told, shown])
+    return page(title, [f"<h1>{escape(title)}</h1>", *told, *([code(query)] if query else []), shown])

@@ -249,6 +249,12 @@ class BudgetedMatches(Matches):
             self.points()
         yield from budget_sections(self.record())
 
+    @property
+    def asked_by(self) -> tuple[str, str]:
+        """The method of a query that finds them, and its arguments behind the events, as code."""
+        known = "" if self.load.history is None else ", history=known"
+        return "match_within", f", {str(self.load.budget)!r}{known}"
+
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page."""
         from acep_approx.pages.budget.page import write_report

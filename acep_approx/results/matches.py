@@ -501,6 +501,11 @@ class Matches:
         """What the page has besides; of a budget how it was spent."""
         return iter(())
 
+    @property
+    def asked_by(self) -> tuple[str, str]:
+        """The method of a query that finds them, and its arguments behind the events, as code."""
+        return "match", ""
+
     def __repr__(self) -> str:
         size = "" if self.source.rows is None else f" in {self.source.rows:,} events"
         return f"<Matches of {self.plan.query.text.strip()!r}{size}; nothing is computed yet>"

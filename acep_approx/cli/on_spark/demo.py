@@ -308,6 +308,7 @@ def _picture(found: Compared) -> str:
     subtitle = (
         f"Cancellations that longer and longer delays of the same airline announced: {found.refreshed:,} of "
         f"{found.exact:,} match points (2013; times in UTC), found with {BUDGET} of the work; at random it would have "
-        f"been {found.random:,}.\n\n{QUERY}"
+        f"been {found.random:,}."
     )
-    return timeline_html(found.points, title="Cancellations that were coming", subtitle=subtitle, is_time=True)
+    title = "Cancellations that were coming"
+    return timeline_html(found.points, title=title, subtitle=subtitle, is_time=True, query=QUERY)

@@ -168,9 +168,10 @@ def again(found: Found, labels: Labels) -> list[tuple[str, str]]:
     given = "".join(f", {name}={getattr(value, 'value', value)!r}" for name, value in roles.items())  # not as an Enum
     text = str(found.plan.query.text).strip() or to_text(found.plan.query)
     text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    method, more = found.asked_by
     call = (
         "from acep_approx import compile_query\n\n"
         f'query = compile_query("""\n{text}\n""")\n'
-        f'query.match({labels.events}{given}).page("page.html")'
+        f'query.{method}({labels.events}{more}{given}).page("page.html")'
     )
     return [*([("On the command line", labels.command)] if labels.command else []), ("In Python", call)]

@@ -38,6 +38,10 @@ class Found(Protocol):
     def tables(self) -> Iterator[pa.Table]:
         """Matches."""
 
+    @property
+    def asked_by(self) -> tuple[str, str]:
+        """The method that finds them, with its arguments."""
+
     def no_match(self) -> NoMatch:
         """Why there is no match."""
 
