@@ -46,6 +46,7 @@ def failure(events, kind=DataError, **how):
         ("e.csv", "ts\ttype\tprice\n1\tA\t1.5\n2\tB\t2\n", "\t"),
         ("e.csv", "ts|type|price\n1|A|1.5\n2|B|2\n", "|"),
         ("e.tsv", "ts\ttype\tprice\n1\tA\t1.5\n2\tB\t2\n", "\t"),
+        ("commas.tsv", "ts,type,price\n1,A,1.5\n2,B,2\n", ","),
         ("e.psv", "ts|type|price\n1|A|1.5\n2|B|2\n", "|"),
         ("e.txt", "ts;type;price\n1;A;1.5\n2;B;2\n", ";"),
         ("e.csv", "ts;type;price\r\n1;A;1,5\r\n2;B;2\r\n", ";"),

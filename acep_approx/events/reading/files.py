@@ -16,7 +16,7 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_schema, plain_type
 from acep_approx.events.reading.formats.documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
 from acep_approx.events.reading.formats.headers import looks_like_events, told_by_rows
-from acep_approx.events.reading.layout import Layout, Understood
+from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
 from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
@@ -196,9 +196,9 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
     check_layout(file.format, name, layout)
     if file.format == "parquet":
         return ParquetFile(name, name)
-    delimiter = layout.delimiter or DELIMITERS.get(_plain(file.path).suffix)
-    layout = replace(layout, delimiter=delimiter) if file.format == "csv" else layout
     stored = stored_as(file.path, layout.encoding)
+    if file.format == "csv" and layout.delimiter is None:
+        layout = replace(layout, delimiter=_named_delimiter(file.path, stored))
     if file.format in ("csv", "lines"):
         text = text_format(file.format, name, layout, stored)
         return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
@@ -206,6 +206,15 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
         document = read_document(stream, file.format)
     text = text_format(file.format, name, layout, stored, document)
     return TextFile(name, lambda: as_lines(open_stored(file.path, stored), document, name), text, malformed)
+
+
+def _named_delimiter(path: Path, stored: Stored) -> str | None:
+    """What the name of a file says of the delimiter, if that is in its first lines."""
+    named = DELIMITERS.get(_plain(path).suffix)
+    if named is None:
+        return None
+    with open_stored(path, stored) as stream:
+        return named if named.encode() in stream.read(FIRST_BYTES) else None
 
 
 def read_document(stream: Any, format_: str) -> Document:
