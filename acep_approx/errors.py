@@ -163,9 +163,16 @@ class DataError(AcepError):
     ----------
     row : int, optional
         Number of the first offending row, from 0, counted over the whole input.
+
+    Attributes
+    ----------
+    found : table or None
+        Where events are pushed, more than 131,072 at once: the results of the batches before the wrong one, which were
+        taken in. None where there was none.
     """
 
     exit_code = EXIT_DATA
+    found: object = None
 
     def __init__(self, message: str, *, code: str, hint: str | None = None, row: int | None = None) -> None:
         super().__init__(message, code=code, hint=hint)

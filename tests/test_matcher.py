@@ -221,6 +221,23 @@ def test_time_must_not_run_backwards_between_batches() -> None:
         matcher.push([{"ts": 8, "type": "b"}, {"ts": 7, "type": "b"}])
 
 
+def test_what_was_found_before_a_wrong_batch_is_not_lost() -> None:
+    rows = 131_072 + 10
+    times = np.arange(rows)
+    times[-1] = 0
+    kinds = np.where(np.arange(rows) % 40_000 == 1, "A", np.where(np.arange(rows) % 40_000 == 2, "B", "x"))
+    matcher = compile_query("PATTERN SEQ(A a, B b) WITHIN 5").matcher()
+    with pytest.raises(DataError) as caught:
+        matcher.push(pa.table({"ts": times, "type": kinds}))
+    assert caught.value.code == "ACEP-D007"
+    assert isinstance(caught.value.found, pa.Table)
+    assert caught.value.found.column("b").to_pylist() == [2, 40_002, 80_002, 120_002]
+    assert matcher.progress.events == 131_072
+    with pytest.raises(DataError) as caught:
+        matcher.push([{"ts": 0, "type": "A"}])
+    assert caught.value.found is None
+
+
 def test_missing_column() -> None:
     """The columns that are there are listed."""
     query = compile_query("PATTERN SEQ(A a, B b) WHERE a.price > 1 WITHIN 5")

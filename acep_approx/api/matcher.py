@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.words import one_line
+from acep_approx.errors import DataError
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
@@ -48,7 +49,8 @@ class Matcher(Execution):
         ------
         DataError
             A missing column, a wrong type, or time that runs backwards;
-            ``ACEP-D045``: an error stopped it in the middle of a batch before.
+            ``ACEP-D045``: an error stopped it in the middle of a batch before. Events are run in batches of 131,072:
+            those of batches before the wrong one were taken in, and ``error.found`` has their results.
         """
         if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
             events = iter(events)  # they are read here and now: columns are made once
@@ -60,6 +62,12 @@ class Matcher(Execution):
         pipeline = self.pipeline or self.bind(source.schema)
         tables: list[pa.Table] = []
         first = self.progress.events
-        for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
-            tables += self.run(batch)
+        batches = 0
+        try:
+            for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
+                tables += [*self.run(batch)]  # all of a batch, or nothing
+                batches += 1
+        except DataError as error:
+            error.found = pipeline.joined(tables) if batches else None
+            raise
         return pipeline.joined(tables)
