@@ -140,6 +140,10 @@ def test_examples_run_and_print_what_the_page_shows(path, tmp_path, monkeypatch,
             assert fits(block.text, printed), f"{where}: really printed is\n{printed}"
         else:
             printed = None
+    for drawn in tmp_path.glob("*.svg"):  # a file of the name of a picture is that picture
+        shown = ROOT / "docs" / "images" / drawn.name
+        same = not shown.exists() or shown.read_text(encoding="utf-8") == drawn.read_text(encoding="utf-8")
+        assert same, f"{name_of(shown)} is not what {name_of(path)} draws"
 
 
 def run_python(code: str, where: str, namespace: dict[str, object]) -> str:
