@@ -15,7 +15,6 @@ LONGEST = 40
 """Characters of a value that are shown."""
 SCALE = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 NICE = {
-    "us": (1, 2, 5, 10, 20, 50, 100, 200, 500),
     "ms": (1, 2, 5, 10, 20, 50, 100, 200, 500),
     "s": (1, 2, 5, 10, 15, 30),
     "min": (1, 2, 5, 10, 15, 30),
@@ -74,7 +73,7 @@ def distance(ticks: float, *, is_time: bool) -> str:
 
 
 def window(ticks: float, *, is_time: bool) -> str:
-    """A window of at least so many ticks, as a query says it, with a number that people would write.
+    """A window of at least so many ticks, and a millisecond, as a query says it, with a number that people would write.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def window(ticks: float, *, is_time: bool) -> str:
                 if step * size >= ticks:
                     return str(step * size)
             size *= 10
-    for unit, size in reversed(SCALE):
+    for unit, size in reversed(SCALE[:-1]):
         for step in NICE[unit]:
             if step * size >= ticks:
                 return f"{step} {unit}"
