@@ -254,7 +254,6 @@ def test_every_page_can_be_found_from_the_index(path):
 
 LONG = {
     "how-it-works/runs.md",
-    "how-it-works/transactions.md",
     "how-to/disorder.md",
     "how-to/spark.md",
 }
