@@ -406,3 +406,8 @@ class QuerySyntax:
     def is_algebra(self) -> bool:
         """Whether it is in CEL: its results are events with attributes of their own, and name no events."""
         return isinstance(self.pattern, OtherPattern) and self.pattern.is_query
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether it is an automaton written by hand."""
+        return isinstance(self.pattern, Machine)

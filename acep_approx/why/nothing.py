@@ -17,7 +17,7 @@ from acep_approx.events.source import Source
 from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import MICROSECONDS, Plan
 from acep_approx.query.checks import lightest
-from acep_approx.query.syntax import Machine, QuerySyntax
+from acep_approx.query.syntax import QuerySyntax
 from acep_approx.why.agreeing import Keys, disjoint_sides, shared_keys
 from acep_approx.why.no_match import NoMatch, Step
 from acep_approx.why.nothing_of_algebra import nothing_of_algebra
@@ -274,7 +274,7 @@ class _Search:
         query = self.steps.query
         if found.reason == "window" and (span := self._needed_span()) is not None:
             helps.append(f"WITHIN {self._window(span)}")
-        if isinstance(query.pattern, Machine):
+        if query.is_machine:
             return tuple(helps)
         errors = query.errors + 1
         has_two = lightest(query.pattern, dict(query.weights)) > errors + 1  # a match of one event says little

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
-from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Machine, QuerySyntax
+from acep_approx.query.syntax import QuerySyntax
 from acep_approx.why.changed import beginnings, loose, plain, relaxations, wide
 from acep_approx.why.place import StreamPlace
 from acep_approx.why.running import run_at
@@ -69,7 +68,7 @@ class Steps:
     def __init__(self, place: StreamPlace) -> None:
         self.place = place
         self.query = plain(place.plan.query)
-        self.has_beginnings = not any(isinstance(node, Machine) for node in walk(self.query.pattern))
+        self.has_beginnings = not self.query.is_machine
 
     def passed(self) -> tuple[list[tuple[tuple[str, ...], Points | None]], QuerySyntax]:
         """For each step of the pattern the events that pass it, up to the first step that none passes; its query.

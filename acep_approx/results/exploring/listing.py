@@ -13,7 +13,6 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.pages.explorer.data import MatchShown
-from acep_approx.query.syntax import Machine
 from acep_approx.results.exploring.choosing import spread
 from acep_approx.results.exploring.events import texts
 from acep_approx.results.exploring.found import Found, by_rows, joined
@@ -114,7 +113,7 @@ def _returned(
     Matches of an automaton whose registers are equal are one result: these cannot be told apart by number.
     """
     rows, mine = _rows(by_bindings(found), chosen, is_first=is_first)
-    if (mine != seen and not is_first) or (is_first and isinstance(found.plan.query.pattern, Machine)):
+    if (mine != seen and not is_first) or (is_first and found.plan.query.is_machine):
         return (), []
     return value_columns(rows, _keys(found))
 
