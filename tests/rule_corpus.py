@@ -160,6 +160,16 @@ DO DELETE inside AT (a.hcw); UPDATE room SET n = old.n - 1 AT (a.room) END""",
             "room": {("icu",): {"n": 1}, ("lab",): {"n": 1}},
         },
     ),
+    "A table of keys alone": RuleCase(
+        "ours: a set of who is inside",
+        """TABLE inside (hcw text, KEY (hcw))
+RULE enter ON PATTERN ENTER a WITHIN 0 DO UPSERT inside AT (a.hcw) END
+RULE again ON PATTERN ENTER a WHERE EXISTS store.inside[a.hcw] WITHIN 0
+RULE leave ON PATTERN EXIT a WITHIN 0 DO DELETE inside AT (a.hcw) END""",
+        "ENTER@1 ENTER@2 EXIT@3 ENTER@4",
+        matches={"enter": [(1,), (2,), (4,)], "again": [(2,)], "leave": [(3,)]},
+        store={"inside": {("eve",): {}}},
+    ),
     "Several writes to a row within one batch": RuleCase(
         "ours, after Siddhi #1243",
         """TABLE door (hcw text, n int, KEY (hcw))

@@ -379,7 +379,8 @@ class TableLog:
     def _changes(self, given: Chunk, done: Done) -> Changes:
         kept = np.flatnonzero(done.effect)
         columns = len(self.rows.columns)
-        words, ok = done.words.reshape(-1, columns)[kept], done.ok.reshape(-1, columns)[kept]
+        shape = len(done.effect), columns  # a table may have columns of its key alone
+        words, ok = done.words.reshape(shape)[kept], done.ok.reshape(shape)[kept]
         values = self.rows.key_columns(given.row[kept])
         for number, column in enumerate(self.rows.columns):
             own = np.ascontiguousarray(words[:, number])
