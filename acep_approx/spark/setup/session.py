@@ -36,7 +36,7 @@ SETTINGS = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""Settings of every session that we start; see ``docs/how-to/spark.md`` for why."""
+"""Settings of every session that we start; see ``docs/reference/spark.md`` for why."""
 STACK = "-Xss64m"
 """A stream that is stopped looks for a word in the trace of its Python side, by an expression that recurs with each
 letter (``StreamExecution.isInterruptionException``): with Java's megabyte the stack overflows, which is printed."""
