@@ -13,7 +13,8 @@ from acep_approx.events.reading.files import find_files
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.looking.first_query import FirstQuery, Known, first_query
-from acep_approx.looking.roles import RoleFound, key_role, type_role
+from acep_approx.looking.labels import Labels
+from acep_approx.looking.roles import RoleFound
 from acep_approx.looking.scan import Scan
 from acep_approx.looking.seen import Seen
 from acep_approx.looking.text import as_text
@@ -96,9 +97,9 @@ def look(
     source = open_source(events, **(counting | reading))
     scan = Scan(source, {"time": time, "key": key, "type": type}, unit, TimeFormat.of(reading.get("time_format")))
     scan.read(rows, on_progress)
-    type_ = type_role(scan.roles, type, scan.columns, scan.rows)
-    key_ = key_role(scan.roles, key, scan.columns, scan.rows, (scan.time.best, type_.best))
-    given = {"time": time, "key": key, "type": type} | reading
+    given: dict[str, Any] = {"time": time, "key": key, "type": type}
+    type_, key_ = Labels(scan.columns, scan.rows, scan.time.best, scan.head()).roles(scan.roles, given)
+    given |= reading
     if source.malformed.count:
         given["on_malformed"] = "skip"
     paths = _paths(events)
