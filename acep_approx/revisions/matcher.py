@@ -56,10 +56,10 @@ class RevisedMatcher:
     Notes
     -----
     Source: Chandramouli, Goldstein, Maier, PVLDB 3(1) 2010, sections 2.4, 5.1, 5.3, 5.4 and C.
-    See ``docs/how-it-works/disorder.md`` for what is theirs and what is ours. After each push the sum of all that was put out
-    is what ``Query.match`` finds in the sorted stream of the events that were inserted and not retracted, up to the
-    horizon: the watermark with ``emit="final"``, everything with ``"early"``. No row is taken back and put out again in
-    one push.
+    See ``docs/how-it-works/disorder.md`` for what is theirs and what is ours. After each push the sum of all that was
+    put out is what ``Query.match`` finds in the sorted stream of the events that were inserted and not retracted, up
+    to the horizon: the watermark with ``emit="final"``, everything with ``"early"``. No row is taken back and put out
+    again in one push.
     """
 
     def __init__(self, plan: Plan, asked: Revisions, **options: Any) -> None:
