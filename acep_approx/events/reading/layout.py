@@ -31,7 +31,7 @@ class Layout:
         What stands before the fraction of a number of CSV. Default: a point; a comma in columns that show it, where no
         comma stands between values.
     line_format : str, optional
-        How the lines of a log are written; see ``docs/data.md``.
+        How the lines of a log are written; see ``docs/reference/data.md``.
     time_format : str or TimeFormat, optional
         How texts that are times are written. Default: told from the values.
 
