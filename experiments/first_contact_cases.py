@@ -134,6 +134,14 @@ FILES = (
         query=SHOP.replace("[key]", "[`order.id`]"),
         options=("--time", "at", "--type", "event.name"),
     ),
+    _file("a date and a time of day in two columns", "two_columns.csv", "date+time", "2024-03-28 09:30"),
+    _file("the same in German, with AM and PM", "two_texts.csv", "Datum+Uhrzeit", "2024-03-28 09:30"),
+    _file(
+        "a date and a time of day, joined by the user",
+        "two_columns.csv",
+        "2024-03-28 09:30",
+        options=("--time", "date+time"),
+    ),
     _file("CSV from Excel: a mark at the begin, and CR LF", "excel.csv", "taken as"),
     Case(
         "no header",
@@ -313,5 +321,12 @@ MISTAKES = (
         "found.xls",
         "jsonl, csv or parquet",
         code=2,
+    ),
+    _mistake(
+        "a unit that cannot be right",
+        run(SHOP.replace("[key]", "[order_id]"), "numbers.csv", "--time", "when_ms", "--unit", "us", "--type", "step"),
+        "is the unit of the times right?",
+        "--unit ms",
+        code=0,
     ),
 )

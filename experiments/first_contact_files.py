@@ -133,6 +133,10 @@ def _texts() -> dict[str, str]:
         "damaged.csv": "".join(damaged),
         "twins.csv": table(iso).replace("amount", "key", 1),
         "named.csv": table(iso).replace("ts,key,type", "created_at,order_id,step"),
+        "two_columns.csv": table(lambda when: f"{when:%Y-%m-%d},{when:%H:%M}").replace("ts", "date,time", 1),
+        "two_texts.csv": table(lambda when: f"{when:%d.%m.%Y};{when:%I:%M %p}", separator=";").replace(
+            "ts", "Datum;Uhrzeit", 1
+        ),
         "empty.csv": "",
         "plain.csv": table(lambda when: str(int((when - BEGIN).total_seconds()))),
     }

@@ -52,9 +52,9 @@ class Matcher(Execution):
             ``ACEP-D045``: an error stopped it in the middle of a batch before. Events are run in batches of 131,072:
             those of batches before the wrong one were taken in, and ``error.found`` has their results.
         """
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self.pipeline:
             events = iter(events)  # they are read here and now: columns are made once
-        source = open_source(events)
+        source = open_source(events, time=self.pipeline.roles.time if self.pipeline else self.wanted["time"])
         if not len(source.schema):  # no columns, no events: an empty list
             return self.pipeline.nothing() if self.pipeline else pa.table({})
         if self.pipeline:

@@ -125,6 +125,7 @@ class Query(CompiledQuery):
             rejects=rejects,
             on_late=on_late,
             late=late,
+            time=time,
             time_format=time_format,
         )
         return Matches(self.plan, source, options, sort=sort, limit=limit, on_progress=on_progress)
@@ -466,7 +467,7 @@ class Query(CompiledQuery):
         options = {"time": time, "key": key_column, "type": type, "unit": unit, "start": start}
         options |= TimeFormat.plain(time_format)
         source = open_source(
-            events, format=format, on_malformed=on_malformed, on_late=on_late, time_format=time_format
+            events, format=format, on_malformed=on_malformed, on_late=on_late, time=time, time_format=time_format
         )
         if around is None:
             return explain_stream(self.plan, source, key, options, sort=sort)

@@ -277,7 +277,7 @@ class QuerySet:
             A missing column, a wrong type, or time that runs backwards; ``ACEP-D080`` to ``ACEP-D082``: what is
             published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self._running.levels:
             events = iter(events)  # they are read here and now: columns are made once
         return self._told(self._running, self._reading.pushed(self._running, events))
 
@@ -359,6 +359,7 @@ class QuerySet:
         from acep_approx.api.following_set import OfSet
 
         lasting = Lasting(checkpoint, checkpoint_every, finish)
+        reading = {"time": self._running.wanted["time"]} | reading
         return Following(place, OfSet(self, on_schema), lasting, reading, also_asked or {})
 
     def pass_time(self, tick: int) -> Found:

@@ -89,11 +89,13 @@ class RuleRun:
         DataError
             The events are wrong.
         """
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
+        bound = self._runner.execution.bound
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and bound:
             events = iter(events)  # they are read here and now: columns are made once
         found: list[RuleOutput] = []
         try:
-            found.extend(self.outputs(open_source(events)))
+            time = bound.roles.time if bound else self._runner.wanted.get("time")
+            found.extend(self.outputs(open_source(events, time=time)))
         except RuleError as error:
             if isinstance(error.outcome, RuleOutput):
                 error.outcome = self.joined([*found, error.outcome])

@@ -137,7 +137,7 @@ class RuleSet:
         """
         wanted = {"time": time, "key": key, "type": type, "unit": unit} | TimeFormat.plain(time_format)
         runner = Runner(self._program, wanted)
-        source = open_source(events)
+        source = open_source(events, time=time)
         columns = runner.bind(source).columns
         return [name for name in source.schema.names if name in columns]
 
@@ -261,7 +261,8 @@ class RuleSet:
             Of all events; ``output.store`` are the tables at the end.
         """
         with self.start(**starting) as run:
-            source = open_source(events, **(reading or {}))
+            how: dict[str, Any] = {"time": starting.get("time")} | dict(reading or {})
+            source = open_source(events, **how)
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
             return run.joined([*before, *outputs, run.finish()])

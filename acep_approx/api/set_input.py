@@ -45,7 +45,8 @@ class Reading:
 
     def pushed(self, running: Running, events: Any) -> Results:
         """The results of more events."""
-        return self._results(running, self._opened(running, open_source(events)))
+        time = running.levels.roles.time if running.levels else running.wanted["time"]
+        return self._results(running, self._opened(running, open_source(events, time=time)))
 
     def batches(
         self,
@@ -58,7 +59,7 @@ class Reading:
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
         """The results of a whole input, batch by batch."""
-        source = self._opened(running, open_source(events, **reading))
+        source = self._opened(running, open_source(events, **{"time": running.wanted["time"]} | reading))
         source.late.check(sort=sort)
         some: list[tuple[Member, pa.Table]] = []
         is_over = False

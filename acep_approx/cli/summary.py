@@ -38,6 +38,7 @@ def say_summary(matches: Matches, results: Results, output: ResultKind, seconds:
     if seen.without_key:
         names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)
         say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")
+    say_unit(matches.source)
     say_malformed(matches.source.malformed)
     late = matches.source.late
     if late.count:
@@ -48,6 +49,12 @@ def say_how_read(source: Source) -> None:
     """Say what was found out of how the files are written, as far as a user may not expect it."""
     if notes := source.notes:
         say(f"read with {'; '.join(notes)}")
+
+
+def say_unit(source: Source) -> None:
+    """Say which unit of the times is likelier, where the one they were taken in puts them before 1980 or after 2200."""
+    if unit := source.likelier_unit:
+        say(f"note: is the unit of the times right? In {unit} they are between 2000 and 2100: --unit {unit}")
 
 
 def say_malformed(skipped: MalformedRows) -> None:

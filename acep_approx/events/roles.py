@@ -144,7 +144,8 @@ def infer_roles(
     Raises
     ------
     DataError
-        ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D003`` the
+        ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D085`` the time is
+        given as two columns, and those are not joined here; ``ACEP-D003`` the
         time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds lists or structs.
     UsageError
         ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit; ``ACEP-U117``,
@@ -157,6 +158,12 @@ def infer_roles(
     """
     for name in (time, key, type, start):
         expect("the name of a column", name, (str, NoneType), "its name as text")
+        if name is not None and name == time and _are_two_columns(name, schema):
+            raise DataError(
+                f"{name!r} is a date and a time of day in two columns, which are not joined here",
+                code="ACEP-D085",
+                hint="join them before, into one column of times, or read files and tables without Spark and --follow",
+            )
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names)
     if type is not None and pa.types.is_nested(plain_type(schema.field(type).type)):
@@ -193,6 +200,22 @@ def infer_roles(
     return roles
 
 
+def _are_two_columns(name: str, schema: pa.Schema) -> bool:
+    """Whether a name is ``a+b``, and no column, and ``a`` and ``b`` are."""
+    parts = [name.split("+", 1), name.rsplit("+", 1)]
+    return name not in schema.names and any({part.strip() for part in two} <= {*schema.names} for two in parts)
+
+
+def joined_column(schema: pa.Schema) -> str | None:
+    """The column that is made of a date and a time of day; see ``events.dated``."""
+    for field in schema:
+        if "+" in field.name and pa.types.is_timestamp(plain_type(field.type)):
+            date, _, clock = field.name.partition("+")
+            if date in schema.names and clock in schema.names:
+                return str(field.name)
+    return None
+
+
 def time_column(schema: pa.Schema) -> str | None:
     """The column that is the time as far as names and types tell; None: they do not."""
     found = _first(schema, TIME_NAMES, can_be_time)
@@ -203,7 +226,7 @@ def time_column(schema: pa.Schema) -> str | None:
 
 
 def _infer_time(schema: pa.Schema) -> str:
-    found = time_column(schema)
+    found = joined_column(schema) or time_column(schema)
     if found is None and (marked := (schema.metadata or {}).get(TIME_MARK)) is not None:
         found = marked.decode()
     if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
+from acep_approx.events.dated import DatedTime, found_itself, said, unsaid, with_times
 from acep_approx.events.late import LateEvents
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
@@ -20,8 +22,12 @@ from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.objects import open_object
+from acep_approx.events.time import likelier_unit
+from acep_approx.events.time_formats import TimeFormat
 
 BATCH_ROWS = 131_072
+LOOKED_AT = 1_000
+"""Events whose dates and times of day are looked at, where names say that they are such."""
 
 
 class Reader(Protocol):
@@ -38,6 +44,17 @@ class Reader(Protocol):
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns that exist, in batches of at most ``batch_rows``."""
         ...
+
+
+@dataclass(frozen=True)
+class Times:
+    """What is said of the times: the column, or ``date+time``, and how they are written."""
+
+    said: str | None = None
+    format: TimeFormat | None = None
+
+
+NO_TIMES = Times()
 
 
 class Source:
@@ -73,19 +90,56 @@ class Source:
     """
 
     def __init__(
-        self, reader: Reader, malformed: MalformedRows | None = None, late: LateEvents | None = None
+        self,
+        reader: Reader,
+        malformed: MalformedRows | None = None,
+        late: LateEvents | None = None,
+        times: Times = NO_TIMES,
     ) -> None:
         self._reader = reader
+        self._times = times
+        self._joined: tuple[pa.Schema, DatedTime | None] | None = None
         self.rows = reader.rows
         self.reusable = reader.reusable
         self.malformed = MalformedRows() if malformed is None else malformed
         self.late = LateEvents() if late is None else late
         self._used = False
+        self._span: tuple[int, int, str | None] | None = None
+
+    def counted(self, first: int, last: int, unit: str | None) -> None:
+        """Take in the first and the last tick of some events whose times are numbers of a unit."""
+        least, most = (first, last) if self._span is None else self._span[:2]
+        self._span = min(least, first, last), max(most, first, last), unit
+
+    @property
+    def likelier_unit(self) -> str | None:
+        """The unit that the times read are likely in, where the one they were taken in cannot be right."""
+        return None if self._span is None else likelier_unit(*self._span)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
-        return self._reader.schema
+        return self._with_time(self._reader.schema)
+
+    def _with_time(self, schema: pa.Schema) -> pa.Schema:
+        """The columns, with the time that a date and a time of day make, if they do."""
+        joined = self._dated(schema)
+        return schema if joined is None else joined.schema(schema)
+
+    def _dated(self, schema: pa.Schema) -> DatedTime | None:
+        if self._joined is None or not self._joined[0].equals(schema):
+            found = said(schema, self._times.said, self._times.format)
+            if found is None and self._times.said is None:
+                found = found_itself(schema, self._first, self._times.format)
+            self._joined = schema, found
+        return self._joined[1]
+
+    def _first(self, names: tuple[str, str]) -> pa.RecordBatch | None:
+        """The first events; None where that would be all that can be read."""
+        if not self.reusable:
+            return None
+        with self.looked_at():
+            return next(self._reader.read(names, LOOKED_AT), None)
 
     @property
     def understood(self) -> Understood | None:
@@ -95,7 +149,12 @@ class Source:
     @property
     def notes(self) -> list[str]:
         """How files were read, in words, as far as a user may not expect it."""
-        return list(getattr(self._reader, "notes", []))
+        notes = list(getattr(self._reader, "notes", []))
+        if self._joined is None:
+            return notes
+        schema, joined = self._joined
+        note = joined.note if joined is not None else unsaid(schema) if self._times.said is None else ""
+        return [*notes, note] if note else notes
 
     def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
         """What ``bind`` makes of the columns.
@@ -111,7 +170,9 @@ class Source:
         DataError, QueryError
             As ``bind``, with all columns that were looked for.
         """
-        return self._reader.settle(bind) if isinstance(self._reader, ArrivingEvents) else bind(self.schema)
+        if isinstance(self._reader, ArrivingEvents):
+            return self._reader.settle(lambda schema: bind(self._with_time(schema)))
+        return bind(self.schema)
 
     @contextmanager
     def looked_at(self) -> Iterator[None]:
@@ -126,11 +187,12 @@ class Source:
     def expect(self, names: Iterable[str]) -> None:
         """Let dicts lack these columns, which their stream has: they are null there."""
         if isinstance(self._reader, DictEvents):
-            self._reader.expect(names)
+            joined = self._dated(self._reader.schema)
+            self._reader.expect(names if joined is None else [name for name in names if name != joined.name])
 
     def beside(self) -> Source:
         """The same events for another reader: with counts of its own, and no files for rows that are left out."""
-        return Source(self._reader, MalformedRows(self.malformed.policy), LateEvents(self.late.policy))
+        return Source(self._reader, MalformedRows(self.malformed.policy), LateEvents(self.late.policy), self._times)
 
     def batches(
         self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
@@ -170,13 +232,23 @@ class Source:
         return self._read(names, batch_rows)
 
     def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        self._span = None
         self.malformed.restart()
         self.late.restart(self.schema)
         try:
-            yield from self._reader.read(names, batch_rows)
+            yield from self._with_times(names, batch_rows)
         finally:
             self.malformed.close()
             self.late.close()
+
+    def _with_times(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Some columns, the time that a date and a time of day make among them."""
+        joined = self._dated(self._reader.schema)
+        if joined is None or joined.name not in names:
+            yield from self._reader.read(names, batch_rows)
+            return
+        whole = dict.fromkeys([*(name for name in names if name != joined.name), joined.date, joined.clock])
+        yield from with_times(self._reader.read([*whole], batch_rows), joined, names)
 
 
 def open_source(
@@ -187,6 +259,7 @@ def open_source(
     rejects: str | Path | None = None,
     on_late: str = "refuse",
     late: str | Path | None = None,
+    time: str | None = None,
     **layout: Any,
 ) -> Source:
     """Open events of any kind.
@@ -212,6 +285,9 @@ def open_source(
     late : str or Path, optional
         With ``"skip"``: file that gets the events left out; see ``LateEvents``. All columns are read then, not only
         those asked for.
+    time : str, optional
+        Column that will be the time. Only ``date+time`` matters here, where no column is called so: two columns that
+        make one, which the source has, too. Default: such columns are found by their names and values.
     **layout
         How text files are written, where it is not found out: ``delimiter``, ``encoding``, ``columns``, ``decimal``,
         ``line_format``, ``time_format``; see ``Layout``. Of events that are no text files ``time_format`` is to be
@@ -246,12 +322,13 @@ def open_source(
         named = {"format": format, "rejects": rejects, "late": late}
         _refuse_reading([*_not_as_read(asked, events), *(name for name in named if named[name])], on_malformed, on_late)
         return events
+    times = Times(time, asked.time_format)
     malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
     refuse_same(malformed.rejects, left_out.file)
     if isinstance(events, str | Path):
         events = [events]
     if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
-        return Source(_open_paths(events, format, asked, malformed, left_out), malformed, left_out)
+        return Source(_open_paths(events, format, asked, malformed, left_out), malformed, left_out, times)
     if said := [name for name in asked.said if name != "time_format"]:  # which is for all that is text
         raise UsageError(
             f"{said[0]} says how files are written, and the events are an object",
@@ -260,7 +337,7 @@ def open_source(
         )
     reader = open_object(events)
     flat = FlatEvents(reader) if has_objects(reader.schema) else reader
-    return Source(flat, malformed, left_out)
+    return Source(flat, malformed, left_out, times)
 
 
 def _layout(given: dict[str, Any]) -> Layout:

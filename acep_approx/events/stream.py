@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import encode_text, to_arrow
+from acep_approx.events.columns import encode_text, plain_type, to_arrow
 from acep_approx.events.late import SHOWN
 from acep_approx.events.reading.widening import one_table
-from acep_approx.events.roles import Roles
+from acep_approx.events.roles import Roles, is_number
 from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.time import tick_unit, ticks, to_datetime
 
@@ -141,10 +141,13 @@ def as_they_come(
 ) -> Iterator[EventBatch]:
     """The events of a source in the order of arrival; see ``read_events``."""
     row = first_row
+    is_counted = is_number(plain_type(source.schema.field(roles.time).type))
     for data in source.batches([*columns, roles.time], batch_rows):
         if data.num_rows == 0:
             continue
         values = ticks(data.column(roles.time), roles.unit, first_row=row, format=roles.time_format)
+        if is_counted:
+            source.counted(int(values[0]), int(values[-1]), roles.unit)
         arrays = [encode_text(data.column(name)) for name in columns]
         yield EventBatch(row, values, pa.RecordBatch.from_arrays(arrays, names=columns))
         row += len(values)

@@ -23,6 +23,7 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FIRST, LAST = 631_152_000, 4_102_444_800
 """1990 and 2100, in seconds: numbers that count from 1970 lie between them if their unit is right."""
 
+_Y1980, _Y2000, _Y2200 = 315_532_800, 946_684_800, 7_258_118_400
 _PER_UNIT = {"us": 1, "ms": 10**3, "s": 10**6}
 _NUMBER = r"^\s*[+-]?\d+(\.\d+)?\s*$"
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
@@ -64,6 +65,41 @@ def plausible_unit(least: float, most: float) -> str | None:
         if least >= FIRST * per_second and most < LAST * per_second:
             return unit
     return None
+
+
+def likelier_unit(least: int, most: int, unit: str | None) -> str | None:
+    """The unit in which times are between 2000 and 2100, where as they are taken all are before 1980 or after 2200.
+
+    Parameters
+    ----------
+    least, most : int
+        The first and the last tick of a column of numbers.
+    unit : str or None
+        What they were taken to count.
+
+    Returns
+    -------
+    str or None
+        None: the times may be right, or no unit is plausible; so are small numbers, which count from anywhere.
+
+    Examples
+    --------
+    >>> likelier_unit(1_700_000_000, 1_700_000_999, "us"), likelier_unit(1_700_000_000, 1_700_000_999, None)
+    ('s', 's')
+    >>> likelier_unit(0, 5, "us"), likelier_unit(1_700_000_000_000_000, 1_700_000_000_000_000, "us")
+    (None, None)
+    """
+    if unit is not None and not (most < _Y1980 * 10**6 or least > _Y2200 * 10**6):
+        return None
+    scale = 1.0 if unit is None else PER_SECOND[unit] / 10**6
+    return next(
+        (
+            other
+            for other, per_second in PER_SECOND.items()
+            if other != unit and least * scale >= _Y2000 * per_second and most * scale < LAST * per_second
+        ),
+        None,
+    )
 
 
 def ticks(

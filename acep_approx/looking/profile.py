@@ -94,7 +94,7 @@ def look(
     if rows is not None and rows < 1:
         raise UsageError(f"rows is {rows}", code="ACEP-U126", hint="look at one row at least, or leave it out for all")
     counting = {} if isinstance(events, Source) else {"on_malformed": "skip"}
-    source = open_source(events, **(counting | reading))
+    source = open_source(events, time=time, **(counting | reading))
     scan = Scan(source, {"time": time, "key": key, "type": type}, unit, TimeFormat.of(reading.get("time_format")))
     scan.read(rows, on_progress)
     given: dict[str, Any] = {"time": time, "key": key, "type": type}

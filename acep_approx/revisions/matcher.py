@@ -139,9 +139,10 @@ class RevisedMatcher:
             A missing column or a wrong type; ``ACEP-D070``: an op that nobody knows. Nothing of the push is taken in.
             ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK:
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self.stream:
             events = iter(events)
-        source = open_source(events)
+        pipeline = self.execution.pipeline
+        source = open_source(events, time=pipeline.roles.time if pipeline else self.execution.wanted.get("time"))
         if not len(source.schema):
             return self._nothing()
         stream = self.stream or self._bind(source)

@@ -56,7 +56,8 @@ class Past:
         names = ("time", "key", "type", "unit", "start", "time_format")
         named = {name: roles.pop(name) for name in names if name in roles}
         sort = roles.pop("sort", False)
-        source = open_source(events, **roles, time_format=named.get("time_format"))
+        times = {name: named.get(name) for name in ("time", "time_format")}
+        source = open_source(events, **(roles | times))
         pipeline = Execution(plan, output="points", **named).bind(source.schema)
         self.roles: Roles = pipeline.roles
         self.window = pipeline.window

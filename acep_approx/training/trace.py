@@ -182,7 +182,7 @@ def trace_past(
     >>> [(int(tick), int(mask)) for tick, mask in zip(trace.tick, trace.mask[births])]
     [(0, 0), (1, 0), (2, 1), (3, 1)]
     """
-    source = open_source(events, time_format=time_format)
+    source = open_source(events, time=time, time_format=time_format)
     if not len(source.schema):
         return
     roles = infer_roles(source.schema, time=time, key=key, type=type, unit=unit, time_format=time_format)

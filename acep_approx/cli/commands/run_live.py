@@ -19,7 +19,7 @@ from acep_approx.cli.options.rules import RuleOptions
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
-from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed
+from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import amount, said, say
 
 if TYPE_CHECKING:
@@ -255,6 +255,7 @@ def _say(job: LiveRun, following: Following, results: Results, changes: Changes 
         without = matcher.progress.without_key
         if without:
             say(f"{amount(without, 'event')} left out: no value for the key")
+    say_unit(following.source)
     say_malformed(following.source.malformed)
     say_tombstones(following.source)
     if found_nothing(results, job.output.output) and not following.goes_on:

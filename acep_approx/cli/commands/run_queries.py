@@ -21,7 +21,7 @@ from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
-from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed
+from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def run_queries(job: QueriesRun) -> None:
         if not results.is_cut:
             silent = [id_ for id_ in folder.desk if not by_query[id_]]
             say_silent(silent, "query" if len(silent) == 1 else "queries")
+        say_unit(source)
         say_malformed(source.malformed)
     if job.page is not None and gathered is not None:
         job.page.gathered(gathered, job.source)

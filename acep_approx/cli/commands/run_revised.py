@@ -18,7 +18,7 @@ from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.revisions import OUTPUTS
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
-from acep_approx.cli.summary import SINGULAR, say_how_read, say_malformed
+from acep_approx.cli.summary import SINGULAR, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, progress_bar, say
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def _summarise(feed: _Feed, results: Results, changes: Changes, seconds: float) 
     if kind is not ResultKind.COUNT:
         say_changes(results, changes, SINGULAR[kind])
     say_how_read(feed.source)
+    say_unit(feed.source)
     say_malformed(feed.source.malformed)
     if found_nothing(results, kind):
         _say_nothing(feed)

@@ -18,7 +18,7 @@ from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.rules_output import RulesOutput
-from acep_approx.cli.summary import say_how_read, say_malformed
+from acep_approx.cli.summary import say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 from acep_approx.errors import RuleError, UsageError
 
@@ -168,6 +168,7 @@ def run_rules(job: RulesRun) -> None:
         if job.options.store is not None and not job.options.finish and rules.waits_for_windows:
             say("matches may wait for windows to close: --finish says that no more events will come")
         say_how_read(source)
+        say_unit(source)
         say_malformed(source.malformed)
         if source.late.count:
             say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")

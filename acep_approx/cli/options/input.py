@@ -49,7 +49,7 @@ class SourceOptions:
 
     time: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The times, which order the events; by default ts, time, timestamp, ..."),
+        typer.Option(metavar="COLUMN", help="The times; by default ts, time, ...; of two columns: date+time."),
     ] = None
     key: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What 'key' means in the query; by default key.")
@@ -101,7 +101,8 @@ class SourceOptions:
     def reading(self) -> dict[str, Any]:
         """The arguments of ``open_source``."""
         given = {name: getattr(self, name) for name in LAYOUT if getattr(self, name) is not None}
-        return {"format": self.input_format} | given | self._times
+        time = {} if self.time is None else {"time": self.time}
+        return {"format": self.input_format} | time | given | self._times
 
     @property
     def _times(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.text import text_format
-from acep_approx.events.source import Source, refuse_same
+from acep_approx.events.source import NO_TIMES, Source, Times, refuse_same
 
 
 class LiveSource(Source):
@@ -47,8 +47,10 @@ class LiveSource(Source):
         Says when it ends, and tells of the borders between batches.
     """
 
-    def __init__(self, reader: LiveText, malformed: MalformedRows, late: LateEvents, skipped: int = 0) -> None:
-        super().__init__(reader, malformed, late)
+    def __init__(
+        self, reader: LiveText, malformed: MalformedRows, late: LateEvents, skipped: int = 0, times: Times = NO_TIMES
+    ) -> None:
+        super().__init__(reader, malformed, late, times)
         self._live = reader
         self._skipped = skipped
         self._end: dict[str, Any] | None = None
@@ -94,7 +96,7 @@ class LiveSource(Source):
         self.malformed.count = self._skipped
         self.late.restart(self.schema)
         try:
-            yield from self._reader.read(names, batch_rows)
+            yield from self._with_times(names, batch_rows)
         finally:
             self._end = self.place()
             self.close()
@@ -116,6 +118,7 @@ def follow(
     is_one_file: bool = False,
     resumed: dict[str, Any] | None = None,
     opens: Callable[[Path], OutFile | GrowingFile] = OutFile,
+    time: str | None = None,
     **layout: Any,
 ) -> LiveSource:
     r"""Events of a file that grows, of a folder in which files appear, or of a topic of Kafka.
@@ -139,6 +142,8 @@ def follow(
         Where to go on: what ``LiveSource.place`` gave.
     opens : callable
         Makes the file of rejects.
+    time : str, optional
+        As for ``open_source``: ``date+time``.
     **layout
         How text files are written, as for ``open_source``. They are in UTF-8.
 
@@ -182,7 +187,7 @@ def follow(
     else:
         reader = _files(Path(place), format, written, malformed, pace, where)
         reader.is_one_file = is_one_file
-    return LiveSource(reader, malformed, left_out, skipped)
+    return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
 
 
 def _topic(

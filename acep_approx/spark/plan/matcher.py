@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type
+from acep_approx.events.dated import refuse_day_alone
 from acep_approx.events.roles import infer_roles
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind
@@ -112,6 +113,7 @@ class SparkMatcher:
         """
         plan = self.query.plan
         roles = infer_roles(schema, **self.roles)
+        refuse_day_alone(schema, roles, self.roles.get("time"))
         _check_time(schema, roles.time, is_stream=is_stream)
         bind = self._bind(schema, roles)
         pipeline = Execution(plan, output=self.output, bind=bind).bind(schema, roles)
