@@ -35,6 +35,7 @@ from pyspark.sql.types import (
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column, to_arrow, to_numpy
+from acep_approx.events.dated import refuse_day_alone
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import BATCH_ROWS
 from acep_approx.events.stream import EventBatch
@@ -122,7 +123,10 @@ def train_history(
     known = HistoryGraph(query, gap=gap, most_bundles=most_bundles)
     named = {"time": time, "key": key, "type": type, "unit": unit}
     with clear_errors():
-        job = _Training.of(events, query.plan, infer_roles(arrow_schema(events.schema), **named), id)
+        schema = arrow_schema(events.schema)
+        roles = infer_roles(schema, **named)
+        refuse_day_alone(schema, roles, time)
+        job = _Training.of(events, query.plan, roles, id)
         tell("looking for the end of the past", 0.0)
         past, total = job.end()
         tried = try_readings(query.plan, past, known.integer_gap(past.window), most_bundles, tell)
