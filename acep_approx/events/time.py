@@ -267,8 +267,8 @@ def _from_text(
     except DataError as error:
         found = guesses(column) if error.code == "ACEP-D006" else []
         if not found:
-            first = guesses(column.slice(0, 1)) if error.code == "ACEP-D006" else []
-            if not first:
+            first = guesses(column.slice(0, 1)) if error.code == "ACEP-D006" and error.row == first_row else []
+            if not first:  # the first is ISO-8601, so this is how they are written, or it is no time at all
                 raise
             found = first[:1]  # others are written in another way: the first of them is told
     if len(found) > 1:
