@@ -85,7 +85,7 @@ class DatedTime:
 
 def said(schema: pa.Schema, time: str | None, format: TimeFormat | None) -> DatedTime | None:  # noqa: A002
     """What ``date+time`` means, where that is no column and the two are."""
-    if time is None or time in schema.names:
+    if not isinstance(time, str) or time in schema.names:  # what is no name is refused with the other roles
         return None
     for found in re.finditer(r"\+", time):
         date, clock = time[: found.start()].strip(), time[found.end() :].strip()
