@@ -71,8 +71,6 @@ WITH_RULES = frozenset(
     )
 )
 """Arguments and options that go with a file of rules."""
-LONGEST_NAME = 80
-"""Characters of the name of a file that a message repeats; longer ones are rules that were given as text."""
 
 
 def read_one_query(argument: str, command: str) -> str:
@@ -86,9 +84,9 @@ def read_one_query(argument: str, command: str) -> str:
     text = read_query(argument)
     if is_rules(text):
         raise UsageError(
-            f"{argument.removeprefix('@')!r} is a file of rules, and {command} takes one query"
-            if len(argument) < LONGEST_NAME
-            else f"these are rules, and {command} takes one query",
+            f"these are rules, and {command} takes one query"
+            if argument == text
+            else f"{argument.removeprefix('@')!r} is a file of rules, and {command} takes one query",
             code="ACEP-U132",
             hint="give it the pattern of one rule, what stands behind its ON, if that reads no table; "
             "acep run and acep explain take the rules as they are",
