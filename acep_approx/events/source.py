@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,28 +22,13 @@ from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.objects import open_object
+from acep_approx.events.reading.reader import Reader
 from acep_approx.events.time import likelier_unit
 from acep_approx.events.time_formats import TimeFormat
 
 BATCH_ROWS = 131_072
 LOOKED_AT = 1_000
 """Events whose dates and times of day are looked at, where names say that they are such."""
-
-
-class Reader(Protocol):
-    """What every kind of input offers to :class:`Source`."""
-
-    rows: int | None
-    reusable: bool
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns, with plain types."""
-        ...
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns that exist, in batches of at most ``batch_rows``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -218,10 +203,11 @@ class Source:
         UsageError
             ``ACEP-U103``: this source can be read only once, and was.
         """
-        names = list(self.schema.names if columns is None else dict.fromkeys(columns))
+        known = self.schema.names
+        names = list(known if columns is None else dict.fromkeys(columns))
         for name in names:
-            if name not in self.schema.names:
-                raise missing_column(name, self.schema.names)
+            if name not in known:
+                raise missing_column(name, known)
         if self._used and not self.reusable:
             raise UsageError(
                 "these events can be read only once, and they have been read",

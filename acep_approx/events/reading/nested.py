@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.events.columns import plain_schema
+from acep_approx.events.reading.reader import Reader
 
 Path = tuple[str, ...]
-
-
-class Reader(Protocol):
-    """Events whose columns may hold objects."""
-
-    rows: int | None
-    reusable: bool
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns."""
-        ...
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns."""
-        ...
 
 
 def has_objects(schema: pa.Schema) -> bool:

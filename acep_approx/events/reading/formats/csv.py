@@ -178,9 +178,7 @@ class CsvFormat:
             return one_batch(pa.schema(types.items()).empty_table())
         given = self._given_types(types)
         table = self._read(data, types=types | given, columns=list(types))
-        for name in given:
-            column = self._readings.convert(name, table.column(name)).cast(types[name])
-            table = table.set_column(table.schema.get_field_index(name), name, column)
+        table = self._readings.converted(table, {name: types[name] for name in given})
         for name, rows in large_floats(table):
             if number := rounded_texts(self._texts(data, name).take(to_arrow(rows))):
                 raise refusal(name, number)

@@ -132,9 +132,7 @@ class JsonFormat:
         given = {f.name: self._readings.given_type(f.name) for f in schema if f.name in self._readings}
         plain = pa.schema([(field.name, given.get(field.name, field.type)) for field in schema]) if given else schema
         table = self._read(data, plain, lines)
-        for name in given:
-            column = self._readings.convert(name, table.column(name)).cast(schema.field(name).type)
-            table = table.set_column(table.schema.get_field_index(name), name, column)
+        table = self._readings.converted(table, {name: schema.field(name).type for name in given})
         for name, rows in large_floats(table):
             if number := rounded_lines(data, self._path(name), rows):
                 raise refusal(name, number)

@@ -171,6 +171,13 @@ class Readings:
         is_time = name in self.times and self.times[name].text is None
         return MICROSECONDS if is_time else pa.string()
 
+    def converted(self, table: pa.Table, types: dict[str, pa.DataType]) -> pa.Table:
+        """The table with these columns as what they are, of these types; see ``convert``."""
+        for name, type_ in types.items():
+            column = self.convert(name, table.column(name)).cast(type_)
+            table = table.set_column(table.schema.get_field_index(name), name, column)
+        return table
+
     def convert(self, name: str, column: pa.ChunkedArray) -> pa.Array:
         """A column as what it is.
 
