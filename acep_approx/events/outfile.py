@@ -68,7 +68,7 @@ class OutFile:
                     sink = self._part.open("r+b")  # nothing is cut off before the lock is ours
                 except FileNotFoundError:
                     continue
-            self._lock(sink)
+            _lock(sink, self.path)
             if _is_same(sink, self._part):
                 break
             sink.close()  # between the two steps another writer has finished it
@@ -76,9 +76,6 @@ class OutFile:
             sink.truncate()
             LOG.warning("an earlier run did not end: its unfinished file %s is replaced", self._part)
         return sink
-
-    def _lock(self, sink: BinaryIO) -> None:
-        _lock(sink, self.path)
 
     is_empty = True
     """It begins anew."""
