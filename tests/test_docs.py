@@ -205,6 +205,16 @@ def test_the_picture_is_what_its_script_draws(name):
     assert drawn == shown, f"draw it again: python {name_of(script)}"
 
 
+def test_the_screenshot_of_the_readme_is_small_and_as_wide_as_its_script_takes_it():
+    """Each browser draws a little differently, so it is not compared."""
+    shown = ROOT / "docs" / "images" / "explorer.png"
+    width = runpy.run_path(str(shown.with_suffix(".py")))["WIDTH"]
+    picture = shown.read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert int.from_bytes(picture[16:20], "big") == width
+    assert len(picture) < 150_000
+
+
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_queries_are_right(path):
     for block in blocks(path):
@@ -217,7 +227,7 @@ def test_queries_are_right(path):
 def test_docs_hold_pages_and_pictures_and_nothing_that_an_example_left_behind():
     kept = subprocess.run(["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     kinds = {Path(name).suffix for name in kept.splitlines()}
-    here = {".md", ".svg", ".py", ".json", ".ipynb", ".1"}
+    here = {".md", ".svg", ".png", ".py", ".json", ".ipynb", ".1"}
     assert kinds <= here, "examples of a page run in a folder of their own, not in docs/"
 
 

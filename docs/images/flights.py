@@ -1,4 +1,4 @@
-"""Draw docs/images/flights.svg, the picture of the README: ``python docs/images/flights.py``."""
+"""Draw docs/images/flights.svg, a picture of the tutorial: ``python docs/images/flights.py``."""
 
 from __future__ import annotations
 
