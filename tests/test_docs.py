@@ -224,6 +224,13 @@ def test_queries_are_right(path):
             resolved(parse_cel(block.text), {})
 
 
+def test_the_graphs_are_what_their_script_draws():
+    script = runpy.run_path(str(ROOT / "docs" / "how-it-works" / "pictures.py"))
+    for name in script["PICTURES"]:
+        shown = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        assert script["drawn"](name) == shown, "draw it again: python docs/how-it-works/pictures.py"
+
+
 def test_docs_hold_pages_and_pictures_and_nothing_that_an_example_left_behind():
     kept = subprocess.run(["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     kinds = {Path(name).suffix for name in kept.splitlines()}
