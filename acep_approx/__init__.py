@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
-    from acep_approx.looking.profile import look
+    from acep_approx.profiling.profile import look
     from acep_approx.query.afa import Afa
     from acep_approx.query.builder import absent, either, event, seq
     from acep_approx.query.declared import afa_function
@@ -53,7 +53,7 @@ else:
             "acep_approx.errors": "AcepError DataError LimitError QueryError RuleError UnseenTypeWarning "
             "UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
-            "acep_approx.looking.profile": "look",
+            "acep_approx.profiling.profile": "look",
             "acep_approx.query.afa": "Afa",
             "acep_approx.query.builder": "absent either event seq",
             "acep_approx.query.declared": "afa_function",

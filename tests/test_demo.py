@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from acep_approx.cli.commands.demo import Findings, explore, picture
 from acep_approx.cli.main import app
 from acep_approx.events.demo import flights
-from acep_approx.results.exploring import near
+from acep_approx.results.explorer import near_matches
 
 DAY = 24 * 3600
 
@@ -27,7 +27,7 @@ def findings() -> Findings:
 @pytest.fixture(autouse=True)
 def few_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """What nearly matched is asked about elsewhere."""
-    monkeypatch.setattr(near, "PLACES", 3)
+    monkeypatch.setattr(near_matches, "PLACES", 3)
 
 
 def by_hand() -> tuple[set[int], set[int]]:

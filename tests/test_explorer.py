@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from acep_approx import UsageError, compile_query
 from acep_approx.pages.over_time import MOST_STRIPS, Near, OverTime, Points
-from acep_approx.results.exploring import near
-from acep_approx.results.exploring.choosing import spread
+from acep_approx.results.explorer import near_matches
+from acep_approx.results.explorer.sampling import spread
 from tests.command_line import acep, csv_text
 
 HOSTILE = "</script><script>alert(1)</script><!-- \" ' & \u2028 \u202eabc 👩‍👩‍👧 " + "x" * 400
@@ -32,7 +32,7 @@ def data_of(page: str) -> dict:
 @pytest.fixture(autouse=True)
 def few_places(monkeypatch):
     """Each question takes some 50 ms."""
-    monkeypatch.setattr(near, "PLACES", 5)
+    monkeypatch.setattr(near_matches, "PLACES", 5)
 
 
 def events(number: int = 120) -> list[dict]:
@@ -206,7 +206,7 @@ def test_near_places_have_the_answer_of_why():
 
 
 def test_partial_matches_that_are_too_many_are_not_all_looked_through(monkeypatch):
-    monkeypatch.setattr(near, "RUN_STEPS", 50)
+    monkeypatch.setattr(near_matches, "RUN_STEPS", 50)
     page = compile_query(PATTERN).match(events()).page()
     assert "among the first ones" in page or "No partial match" in page
 
@@ -412,7 +412,7 @@ ROWS = st.lists(st.tuples(st.sampled_from("uvw"), st.integers(0, 20), st.integer
 @given(ROWS, ROWS, st.integers(0, 1))
 def test_places_within_a_match_of_their_key_are_known(partial, matches, keys):
     partial, matches = ([(key, start, start + length) for key, start, length in rows] for rows in (partial, matches))
-    covered = near._covered(table_of(partial), table_of(matches), keys)
+    covered = near_matches._covered(table_of(partial), table_of(matches), keys)
     for is_covered, (key, _, at) in zip(covered.tolist(), partial, strict=True):
         mine = [one for one in matches if one[0] == key or not keys]
         assert is_covered == any(start <= at <= end for _, start, end in mine)

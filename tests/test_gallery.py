@@ -33,12 +33,12 @@ def test_a_notebook_prints_what_is_written_in_it(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    executed = runpy.run_path(str(GALLERY / "again.py"))["executed"]
+    executed = runpy.run_path(str(GALLERY / "execute.py"))["executed"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of the kernel's libraries are not ours
         made = executed(path, tmp_path)
     kept = nbformat.read(path, as_version=4)
-    told = "if it should print this: python docs/gallery/again.py " + path.stem
+    told = "if it should print this: python docs/gallery/execute.py " + path.stem
     assert list(printed(made)) == list(printed(kept)), told
     outputs = [output for cell in made.cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]

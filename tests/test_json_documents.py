@@ -15,7 +15,7 @@ from acep_approx import compile_query
 from acep_approx.errors import DataError
 from acep_approx.events import open_source
 from acep_approx.events.reading.files import find_files
-from acep_approx.events.reading.formats.documents import AsLines, document_of
+from acep_approx.events.reading.formats.json_documents import AsLines, document_of
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.spark.sources.files import needs_our_reader

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import QuerySet, compile_query
-from acep_approx.api.following import Following, Lasting, follow_query
+from acep_approx.api.live_query import follow_query
+from acep_approx.api.live_run import Checkpointing, LiveRun
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.outfile import GrowingFile
 from acep_approx.events.reading.lines import json_lines
@@ -102,14 +103,14 @@ def test_results_that_were_not_dealt_with_come_again(csv, cp):
 
 
 def test_checkpoints_are_written_on_the_way(csv, cp):
-    following = QUERY.follow(csv, checkpoint=cp, checkpoint_every=0)
+    live_run = QUERY.follow(csv, checkpoint=cp, checkpoint_every=0)
     places = []
 
     def look():
-        places.append(CheckpointFolder.read(following._folder).place["place"]["file"]["offset"])
+        places.append(CheckpointFolder.read(live_run._folder).place["place"]["file"]["offset"])
 
-    Steps(following.source, [appends(csv, "1,A,1\n"), look, appends(csv, "2,B,1\n"), look])
-    assert len(list(following)) == 1
+    Steps(live_run.source, [appends(csv, "1,A,1\n"), look, appends(csv, "2,B,1\n"), look])
+    assert len(list(live_run)) == 1
     assert places == [len(HEAD) + 6, len(HEAD) + 12]
 
 
@@ -120,21 +121,21 @@ def test_no_checkpoint_before_the_first_event(csv, cp):
 
 def broken_off(csv, cp, out, after):
     """A run that writes to a file, and ends without a checkpoint after so many batches."""
-    following = follow_query(QUERY, csv, Lasting(cp, checkpoint_every=0), {"until_idle": 0}, {})
-    file = following.outputs.opener("results")(out)
-    following.source._live.pace.wait = lambda _=0: None
-    tables = following.results()
+    live_run = follow_query(QUERY, csv, Checkpointing(cp, checkpoint_every=0), {"until_idle": 0}, {})
+    file = live_run.outputs.opener("results")(out)
+    live_run.source._live.pace.wait = lambda _=0: None
+    tables = live_run.results()
     for _ in range(after):
         table = next(tables, None)
         if table is None:
             break
         file.sink.write(json_lines(table))
         file.sink.flush()
-    written = following._write
-    following._write = lambda **_: None  # as if it was killed
+    written = live_run._write
+    live_run._write = lambda **_: None  # as if it was killed
     tables.close()
-    following._write = written
-    following._open.close()
+    live_run._write = written
+    live_run._open.close()
 
 
 def test_a_file_gets_each_result_once(csv, cp, tmp_path):
@@ -263,8 +264,8 @@ def test_a_checkpoint_holds_what_it_was_given(tmp_path):
 
 
 def test_stop_ends_a_run_from_outside(csv):
-    following = QUERY.follow(csv)
-    assert isinstance(following, Following)
-    Steps(following.source, [appends(csv, "1,A,1\n2,B,1\n"), following.stop, pytest.fail])
-    assert [table.num_rows for table in following] == [1]
+    live_run = QUERY.follow(csv)
+    assert isinstance(live_run, LiveRun)
+    Steps(live_run.source, [appends(csv, "1,A,1\n2,B,1\n"), live_run.stop, pytest.fail])
+    assert [table.num_rows for table in live_run] == [1]
     assert pa.table({}).num_rows == 0

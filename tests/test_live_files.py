@@ -11,7 +11,7 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events import follow, open_source
-from acep_approx.events.live.files import Followed, Place, from_json, to_json
+from acep_approx.events.live.followed_path import FilePosition, FollowedPath, from_json, to_json
 from acep_approx.events.live.pace import Pace, seconds
 from tests.live_steps import Steps, appends, lines, replaces, rows
 
@@ -234,8 +234,8 @@ def test_a_folder_goes_on_with_its_file(tmp_path):
 def test_a_place_that_is_none_is_refused(csv, change):
     source = follow(csv, until_idle=0)
     rows(source)
-    place = to_json(Place(**source.place()["place"]["file"]))
-    assert from_json(place) == Place(**place)
+    place = to_json(FilePosition(**source.place()["place"]["file"]))
+    assert from_json(place) == FilePosition(**place)
     with pytest.raises(ValueError, match="not"):
         from_json(place | change)
 
@@ -296,7 +296,7 @@ def test_idle_time_counts_from_the_last_event():
 
 
 def test_how_much_is_still_to_be_read(csv):
-    followed = Followed(csv)
+    followed = FollowedPath(csv)
     assert followed.lag is None
     followed.more()
     followed.passed(8, 1)

@@ -15,7 +15,7 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events import follow
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import KafkaAddress, parse_address, settings
-from acep_approx.events.live.messages import offsets_of
+from acep_approx.events.live.kafka_messages import offsets_of
 from acep_approx.events.live.text import Resumed
 from tests.command_line import acep
 from tests.kafka_mock import Cluster

@@ -16,8 +16,8 @@ from acep_approx import compile_query, look
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.source import open_source
 from acep_approx.events.time import plausible_unit
-from acep_approx.looking.distinct import EXACT, DistinctValues
-from acep_approx.looking.times import GAPS
+from acep_approx.profiling.distinct import EXACT, DistinctValues
+from acep_approx.profiling.times import GAPS
 from tests.command_line import acep
 
 SHOP = """when_ms,user_id,action,amount,country

@@ -13,10 +13,10 @@ from acep_approx import UsageError, compile_query
 from acep_approx.events.source import open_source
 from acep_approx.query.shape import atoms, walk
 from acep_approx.query.syntax import Absent, Atom, Sequence
-from acep_approx.why import steps
-from acep_approx.why.changed import Beginning, beginnings, loose, relaxations, wide
-from acep_approx.why.no_match import NoMatch
-from acep_approx.why.nothing import why_nothing
+from acep_approx.why.no_match import steps
+from acep_approx.why.no_match.relaxed_queries import Beginning, beginnings, loose, relaxations, wide
+from acep_approx.why.no_match.result import NoMatch
+from acep_approx.why.no_match.search import explain_no_match
 from tests.cases import examples
 from tests.command_line import acep
 from tests.naive import PartitionSearch, expected_matches, partitions
@@ -29,7 +29,7 @@ from tests.streams import rows_of
 
 def nothing(query: str, events: str, **options: Any) -> NoMatch:
     """The answer for events from a line like ``0 A 5, 1 B``."""
-    return why_nothing(compile_query(query).plan, open_source(rows_of(events)), options)
+    return explain_no_match(compile_query(query).plan, open_source(rows_of(events)), options)
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_a_condition_that_no_event_meets():
 def test_how_near_a_condition_is(condition, said):
     rows = [{"ts": 0, "type": "A", "x": 1, "y": 1}, {"ts": 1, "type": "B", "x": 3}, {"ts": 2, "type": "B", "x": 7}]
     query = compile_query(f"PATTERN SEQ(A a, B b) WHERE {condition} WITHIN 5")
-    answer = why_nothing(query.plan, open_source(rows), {})
+    answer = explain_no_match(query.plan, open_source(rows), {})
     assert answer.headline == f"no match: 1 event is A (a), but {said}"
 
 
@@ -79,7 +79,7 @@ def keyed(*users: tuple[str, Any]) -> list[dict[str, Any]]:
 def test_a_key_that_no_two_steps_share():
     query = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 9")
     rows = keyed(("A", "U1"), ("A", "U2"), ("B", "u1 "), ("B", None), ("C", "x"))
-    answer = why_nothing(query.plan, open_source(rows), {})
+    answer = explain_no_match(query.plan, open_source(rows), {})
     assert answer.headline == "no match: no user has both a and b; there are 2 with a, 1 with b"
     assert answer.lines == (
         "values of user: 'U1' and 'u1 ' differ in upper and lower case",
@@ -91,14 +91,14 @@ def test_a_key_that_no_two_steps_share():
 def test_several_keys_and_numbers():
     query = compile_query("PATTERN SEQ(A a, B b) WHERE [user] AND [x] WITHIN 9")
     rows = [{"ts": i, "type": "AABB"[i], "user": i % 2, "x": 7 + i // 2} for i in range(4)]
-    assert why_nothing(query.plan, open_source(rows), {}).headline == (
+    assert explain_no_match(query.plan, open_source(rows), {}).headline == (
         "no match: no user and x has both a and b; there are 2 with a, 2 with b"
     )
 
 
 def test_the_sides_of_an_equality_have_nothing_in_common():
     query = compile_query("PATTERN SEQ(A a, B b) WHERE a.user = b.user WITHIN 9")
-    answer = why_nothing(query.plan, open_source(keyed(("A", "007"), ("B", "7"))), {})
+    answer = explain_no_match(query.plan, open_source(keyed(("A", "007"), ("B", "7"))), {})
     assert answer.headline == "no match: 1 event would complete a and b without a.user = b.user"
     assert answer.lines == ("a.user = b.user: '007' and '7' differ in zeros in front",)
 
@@ -181,8 +181,8 @@ def test_a_condition_on_negated_events_goes_with_its_negation():
 
 def test_no_events_and_only_the_first_ones():
     plan = compile_query("PATTERN SEQ(A a, B b) WITHIN 5").plan
-    assert why_nothing(plan, open_source([]), {}).headline == "no match: there are no events"
-    answer = why_nothing(plan, open_source(rows_of("0 A, 1 B, 2 B")), {}, most=1)
+    assert explain_no_match(plan, open_source([]), {}).headline == "no match: there are no events"
+    answer = explain_no_match(plan, open_source(rows_of("0 A, 1 B, 2 B")), {}, most=1)
     assert answer.is_cut
     assert answer.headline.startswith("no match in the first 1 events, which were looked at: 1 event is A (a), but no")
 
@@ -224,7 +224,7 @@ def is_true(world: RichWorld) -> None:
     query = compiled(world)
     if query is None or not world.rows:
         return
-    answer = why_nothing(query.plan, open_source(world.table()), {})
+    answer = explain_no_match(query.plan, open_source(world.table()), {})
     assert (answer.reason == "found") == bool(world.expected())
     assert answer.text()
     if answer.reason == "found":

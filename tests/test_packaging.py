@@ -216,7 +216,7 @@ def test_packages_in_a_zip_are_found(wheel, tmp_path):
 
 FROM_THE_TOP = (
     {"cli"},
-    {"looking"},
+    {"profiling"},
     {"api"},
     {"spark"},
     {"results"},

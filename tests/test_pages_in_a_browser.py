@@ -19,7 +19,7 @@ from acep_approx import compile_query
 from acep_approx.budget.audit import RecallEstimate
 from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
 from acep_approx.pages.budget.page import write_report
-from acep_approx.results.exploring import near
+from acep_approx.results.explorer import near_matches
 from tests.browser import Browser, browser, installed
 
 pytestmark = [
@@ -83,7 +83,7 @@ def page(tmp_path_factory) -> Path:
     query = compile_query(QUERY)
     file = tmp_path_factory.mktemp("page") / "page.html"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(near, "PLACES", 4)
+        patch.setattr(near_matches, "PLACES", 4)
         query.match(rows, unit="us").page(file, title=f"Matches {LONG}")
     return file
 

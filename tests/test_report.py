@@ -21,8 +21,8 @@ from acep_approx.pages.budget.flow import MOST_STEPS, flow
 from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.load import load
 from acep_approx.pages.budget.page import report_html, write_report
+from acep_approx.pages.budget.readable_paths import readable_paths
 from acep_approx.pages.budget.times import MOST_PIECES, thinned
-from acep_approx.pages.budget.ways import ways
 from acep_approx.pages.drawing import percent, short, steps
 from tests.cases import examples
 
@@ -275,7 +275,7 @@ def test_paths_that_nobody_can_read_are_left_out():
     one = HistoryPath((PathStep("a", 0, "90% left"), PathStep("a", 0, "50% left")), 3, 0.3)
     for paths in ([], [one, one], [one, HistoryPath((PathStep("17", 0),), 1, 0.1)]):
         assert "strongest paths" not in report_html(replace(record(), paths=paths))
-    both = ways([one, HistoryPath((PathStep("a", 0),), 1, 0.1), HistoryPath((PathStep("b", 1),), 2, 0.2)])
+    both = readable_paths([one, HistoryPath((PathStep("a", 0),), 1, 0.1), HistoryPath((PathStep("b", 1),), 2, 0.2)])
     assert [(way.steps[0].state, way.count, len(way.steps)) for way in both] == [("a", 4, 1), ("b", 2, 1)]
 
 

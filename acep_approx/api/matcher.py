@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.diagrams.words import one_line
+from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import open_source

@@ -21,14 +21,14 @@ from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
-    from acep_approx.api.following import Following
+    from acep_approx.api.live_run import LiveRun
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.revisions.matcher import RevisedMatcher
     from acep_approx.shedding.load import Load
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.training.history_graph import HistoryGraph
-    from acep_approx.why.no_match import NoMatch
+    from acep_approx.why.no_match.result import NoMatch
     from acep_approx.why.result import Why
 
 
@@ -333,7 +333,7 @@ class Query(CompiledQuery):
         late: str | Path | None = None,
         kafka: Mapping[str, object] | Sequence[str] = (),
         **options: Any,
-    ) -> Following:
+    ) -> LiveRun:
         r"""Run over events that are still being written: a file that grows, a folder, or a topic of Kafka.
 
         Parameters
@@ -354,7 +354,7 @@ class Query(CompiledQuery):
 
         Returns
         -------
-        Following
+        LiveRun
             Iterate over it: each table has the results of the events that came together. ``stop()`` ends it.
 
         Raises
@@ -380,11 +380,12 @@ class Query(CompiledQuery):
         ...         print(table.to_pylist())
         [{'errors': 0, 'start': 1, 'end': 3, 'missing': [], 'a': 0, 'b': 1}]
         """
-        from acep_approx.api.following import Lasting, follow_query
+        from acep_approx.api.live_query import follow_query
+        from acep_approx.api.live_run import Checkpointing
 
         reading: dict[str, Any] = {"until_idle": until_idle, "format": format, "kafka": kafka}
         reading |= {"on_malformed": on_malformed, "rejects": rejects, "late": late}
-        return follow_query(self, place, Lasting(checkpoint, checkpoint_every, finish), reading, options)
+        return follow_query(self, place, Checkpointing(checkpoint, checkpoint_every, finish), reading, options)
 
     def _matcher_within(
         self,

@@ -33,7 +33,7 @@ from acep_approx.subscriptions.templates.shared import Alike
 from acep_approx.subscriptions.templates.texts import uses
 
 if TYPE_CHECKING:
-    from acep_approx.api.following import Following
+    from acep_approx.api.live_run import LiveRun
 
 OUTPUTS = ("matches", "points", "counts")
 
@@ -329,7 +329,7 @@ class QuerySet:
         on_schema: Callable[[pa.Schema], None] | None = None,
         also_asked: dict[str, Any] | None = None,
         **reading: Any,
-    ) -> Following:
+    ) -> LiveRun:
         """Push events that are still being written: of a file that grows, a folder, or a topic of Kafka.
 
         Parameters
@@ -347,7 +347,7 @@ class QuerySet:
 
         Returns
         -------
-        Following
+        LiveRun
             Iterate over it: each ``Found`` has the results of the events that came together.
 
         Raises
@@ -355,12 +355,12 @@ class QuerySet:
         UsageError, DataError
             As for ``Query.follow``.
         """
-        from acep_approx.api.following import Following, Lasting
-        from acep_approx.api.following_set import OfSet
+        from acep_approx.api.live_query_set import LiveQuerySet
+        from acep_approx.api.live_run import Checkpointing, LiveRun
 
-        lasting = Lasting(checkpoint, checkpoint_every, finish)
+        checkpointing = Checkpointing(checkpoint, checkpoint_every, finish)
         reading = {"time": self._running.wanted["time"]} | reading
-        return Following(place, OfSet(self, on_schema), lasting, reading, also_asked or {})
+        return LiveRun(place, LiveQuerySet(self, on_schema), checkpointing, reading, also_asked or {})
 
     def pass_time(self, tick: int) -> Found:
         """No event before ``tick`` comes any more: completes the epochs before it, and gives what waited for it."""

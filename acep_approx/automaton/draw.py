@@ -22,8 +22,8 @@ from acep_approx.automaton.words import (
     strategy_of,
 )
 from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node
+from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
 from acep_approx.diagrams.svg import svg
-from acep_approx.diagrams.texts import dot, mermaid
 from acep_approx.errors import UsageError
 from acep_approx.query.printer import to_text
 

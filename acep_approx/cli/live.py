@@ -14,7 +14,7 @@ import typer
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
-    from acep_approx.events.live.opening import LiveSource
+    from acep_approx.events.live.source import LiveSource
 
 EVERY = 5.0
 """Seconds between two lines at least."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acep_approx.looking.text import NUMBERS, Section, sections
+from acep_approx.profiling.text import NUMBERS, Section, sections
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from acep_approx.looking.profile import Look
+    from acep_approx.profiling.profile import Look
 
 
 def show(look: Look) -> None:

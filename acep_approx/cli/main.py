@@ -25,9 +25,9 @@ from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
 from acep_approx.cli.commands.why import why
+from acep_approx.cli.look_hint import point_to_look
 from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
-from acep_approx.cli.pointing import point_to_look
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import AcepError
 from history.errors import HistoryError

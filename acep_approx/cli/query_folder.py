@@ -16,7 +16,7 @@ from acep_approx.errors import AcepError, QueryError, UsageError
 
 if TYPE_CHECKING:
     from acep_approx.api import QuerySet
-    from acep_approx.results.exploring.gathered import Asked
+    from acep_approx.results.explorer.many_queries import AskedQuery
 
 SUFFIXES = (".acep", ".cel")
 TABLES = (".parquet", ".csv")
@@ -126,9 +126,9 @@ class Folder:
             self.tell_wrong()
             raise WrongQueriesError(len(self.wrong), self.exit_code)
 
-    def asked(self) -> dict[str, Asked]:
+    def asked(self) -> dict[str, AskedQuery]:
         """The queries that run, by id, as a page shows them."""
-        from acep_approx.results.exploring.gathered import asked_of
+        from acep_approx.results.explorer.many_queries import asked_of
 
         known = {id(piece): asked_of(piece.text) for piece in {id(one): one for one in self._pieces.values()}.values()}
         return {id_: known[id(piece)] for id_, piece in self._pieces.items()}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from acep_approx.api.rule_set import RuleSet
     from acep_approx.cli.rows_file import RowsFile
-    from acep_approx.results.exploring.gathered import Gathered
+    from acep_approx.results.explorer.many_queries import GatheredMatches
     from acep_approx.results.rules import RuleCall, RuleOutput
 
 
@@ -39,7 +39,7 @@ class RulesOutput:
     options : RuleOptions
     is_live : bool
         Whether files are to be read while they are written.
-    gathered : Gathered, optional
+    gathered : GatheredMatches, optional
         Gets the matches, for a page.
     """
 
@@ -49,7 +49,7 @@ class RulesOutput:
     folder: Path | None
     options: RuleOptions
     is_live: bool = False
-    gathered: Gathered | None = None
+    gathered: GatheredMatches | None = None
     found: Counter[str] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)

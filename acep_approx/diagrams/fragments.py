@@ -10,7 +10,7 @@ from typing import Any
 from acep_approx.diagrams.graph import Graph
 from acep_approx.diagrams.style import COLOURS, VIEW
 from acep_approx.diagrams.svg import svg
-from acep_approx.diagrams.words import shortened
+from acep_approx.diagrams.text_layout import shortened
 
 SMALLEST = 0.74
 """To which share of its size a picture shrinks."""

@@ -11,9 +11,9 @@ from math import sqrt
 from typing import Literal
 
 from acep_approx.diagrams.graph import Edge, Graph, Node
-from acep_approx.diagrams.layers import Box, Layout, Route, Spot, lay_out
+from acep_approx.diagrams.layered_layout import Box, Layout, Route, Spot, lay_out
 from acep_approx.diagrams.style import COLOURS, GRAPH
-from acep_approx.diagrams.words import MONO, shortened, width, wrapped
+from acep_approx.diagrams.text_layout import MONO, shortened, width, wrapped
 
 Direction = Literal["right", "down"]
 """Where edges lead."""

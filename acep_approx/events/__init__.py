@@ -9,7 +9,7 @@ from history.lazy import lazy
 if TYPE_CHECKING:
     from acep_approx.events.demo import flights
     from acep_approx.events.keys import KeyCodes
-    from acep_approx.events.live.opening import LiveSource, follow
+    from acep_approx.events.live.source import LiveSource, follow
     from acep_approx.events.roles import Roles, infer_roles
     from acep_approx.events.source import Source, open_source
     from acep_approx.events.stream import EventBatch, read_events
@@ -21,7 +21,7 @@ else:
         {
             "acep_approx.events.demo": "flights",
             "acep_approx.events.keys": "KeyCodes",
-            "acep_approx.events.live.opening": "LiveSource follow",
+            "acep_approx.events.live.source": "LiveSource follow",
             "acep_approx.events.roles": "Roles infer_roles",
             "acep_approx.events.source": "Source open_source",
             "acep_approx.events.stream": "EventBatch read_events",

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
-from acep_approx.events.dated import DatedTime, found_itself, said, unsaid, with_times
+from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid, with_times
 from acep_approx.events.late import LateEvents
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
@@ -21,7 +21,7 @@ from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
-from acep_approx.events.reading.objects import open_object
+from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
 from acep_approx.events.time import likelier_unit
 from acep_approx.events.time_formats import TimeFormat
@@ -83,7 +83,7 @@ class Source:
     ) -> None:
         self._reader = reader
         self._times = times
-        self._joined: tuple[pa.Schema, DatedTime | None] | None = None
+        self._joined: tuple[pa.Schema, DateAndTime | None] | None = None
         self.rows = reader.rows
         self.reusable = reader.reusable
         self.malformed = MalformedRows() if malformed is None else malformed
@@ -111,7 +111,7 @@ class Source:
         joined = self._dated(schema)
         return schema if joined is None else joined.schema(schema)
 
-    def _dated(self, schema: pa.Schema) -> DatedTime | None:
+    def _dated(self, schema: pa.Schema) -> DateAndTime | None:
         if self._joined is None or not self._joined[0].equals(schema):
             found = said(schema, self._times.said, self._times.format)
             if found is None and self._times.said is None:

@@ -9,7 +9,7 @@ from history.lazy import lazy
 if TYPE_CHECKING:
     from acep_approx.results.advice import Advice
     from acep_approx.results.budgeted import BudgetedMatches
-    from acep_approx.results.by_row import events_at
+    from acep_approx.results.events_by_row import events_at
     from acep_approx.results.match import Match
     from acep_approx.results.matches import Matches
     from acep_approx.results.tuning import Trial, Tuning
@@ -19,7 +19,7 @@ else:
         {
             "acep_approx.results.advice": "Advice",
             "acep_approx.results.budgeted": "BudgetedMatches",
-            "acep_approx.results.by_row": "events_at",
+            "acep_approx.results.events_by_row": "events_at",
             "acep_approx.results.match": "Match",
             "acep_approx.results.matches": "Matches",
             "acep_approx.results.tuning": "Trial Tuning",

@@ -29,15 +29,15 @@ from acep_approx.matching.tracing.compressing import compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import Plan
 from acep_approx.results.bundles import bundles
-from acep_approx.results.capsule import reader_of, to_polars
-from acep_approx.results.events_of import ROW, Listed, listed, numbered, of_match, showing_events
+from acep_approx.results.export import reader_of, to_polars
 from acep_approx.results.match import Match, by_number
+from acep_approx.results.matched_events import ROW, Listed, listed, numbered, of_match, showing_events
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from acep_approx.why.no_match import NoMatch
+    from acep_approx.why.no_match.result import NoMatch
 
 
 class Matches:
@@ -440,19 +440,19 @@ class Matches:
 
         Complexity: reads the events once, and runs over them once for each step and each condition on several events.
         """
-        from acep_approx.why.counted import nothing_counted
-        from acep_approx.why.nothing import why_nothing
+        from acep_approx.why.no_match.from_counters import no_match_from_counters
+        from acep_approx.why.no_match.search import explain_no_match
 
         if self.source.reusable:
             with self.source.looked_at():
-                return why_nothing(self.plan, self.source, self.roles, sort=self._sort, most=most)
+                return explain_no_match(self.plan, self.source, self.roles, sort=self._sort, most=most)
         if self._counting is None:
             raise UsageError(
                 "these events can be read only once, and no match has been looked for in them",
                 code="ACEP-U131",
                 hint="look for matches first, e.g. to_arrow(); or pass a list, a table or a file",
             )
-        return nothing_counted(self.plan, self._counting)
+        return no_match_from_counters(self.plan, self._counting)
 
     @property
     def roles(self) -> dict[str, Any]:
@@ -488,10 +488,10 @@ class Matches:
         Complexity: a few passes over the events; the size of the page is bounded, and it says what it leaves out.
         """
         from acep_approx.pages.shell import write_page
-        from acep_approx.results.exploring.explore import page_text
-        from acep_approx.results.exploring.found import Labels
+        from acep_approx.results.explorer.explorable import PageLabels
+        from acep_approx.results.explorer.explore import page_text
 
-        text = page_text(self, Labels.of(source, title))
+        text = page_text(self, PageLabels.of(source, title))
         if path is None:
             return text
         write_page(text, path)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from acep_approx.diagrams.fragments import bounded, soft, table, tiles, title, view
 from acep_approx.diagrams.rows import rows_of
 from acep_approx.diagrams.style import COLOURS, GRAPH
-from acep_approx.diagrams.words import shortened, width
+from acep_approx.diagrams.text_layout import shortened, width
 from acep_approx.pages.budget.lines import recall_words
 from acep_approx.pages.budget.load import load
 from acep_approx.pages.budget.need import need_words
@@ -56,10 +56,10 @@ def matches_view(matches: Any) -> str:
 
 def _why_nothing(matches: Any) -> Iterator[str]:
     """Which step of the pattern no event passed."""
-    from acep_approx.why.nothing import why_nothing
+    from acep_approx.why.no_match.search import explain_no_match
 
     source, roles = matches.source.beside(), matches.roles
-    return no_match_parts(why_nothing(matches.plan, source, roles, sort=matches.is_sorted, most=EXPLAINED))
+    return no_match_parts(explain_no_match(matches.plan, source, roles, sort=matches.is_sorted, most=EXPLAINED))
 
 
 def budgeted_view(matches: Any) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.diagrams.words import one_line
+from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import missing_column, to_numpy

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.diagrams.words import one_line
+from acep_approx.diagrams.text_layout import one_line
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.planning.planner import Plan

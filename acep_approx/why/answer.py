@@ -21,7 +21,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Absent, QuerySyntax
-from acep_approx.why.changed import without_negation
+from acep_approx.why.no_match.relaxed_queries import without_negation
 from acep_approx.why.of_algebra import explain_algebra
 from acep_approx.why.place import StreamPlace, find_places, span_text, tick_text
 from acep_approx.why.result import Why, text_of

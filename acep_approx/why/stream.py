@@ -15,8 +15,8 @@ from acep_approx.events.stream import read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
 from acep_approx.why.answer import explain
-from acep_approx.why.no_match import NoMatch
-from acep_approx.why.nothing import why_nothing
+from acep_approx.why.no_match.result import NoMatch
+from acep_approx.why.no_match.search import explain_no_match
 from acep_approx.why.place import unified
 from acep_approx.why.result import Why
 
@@ -50,7 +50,7 @@ def explain_stream(
     UsageError
         ``ACEP-U130``: a key without a time.
 
-    Complexity: a run of the query up to its first match; see ``nothing.why_nothing`` where there is none. Events that
+    Complexity: a run of the query up to its first match; see ``no_match.search`` where there is none. Events that
     can be read only once are kept.
     """
     if key is not None:
@@ -67,7 +67,7 @@ def explain_stream(
         answer = explain(wanted, source, around, keys or None, options, sort=sort)
         asking = "this is the first match of the stream; say when to ask about others: --around TIME, with --key VALUE"
         return replace(answer, lines=(*answer.lines, asking))
-    found = why_nothing(wanted, source, options, sort=sort, most=MOST_EVENTS)
+    found = explain_no_match(wanted, source, options, sort=sort, most=MOST_EVENTS)
     if not found.around:
         return found
     furthest = explain(wanted, source, found.around, found.key or None, options, sort=sort)

@@ -229,8 +229,8 @@ def _without_arrival(events: pa.Table, departures: list[int]) -> list[bool]:
 def picture(events: pa.Table, findings: Findings) -> str:
     """The page: where the matches lie, their flights, and what nearly matched."""
     from acep_approx.api import compile_query
-    from acep_approx.results.exploring.explore import page_text
-    from acep_approx.results.exploring.found import Labels
+    from acep_approx.results.explorer.explorable import PageLabels
+    from acep_approx.results.explorer.explore import page_text
 
     told = (
         "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again "
@@ -238,7 +238,7 @@ def picture(events: pa.Table, findings: Findings) -> str:
         f"one missing event allowed {len(findings.pairs)} more are found"
         f"{', whose arrival is missing' if all(findings.lost) else ''}."
     )
-    labels = Labels(
+    labels = PageLabels(
         title="Delays that travelled with the plane",
         source="US flights of 2013 out of New York",
         told=(told,),

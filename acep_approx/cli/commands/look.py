@@ -39,7 +39,7 @@ def look(
     Columns with their types, what is missing, examples and ranges; the columns of time, type and key; order, gaps and
     late events; rows that cannot be read. At the end stands a first query that has matches in INPUT, and its command.
     """
-    from acep_approx.looking.profile import look as look_at
+    from acep_approx.profiling.profile import look as look_at
 
     with progress_bar("looking", enabled=not quiet) as progress:
         seen = look_at(inputs, **(source.roles | source.reading), rows=rows, on_progress=progress.done)

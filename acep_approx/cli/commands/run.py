@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.commands.run_live import LiveRun, over, run_live
+from acep_approx.cli.commands.run_live import LiveJob, over, run_live
 from acep_approx.cli.commands.run_live_queries import run_live_queries
 from acep_approx.cli.commands.run_queries import QueriesRun, run_queries
 from acep_approx.cli.commands.run_revised import RevisedRun, run_revised
 from acep_approx.cli.commands.run_rules import RulesRun, run_rules
 from acep_approx.cli.exact_command import exact_command
 from acep_approx.cli.learning import Saving
-from acep_approx.cli.nothing import found_nothing, say_no_match
+from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.on_spark import batch
 from acep_approx.cli.options.budget import BudgetRequest, ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.choices import Format, ResultKind
@@ -109,7 +109,7 @@ def run(
     if many.queries is not None:
         given = [name for name in (query, *(inputs or [])) if name is not None]
         is_live = check_live(context, live, given, source, output)
-        asked_live = LiveRun.asked(given[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
+        asked_live = LiveJob.asked(given[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
         shown = PageRequest.of(context, page, given)
         _run_folder(QueriesRun(many.queries, many, given, source, output, output.form(), quiet, shown), asked_live)
         return
@@ -117,14 +117,14 @@ def run(
         raise needed("QUERY" if query is None else "INPUT")
     text = read_query(query)
     is_live = check_live(context, live, inputs, source, output, is_rules=is_rules(text))
-    lasting = LiveRun.asked(inputs[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
-    output = output if lasting is None else lasting.output
+    live_job = LiveJob.asked(inputs[0], live, rules, stream, source, output, quiet=quiet) if is_live else None
+    output = output if live_job is None else live_job.output
     if is_rules(text):
         shown = PageRequest.of(context, page, inputs)
         of_rules = RulesRun.asked(
             context, text, inputs, rules, source, output, quiet=quiet, is_live=is_live, page=shown
         )
-        over(lasting, of_rules, run_rules)
+        over(live_job, of_rules, run_rules)
         return
     refuse_without_rules(context, is_live=is_live)
     check_options(context, output.output, spark=spark.spark, stream=stream.stream)
@@ -141,17 +141,17 @@ def run(
     from acep_approx.api import compile_query
 
     compiled = compile_query(text, **matching.replaced, engine=matching.engine.value)
-    if lasting is not None and lasting.is_pushed and spending.budget is None:
-        run_live(lasting, compiled, matching.merge, asked)
+    if live_job is not None and live_job.is_pushed and spending.budget is None:
+        run_live(live_job, compiled, matching.merge, asked)
         return
     if asked is not None:
         revised = RevisedRun(context, compiled, inputs, asked, source, matching.merge, output, form, quiet)
-        over(lasting, revised, run_revised, is_in_order=False)
+        over(live_job, revised, run_revised, is_in_order=False)
         return
     if not spark.spark:
         exactly, name = exact_command(context), ", ".join(inputs)
         args = (source, matching.merge, output, form, request, shown, quiet, exactly)
-        over(lasting, LocalRun(context, compiled, inputs, name, *args), _run_here)
+        over(live_job, LocalRun(context, compiled, inputs, name, *args), _run_here)
         return
     more = {"bind": output.bound, "id": revisions.id, "shards": spark.shards, "watermark": revisions.watermark}
     more |= {"output": OUTPUTS[output.output]} | request.on_spark()
@@ -164,7 +164,7 @@ def run(
         batch.run_batch(job, output, form)
 
 
-def _run_folder(job: QueriesRun, live: LiveRun | None) -> None:
+def _run_folder(job: QueriesRun, live: LiveJob | None) -> None:
     """Run the queries of a folder."""
     job.output.check(job.form, is_expanded=False)
     if not job.inputs:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from acep_approx.cli.live import Progress, ends_cleanly
-from acep_approx.cli.nothing import found_nothing, say_no_match_so_far
+from acep_approx.cli.no_match import found_nothing, say_no_match_so_far
 from acep_approx.cli.options.choices import Format, OnLate, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.live import LiveOptions, plainly
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.api import Query
-    from acep_approx.api.following import Following
+    from acep_approx.api.live_run import LiveRun
     from acep_approx.cli.write import Results
-    from acep_approx.events.live.opening import LiveSource
+    from acep_approx.events.live.source import LiveSource
     from acep_approx.revisions.request import Revisions
 
 LOGS = "acep_approx.live"
@@ -39,7 +39,7 @@ OUTPUTS = {ResultKind.MATCHES: "matches", ResultKind.POINTS: "points", ResultKin
 
 
 @dataclass(frozen=True)
-class LiveRun:
+class LiveJob:
     """What a run is to do, after all checks.
 
     Attributes
@@ -69,7 +69,7 @@ class LiveRun:
         output: OutputOptions,
         *,
         quiet: bool,
-    ) -> LiveRun:
+    ) -> LiveJob:
         """What was asked for, in options of several groups; results are lines, on a terminal, too."""
         is_said = output.format is not None or output.file is not None
         as_lines = replace(output, flush=True, format=output.format if is_said else Format.JSONL)
@@ -93,8 +93,8 @@ class LiveRun:
         return {name: value for name, value in self.source.reading.items() if name not in ("on_late", "late")} | ours
 
     @property
-    def lasting(self) -> dict[str, Any]:
-        """How it lasts, in the words of ``Lasting``."""
+    def checkpointing(self) -> dict[str, Any]:
+        """How it lasts, in the words of ``Checkpointing``."""
         every = {} if self.checkpoint_every is None else {"checkpoint_every": self.checkpoint_every}
         return {"checkpoint": self.checkpoint, "finish": self.finish, **every}
 
@@ -116,12 +116,12 @@ class Job(Protocol):
 AnyJob = TypeVar("AnyJob", bound=Job)
 
 
-def over(live: LiveRun | None, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool = True) -> None:
+def over(live: LiveJob | None, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool = True) -> None:
     """Do a job over its inputs, or, where they are live, over these as over any others, to their end.
 
     Parameters
     ----------
-    live : LiveRun or None
+    live : LiveJob or None
         None: the inputs are not live.
     job : dataclass
     run : callable
@@ -135,9 +135,9 @@ def over(live: LiveRun | None, job: AnyJob, run: Callable[[AnyJob], None], *, is
         _run_opened(live, job, run, is_in_order=is_in_order)
 
 
-def _run_opened(live: LiveRun, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool) -> None:
+def _run_opened(live: LiveJob, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool) -> None:
     leave_pandas_out()
-    from acep_approx.events.live.opening import follow
+    from acep_approx.events.live.source import follow
     from acep_approx.events.outfile import GrowingFile
 
     reading = live.reading | {"is_in_order": is_in_order, "is_one_file": live.counts_events}
@@ -154,12 +154,12 @@ def _run_opened(live: LiveRun, job: AnyJob, run: Callable[[AnyJob], None], *, is
                 say_tombstones(source)
 
 
-def run_live(job: LiveRun, query: Query, merge: str, asked: Revisions | None) -> None:
+def run_live(job: LiveJob, query: Query, merge: str, asked: Revisions | None) -> None:
     """Run one query: put out what is found as it comes, write checkpoints, and say what came of it.
 
     Parameters
     ----------
-    job : LiveRun
+    job : LiveJob
     query : Query
     merge : str
         Which runs are merged.
@@ -174,7 +174,8 @@ def run_live(job: LiveRun, query: Query, merge: str, asked: Revisions | None) ->
         With 130 after Ctrl-C.
     """
     leave_pandas_out()
-    from acep_approx.api.following import Lasting, follow_query
+    from acep_approx.api.live_query import follow_query
+    from acep_approx.api.live_run import Checkpointing
 
     begun = clock.perf_counter()
     kind = job.output.output
@@ -183,46 +184,47 @@ def run_live(job: LiveRun, query: Query, merge: str, asked: Revisions | None) ->
     given |= {"output": OUTPUTS[kind], "bind": job.output.bound, **job.source.roles}
     reading = job.reading | ({"late": job.source.late} if job.source.late is not None else {})
     with said(LOGS):
-        following = follow_query(query, job.place, Lasting(**job.lasting), reading, given, also_asked=asked_of(job))
-        with closing(following), ends_cleanly(following.stop):
+        checkpointing = Checkpointing(**job.checkpointing)
+        live_run = follow_query(query, job.place, checkpointing, reading, given, also_asked=asked_of(job))
+        with closing(live_run), ends_cleanly(live_run.stop):
             changes = Changes() if asked is not None and asked.is_changelog else None
-            results = put_out(job, following, following.results(), changes)
+            results = put_out(job, live_run, live_run.results(), changes)
             if not job.quiet:
-                _say(job, following, results, changes, clock.perf_counter() - begun)
+                _say(job, live_run, results, changes, clock.perf_counter() - begun)
 
 
-def asked_of(job: LiveRun) -> dict[str, Any]:
+def asked_of(job: LiveJob) -> dict[str, Any]:
     """What must be the same for a run to go on: where its results go, and in which form."""
     where = None if job.output.file is None else str(job.output.file)
     return {"-o": where, "--format": job.form.value, "--output": job.output.output.value}
 
 
 def put_out(
-    job: LiveRun, following: Following, tables: Iterable[pa.Table], changes: Changes | None = None
+    job: LiveJob, live_run: LiveRun, tables: Iterable[pa.Table], changes: Changes | None = None
 ) -> Results:
     """Write results as they come; gives numbers of them, and ``changes`` counts those that are taken back."""
     from acep_approx.cli.write import Results
 
     results = Results(tables, job.output.limit)
     thing = SINGULAR[job.output.output]
-    following.on_border = Progress(following.source, lambda: amount(results.rows, thing), quiet=job.quiet)
-    if following.goes_on and not job.quiet:
+    live_run.on_border = Progress(live_run.source, lambda: amount(results.rows, thing), quiet=job.quiet)
+    if live_run.goes_on and not job.quiet:
         say(f"going on from the checkpoint in {job.checkpoint}")
     with ExitStack() as files:
-        sink, is_begun = _sink(job, following, files)
+        sink, is_begun = _sink(job, live_run, files)
         counted = results if changes is None else changes.counted(results)
         _write(counted, sink, is_csv=job.form is Format.CSV, is_begun=is_begun)
     return results
 
 
-def _sink(job: LiveRun, following: Following, files: ExitStack) -> tuple[BinaryIO, bool]:
+def _sink(job: LiveJob, live_run: LiveRun, files: ExitStack) -> tuple[BinaryIO, bool]:
     """Where results go, and whether it holds some already."""
     from acep_approx.cli.rows_file import refusing
 
     if job.output.file is None:
         return sys.stdout.buffer, False
     with refusing(job.output.file):
-        file = following.outputs.opener("results")(job.output.file)
+        file = live_run.outputs.opener("results")(job.output.file)
     files.callback(file.finish)
     return file.sink, not file.is_empty
 
@@ -240,32 +242,32 @@ def _write(tables: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool, is_begun
         sink.flush()
 
 
-def _say(job: LiveRun, following: Following, results: Results, changes: Changes | None, seconds: float) -> None:
+def _say(job: LiveJob, live_run: LiveRun, results: Results, changes: Changes | None, seconds: float) -> None:
     from acep_approx.revisions.matcher import RevisedMatcher
 
-    matcher, thing = following.runs.matcher, SINGULAR[job.output.output]  # type: ignore[attr-defined]
-    say_how_read(following.source)
+    matcher, thing = live_run.runs.matcher, SINGULAR[job.output.output]  # type: ignore[attr-defined]
+    say_how_read(live_run.source)
     if isinstance(matcher, RevisedMatcher):
         say_rows(matcher, job.source.late, seconds)
         say_changes(results, changes or Changes(), thing)
         say_holding(matcher)
     else:
-        say(f"{amount(following.source.given, 'event')} read; {seconds:.2f} s")
+        say(f"{amount(live_run.source.given, 'event')} read; {seconds:.2f} s")
         say_found(results, thing)
         without = matcher.progress.without_key
         if without:
             say(f"{amount(without, 'event')} left out: no value for the key")
-    say_unit(following.source)
-    say_malformed(following.source.malformed)
-    say_tombstones(following.source)
-    if found_nothing(results, job.output.output) and not following.goes_on:
+    say_unit(live_run.source)
+    say_malformed(live_run.source.malformed)
+    say_tombstones(live_run.source)
+    if found_nothing(results, job.output.output) and not live_run.goes_on:
         say_no_match_so_far(job.place)
     say_going_on(job)
     if job.checkpoint is not None and not job.finish and getattr(matcher, "waits_until", None) is not None:
         say("matches may wait for windows to close: --finish says that no more events will come")
 
 
-def say_going_on(job: LiveRun) -> None:
+def say_going_on(job: LiveJob) -> None:
     """Say what a checkpoint is for."""
     if job.checkpoint is not None and not job.finish:
         say(f"the same command goes on from the checkpoint in {job.checkpoint}")

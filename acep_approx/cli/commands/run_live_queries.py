@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.commands.run_live import LOGS, LiveRun, asked_of, put_out, say_going_on, say_tombstones
+from acep_approx.cli.commands.run_live import LOGS, LiveJob, asked_of, put_out, say_going_on, say_tombstones
 from acep_approx.cli.commands.run_queries import queries_in_words, say_found_by
 from acep_approx.cli.live import ends_cleanly
 from acep_approx.cli.options.live import apart
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from acep_approx.api.following import Following
+    from acep_approx.api.live_run import LiveRun
 
 
-def run_live_queries(job: LiveRun, options: QueriesOptions) -> None:
+def run_live_queries(job: LiveJob, options: QueriesOptions) -> None:
     """Run the queries of a folder: put out what is found as it comes, write checkpoints, and say what came of it.
 
     Parameters
     ----------
-    job : LiveRun
+    job : LiveJob
     options : QueriesOptions
 
     Raises
@@ -52,26 +52,30 @@ def run_live_queries(job: LiveRun, options: QueriesOptions) -> None:
     folder = _folder(options.queries, options, job)
     by_query: Counter[str] = Counter()
     with said(LOGS):
-        following = folder.desk.follow(
-            job.place, on_schema=_leaves_out(folder, options), also_asked=asked_of(job), **job.lasting, **job.reading
+        live_run = folder.desk.follow(
+            job.place,
+            on_schema=_leaves_out(folder, options),
+            also_asked=asked_of(job),
+            **job.checkpointing,
+            **job.reading,
         )
-        with closing(following), ends_cleanly(following.stop):
-            results = put_out(job, following, _tables(following, by_query))
+        with closing(live_run), ends_cleanly(live_run.stop):
+            results = put_out(job, live_run, _tables(live_run, by_query))
             if not job.quiet:
-                read = f"{amount(following.source.given, 'event')} read, {queries_in_words(len(folder.desk))}"
+                read = f"{amount(live_run.source.given, 'event')} read, {queries_in_words(len(folder.desk))}"
                 say(f"{read}; {clock.perf_counter() - begun:.2f} s")
                 say_found_by(results, by_query, job.output.output)
                 if folder.desk.late_count:
                     say(f"{amount(folder.desk.late_count, 'event')} left out that came late")
-                say_malformed(following.source.malformed)
-                say_tombstones(following.source)
+                say_malformed(live_run.source.malformed)
+                say_tombstones(live_run.source)
                 say_going_on(job)
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
 
 
-def _folder(path: Path, options: QueriesOptions, job: LiveRun) -> Folder:
+def _folder(path: Path, options: QueriesOptions, job: LiveJob) -> Folder:
     more: dict[str, Any] = {"reorder": options.reorder, "stamp": options.stamp}
     folder = read_folder(path, strict=options.strict, output=OUTPUTS[job.output.output], **job.source.roles, **more)
     folder.tell_wrong()
@@ -99,8 +103,8 @@ def _leaves_out(folder: Folder, options: QueriesOptions) -> Any:
     return on_schema
 
 
-def _tables(following: Following, by_query: Counter[str]) -> Iterator[pa.Table]:
+def _tables(live_run: LiveRun, by_query: Counter[str]) -> Iterator[pa.Table]:
     """The results of each batch as one table; those of no events are left out, as they show no columns of a query."""
-    for found in following.results():
+    for found in live_run.results():
         by_query.update({id_: rows.num_rows for id_, rows in found.items()})
         yield found.to_arrow()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.nothing import say_silent
+from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.events.source import Source
-    from acep_approx.results.exploring.gathered import Gathered
+    from acep_approx.results.explorer.many_queries import GatheredMatches
     from acep_approx.subscriptions.results import Found
 
 SHOWN = 5
@@ -115,11 +115,11 @@ def run_queries(job: QueriesRun) -> None:
         raise typer.Exit(folder.exit_code)
 
 
-def _gathered(folder: Folder) -> Gathered:
+def _gathered(folder: Folder) -> GatheredMatches:
     """What gets the matches of each query, for a page."""
-    from acep_approx.results.exploring.gathered import Gathered
+    from acep_approx.results.explorer.many_queries import GatheredMatches
 
-    return Gathered(folder.asked())
+    return GatheredMatches(folder.asked())
 
 
 @dataclass
@@ -139,7 +139,7 @@ class _Taken:
     """What has been found: numbers by query, and the matches, where there is to be a page."""
 
     by_query: Counter[str]
-    gathered: Gathered | None
+    gathered: GatheredMatches | None
 
     def take(self, found: Found) -> None:
         """Take in what a batch has brought."""

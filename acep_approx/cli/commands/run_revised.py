@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from acep_approx.cli.nothing import found_nothing, say_no_match
+from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions
@@ -132,8 +132,8 @@ class _Feed:
 
     def tables(self, progress: EventBar) -> Generator[pa.Table]:
         """The results as they come; the first table is empty and shows the columns."""
-        from acep_approx.api.following import wait_for_partitions
-        from acep_approx.events.live.opening import LiveSource
+        from acep_approx.api.live_query import wait_for_partitions
+        from acep_approx.events.live.source import LiveSource
         from acep_approx.matching.unseen import warn_of_unseen_types
 
         bound = self.source.settle(self._bound)
@@ -184,7 +184,7 @@ class _Feed:
 
     def _columns(self) -> list[str]:
         """The columns that are read: all of them only where rows are written down, or taken back by their content."""
-        from acep_approx.api.following import columns_read
+        from acep_approx.api.live_query import columns_read
 
         names = self.source.schema.names
         return list(names) if self.job.source.late is not None else columns_read(self.matcher, names)

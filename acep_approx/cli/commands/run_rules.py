@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.nothing import say_silent
+from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from acep_approx.api.rule_run import RuleRun
     from acep_approx.api.rule_set import RuleSet
     from acep_approx.events.source import Source
-    from acep_approx.results.exploring.gathered import Gathered
+    from acep_approx.results.explorer.many_queries import GatheredMatches
 
 
 @dataclass(frozen=True)
@@ -176,12 +176,12 @@ def run_rules(job: RulesRun) -> None:
         job.page.gathered(gathered, job.source, _done(output))
 
 
-def _gathered(rules: RuleSet) -> Gathered:
+def _gathered(rules: RuleSet) -> GatheredMatches:
     """What gets the matches of each rule, for a page."""
-    from acep_approx.results.exploring.gathered import Asked, Gathered
+    from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
 
     text = rules.file.text
-    return Gathered({rule.name: Asked(rule.query, text[slice(*rule.span)]) for rule in rules.file.rules})
+    return GatheredMatches({rule.name: AskedQuery(rule.query, text[slice(*rule.span)]) for rule in rules.file.rules})
 
 
 def _done(output: RulesOutput) -> list[str]:

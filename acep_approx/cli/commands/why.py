@@ -17,7 +17,7 @@ from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.summary import say_how_read
 
 if TYPE_CHECKING:
-    from acep_approx.why.no_match import NoMatch
+    from acep_approx.why.no_match.result import NoMatch
     from acep_approx.why.result import Why
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.nothing import found_nothing
+from acep_approx.cli.no_match import found_nothing
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.terminal import amount, say, words

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acep_approx.cli.completing import query_files
+from acep_approx.cli.completion import query_files
 from acep_approx.cli.options.choices import InputFormat, OnLate, OnMalformed, Unit
 from acep_approx.errors import UsageError
 

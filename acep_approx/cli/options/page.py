@@ -17,8 +17,8 @@ from acep_approx.cli.options.output import OutputOptions, check_file, check_fold
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
-    from acep_approx.results.exploring.found import Found, Labels
-    from acep_approx.results.exploring.gathered import Gathered
+    from acep_approx.results.explorer.explorable import Explorable, PageLabels
+    from acep_approx.results.explorer.many_queries import GatheredMatches
 
 
 APART = {
@@ -124,26 +124,26 @@ class PageRequest:
         return cls(file, inputs, command_line(context), ask)
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> PageLabels:
         """What the page calls things."""
-        from acep_approx.results.exploring.found import Labels
+        from acep_approx.results.explorer.explorable import PageLabels
 
         events: Any = self.inputs[0] if len(self.inputs) == 1 else self.inputs
         names = ", ".join(Path(name).name for name in self.inputs[:3]) + (", ..." if len(self.inputs) > 3 else "")
-        return Labels(source=names, command=self.command, events=repr(events), ask=self.ask)
+        return PageLabels(source=names, command=self.command, events=repr(events), ask=self.ask)
 
-    def gathered(self, gathered: Gathered, source: RunInputOptions, more: Iterable[str] = ()) -> None:
+    def gathered(self, gathered: GatheredMatches, source: RunInputOptions, more: Iterable[str] = ()) -> None:
         """Make the page of matches that were gathered, with more sections, as HTML."""
         from acep_approx.events.source import open_source
         from acep_approx.pages.explorer.page import explorer_page
-        from acep_approx.results.exploring.gathered import EventsAgain
+        from acep_approx.results.explorer.many_queries import RereadEvents
 
-        again = EventsAgain(open_source(self.inputs, **source.reading), source.roles, source.sort)
+        again = RereadEvents(open_source(self.inputs, **source.reading), source.roles, source.sort)
         self.save(explorer_page(gathered.explored(again, self.labels), more))
 
-    def write(self, found: Found) -> None:
+    def write(self, found: Explorable) -> None:
         """Make the page of some matches."""
-        from acep_approx.results.exploring.explore import page_text
+        from acep_approx.results.explorer.explore import page_text
 
         self.save(page_text(found, self.labels))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from acep_approx.cli.completing import query_files
+from acep_approx.cli.completion import query_files
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN

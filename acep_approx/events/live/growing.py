@@ -8,11 +8,11 @@ from typing import Any
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.blocks import BYTE_ORDER_MARK, LONGEST_ROW, Block, _checked, _last_line_end
-from acep_approx.events.live.files import Followed, to_json
+from acep_approx.events.live.followed_path import FollowedPath, to_json
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.live.text import LiveText, Resumed
 from acep_approx.events.reading.formats.csv import CsvFormat
-from acep_approx.events.reading.formats.headers import find_header
+from acep_approx.events.reading.formats.csv_headers import find_header
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format
 
@@ -20,11 +20,11 @@ LOG = logging.getLogger("acep_approx.live")
 
 
 class GrowingText(LiveText):
-    """The rows of a file that grows, or of the files of a folder; see ``LiveText`` and ``Followed``.
+    """The rows of a file that grows, or of the files of a folder; see ``LiveText`` and ``FollowedPath``.
 
     Parameters
     ----------
-    followed : Followed
+    followed : FollowedPath
     format, malformed, pace, resumed
         As for ``LiveText``.
 
@@ -36,7 +36,7 @@ class GrowingText(LiveText):
 
     def __init__(
         self,
-        followed: Followed,
+        followed: FollowedPath,
         format: Format,  # noqa: A002  (the word of the public interface)
         malformed: MalformedRows,
         pace: Pace,

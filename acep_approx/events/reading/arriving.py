@@ -22,6 +22,7 @@ from acep_approx.events.blocks import (
     blocks,
     unreadable,
 )
+from acep_approx.events.reading.decoding import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
 from acep_approx.events.reading.files import (
     PARQUET,
     FileEvents,
@@ -31,11 +32,10 @@ from acep_approx.events.reading.files import (
     format_of,
     standard_input,
 )
-from acep_approx.events.reading.formats.documents import HEAD_BYTES as DOCUMENT_BYTES
-from acep_approx.events.reading.formats.documents import Document, document_of, starts_array
+from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
+from acep_approx.events.reading.formats.json_documents import Document, document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.stored import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
 from acep_approx.events.reading.text import Format, TextFile, text_format
 
 Bound = TypeVar("Bound")

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_schema, plain_type
-from acep_approx.events.reading.formats.documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
-from acep_approx.events.reading.formats.headers import looks_like_events, told_by_rows
+from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
+from acep_approx.events.reading.decoding import open_stored, stored_as
+from acep_approx.events.reading.formats.csv_headers import looks_like_events, told_by_rows
+from acep_approx.events.reading.formats.json_documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
-from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
-from acep_approx.events.reading.stored import open_stored, stored_as
 from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.time_formats import TimeFormat

@@ -12,9 +12,9 @@ from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.formats.csv import CsvFormat
-from acep_approx.events.reading.formats.documents import Document
 from acep_approx.events.reading.formats.json import JsonFormat
-from acep_approx.events.reading.formats.lines import LinesFormat
+from acep_approx.events.reading.formats.json_documents import Document
+from acep_approx.events.reading.formats.log_lines import LinesFormat
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.widening import common_type, one_table

@@ -15,8 +15,8 @@ from acep_approx.pages.budget.learned import learned
 from acep_approx.pages.budget.lines import counted, recall_words
 from acep_approx.pages.budget.load import load
 from acep_approx.pages.budget.need import need_words
+from acep_approx.pages.budget.readable_paths import readable_paths
 from acep_approx.pages.budget.times import thinned
-from acep_approx.pages.budget.ways import ways
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import moment, percent, table
 from acep_approx.pages.over_time import OverTime, Points
@@ -234,7 +234,7 @@ def _matches(record: RunRecord) -> Iterator[str]:
 
 
 def _paths(record: RunRecord) -> Iterator[str]:
-    known = ways(record.paths)
+    known = readable_paths(record.paths)
     if not known:
         return
     yield "<h2>The history's strongest paths</h2>"

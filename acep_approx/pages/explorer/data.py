@@ -1,4 +1,4 @@
-"""What the explorer shows, as plain data: ``results.exploring`` makes it of a run, and it knows nothing of runs."""
+"""What the explorer shows, as plain data: ``results.explorer`` makes it of a run, and it knows nothing of runs."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column, to_arrow, to_numpy
-from acep_approx.events.dated import refuse_day_alone
+from acep_approx.events.date_and_time import refuse_day_alone
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import BATCH_ROWS
 from acep_approx.events.stream import EventBatch

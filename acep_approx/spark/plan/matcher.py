@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type
-from acep_approx.events.dated import refuse_day_alone
+from acep_approx.events.date_and_time import refuse_day_alone
 from acep_approx.events.roles import infer_roles
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind

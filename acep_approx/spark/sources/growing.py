@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from acep_approx.errors import UsageError
+from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.files import SUFFIXES, find_files
-from acep_approx.events.reading.stored import SUFFIXES as COMPRESSED
 from acep_approx.spark.sources.files import common_schema, needs_our_reader, read_batches, read_files
 
 if TYPE_CHECKING:

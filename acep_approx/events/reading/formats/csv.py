@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block, quoted_rows
 from acep_approx.events.columns import CODED, to_arrow
-from acep_approx.events.reading.formats.headers import DELIMITERS, Header, find_header
-from acep_approx.events.reading.formats.readings import Readings
+from acep_approx.events.reading.formats.converters import Converters
+from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header
 from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, is_blank, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -40,7 +40,7 @@ class CsvFormat:
         self.row_word = "line"
         self._layout = layout or Layout()
         self._header: Header | None = None
-        self._readings = Readings(name, self._layout.time_format)
+        self._readings = Converters(name, self._layout.time_format)
         self._unsure: list[str] = []
         self._stored = stored or Stored()
 
@@ -127,7 +127,7 @@ class CsvFormat:
         Raises
         ------
         DataError
-            As ``Readings.decide_times``.
+            As ``Converters.decide_times``.
         """
         has_decimals = self._layout.decimal != "." and self.quotes != b","
         names = self._readings.wanted(schema)

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from acep_approx.events.blocks import Block
 from acep_approx.events.columns import refuse_twins
-from acep_approx.events.reading.formats.documents import Document
-from acep_approx.events.reading.formats.readings import Readings
+from acep_approx.events.reading.formats.converters import Converters
+from acep_approx.events.reading.formats.json_documents import Document
 from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -52,7 +52,7 @@ class JsonFormat:
         self._layout = layout or Layout()
         self._stored = stored or Stored()
         self._document = document or Document("lines")
-        self._readings = Readings(name, self._layout.time_format)
+        self._readings = Converters(name, self._layout.time_format)
         self._paths: dict[str, Path] = {}
         self.row_word = "line" if self._document.kind == "lines" else "event"
 

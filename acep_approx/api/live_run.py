@@ -1,0 +1,267 @@
+"""A run over events that are still being written: results as they come, and checkpoints to go on from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from acep_approx.errors import UsageError
+from acep_approx.events.late import Sink, open_sink
+from acep_approx.events.live.kafka_address import is_address, parse_address
+from acep_approx.events.live.pace import seconds
+from acep_approx.events.live.source import LiveSource, follow
+from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder
+from acep_approx.live.outputs import Outputs
+from acep_approx.revisions.live import rejected_table
+
+LONG_AGO = -(2**59)
+"""A tick before all events."""
+EVERY = "10 s"
+"""Between two checkpoints."""
+
+
+@dataclass(frozen=True)
+class Checkpointing:
+    """How a run lasts.
+
+    Parameters
+    ----------
+    checkpoint : str or Path, optional
+        The folder that keeps where it stands. Default: nowhere.
+    checkpoint_every : str or float
+        How often that is written; at the end, too.
+    finish : bool
+        With a checkpoint: when the input has ended no more events will come, so what waits for the end of a window is
+        decided. Without a checkpoint that is so in any case.
+    """
+
+    checkpoint: str | Path | None = None
+    checkpoint_every: str | float = EVERY
+    finish: bool = False
+
+    def check(self) -> None:
+        """Refuse what makes no sense (``ACEP-U139``, ``ACEP-U142``)."""
+        seconds("checkpoint_every", self.checkpoint_every)
+        if self.finish and self.checkpoint is None:
+            raise UsageError(
+                "finish= is of use with checkpoint= only",
+                code="ACEP-U139",
+                hint="leave it out: without a checkpoint the end of the run is the end of the stream",
+            )
+
+
+class LiveTarget(Protocol):
+    """What is run over the events: a query, or a set of them."""
+
+    def asked(self) -> dict[str, Any]:
+        """What it is to do, as JSON: a checkpoint of something else is refused."""
+        ...
+
+    def taken_up(self, state: bytes) -> None:
+        """Go on from a state."""
+        ...
+
+    def bind(self, source: LiveSource) -> Any:
+        """Get ready for the columns of the events; the results of none of them. None where there are no columns."""
+        ...
+
+    def columns(self, names: Sequence[str]) -> list[str]:
+        """Which of the columns are read."""
+        ...
+
+    def push(self, batch: pa.RecordBatch) -> Any:
+        """The results of more events."""
+        ...
+
+    def finish(self) -> Any:
+        """The stream has ended."""
+        ...
+
+    def state(self) -> bytes:
+        """Where it stands."""
+        ...
+
+    @property
+    def rejected(self) -> Callable[[], pa.Table] | None:
+        """Gives the rows that were left out since it was asked last, if there may be such."""
+        ...
+
+
+@dataclass
+class LiveRun:
+    """A run over events that are still being written; made by ``Query.follow`` and ``QuerySet.follow``.
+
+    Iterate over it to run it. The results of a batch are taken to be dealt with when the next ones are asked for: a
+    checkpoint that is written after that has them. So after a stop results may come once more that were put out since
+    the last checkpoint, and none is lost; ``outputs`` keeps files that have each exactly once.
+
+    Parameters
+    ----------
+    place : str or Path
+        See ``events.follow``.
+    runs : LiveTarget
+    checkpointing : Checkpointing
+    reading : dict
+        Arguments of ``events.follow``.
+    also_asked : dict
+        What else must be the same for a run to go on, as JSON.
+
+    Attributes
+    ----------
+    source : LiveSource
+        The input.
+    outputs : Outputs
+        Files that grow, which are cut back to the last checkpoint.
+    goes_on : bool
+        Whether it goes on from a checkpoint.
+    before : dict of str to int
+        Numbers of the runs before, as ``counts`` gave them.
+    counts : callable
+        Gives numbers to be kept in checkpoints.
+    on_border : callable or None
+        Called between batches, and while nothing comes.
+    """
+
+    place: str | Path
+    runs: LiveTarget
+    checkpointing: Checkpointing
+    reading: dict[str, Any]
+    also_asked: dict[str, Any] = field(default_factory=dict)
+    counts: Callable[[], dict[str, int]] = dict
+    on_border: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.checkpointing.check()
+        self._every = seconds("checkpoint_every", self.checkpointing.checkpoint_every)
+        self._late: str | Path | None = self.reading.pop("late", None) if self.runs.rejected is not None else None
+        self._asked = {"input": _input(self.place), **self.runs.asked(), **self.also_asked}
+        self._open = ExitStack()
+        self._folder: CheckpointFolder | None = None
+        self._is_bound = False
+        self._written = time.monotonic()
+        self._last: dict[str, Any] | None = None
+        try:
+            self._begin()
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _begin(self) -> None:
+        found: Checkpoint | None = None
+        if self.checkpointing.checkpoint is not None:
+            self._folder = self._open.enter_context(CheckpointFolder(Path(self.checkpointing.checkpoint)))
+            found = self._folder.read()
+        if found is not None and self._folder is not None:
+            self._folder.check(found, self._asked)
+            if found.state is not None:
+                self.runs.taken_up(found.state)
+                self._is_bound = True
+        self.goes_on = self._is_bound
+        self.before = {} if found is None else found.counts
+        self.outputs = Outputs(None if found is None else found.outputs)
+        self._open.callback(self.outputs.close)
+        place = None if found is None else found.place
+        opens: dict[str, Any] = {} if self._folder is None else {"opens": self.outputs.opener("rejects")}
+        try:
+            self.source = follow(self.place, resumed=place, **self.reading, **opens)
+        except ValueError as error:
+            if self._folder is None:
+                raise
+            raise self._folder.damaged() from error
+        self._open.callback(self.source.close)
+        self.source.pace.on_border = self._border
+
+    def stop(self) -> None:
+        """Let the run end at the next border, with a checkpoint; may be called from a handler, or another thread."""
+        self.source.stop()
+
+    def close(self) -> None:
+        """Let go of the input, the files and the checkpoint; needed only where it is not iterated over."""
+        self._open.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        for results in self.results():
+            if len(results):
+                yield results
+
+    def results(self) -> Iterator[Any]:
+        """The results of each batch, also where there are none; of a run that begins those of no events come first."""
+        with self._open:
+            if not self._is_bound:
+                nothing = self.runs.bind(self.source)
+                if nothing is None:  # the input has ended before the first event
+                    return
+                self._is_bound = True
+                yield nothing
+            with self._left_out() as take:
+                for batch in self.source.batches(self.runs.columns(self.source.schema.names)):
+                    found = self.runs.push(batch)
+                    take()
+                    yield found
+                if self._folder is None or self.checkpointing.finish:
+                    yield self.runs.finish()
+                    take()
+                self._write(has_ended=self.checkpointing.finish)
+
+    # --- checkpoints ------------------------------------------------------------------------------------------
+
+    def _border(self) -> None:
+        """All results so far have been taken."""
+        if self._folder is not None and self._is_bound and time.monotonic() - self._written >= self._every:
+            self._write()
+        if self.on_border is not None:
+            self.on_border()
+
+    def _write(self, *, has_ended: bool = False) -> None:
+        if self._folder is None:
+            return
+        self._written = time.monotonic()
+        place = self.source.place()
+        if place is None or (place == self._last and not has_ended):
+            return
+        self._last = place
+        lengths = self.outputs.lengths()  # before the checkpoint: what it counts must be there for good
+        self._folder.write(Checkpoint(self._asked, self.runs.state(), place, lengths, self.counts(), has_ended))
+
+    # --- what is left out -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _left_out(self) -> Iterator[Callable[[], None]]:
+        """What takes the rows that were left out, so that they do not gather, and writes them if that was asked for."""
+        rejected = self.runs.rejected
+        if rejected is None:
+            yield lambda: None
+            return
+        sink = None if self._late is None else self._sink(Path(self._late))
+
+        def take() -> None:
+            rows = rejected()
+            if sink is not None and rows.num_rows:
+                sink.write(rows)
+
+        try:
+            yield take
+        finally:
+            if sink is not None:
+                sink.close()
+
+    def _sink(self, path: Path) -> Sink:
+        import numpy as np
+
+        none = np.zeros(0, np.int64)
+        columns = rejected_table(pa.RecordBatch.from_pylist([], schema=self.source.schema), none, [], none).schema
+        return open_sink(path, columns, self.outputs.opener("late"))
+
+
+def _input(place: str | Path) -> str:
+    """What names an input, wherever its brokers are."""
+    if not is_address(place):
+        return str(place)
+    address = parse_address(str(place))
+    return f"topic {address.topic}" + (f", partitions {address.partitions}" if address.partitions else "")

@@ -1,0 +1,215 @@
+"""A date and a time of day in two columns as one column of times: ``date+time``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.errors import DataError
+from acep_approx.events.columns import decoded, plain_type
+from acep_approx.events.roles import Roles, time_column
+from acep_approx.events.time import ticks
+from acep_approx.events.time_formats import TimeFormat
+
+DATE_NAMES = ("date", "datum", "day", "tag")
+CLOCK_NAMES = ("time", "zeit", "uhrzeit", "time_of_day", "clock")
+DAY = 86_400_000_000
+_CLOCK = r"^(?P<H>\d{1,2}):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d)(?:[.,](?P<f>\d{1,9}))?)?(?: *(?P<p>[AaPp])\.?[Mm]\.?)?$"
+First = Callable[[tuple[str, str]], pa.RecordBatch | None]
+"""The first events, with these columns; None where they cannot be read twice."""
+
+
+@dataclass(frozen=True)
+class DateAndTime:
+    """Two columns that make a time.
+
+    Parameters
+    ----------
+    date, clock : str
+        The columns of the days, and of the times of day.
+    format : TimeFormat, optional
+        How days are written, and the zone of the times.
+    """
+
+    date: str
+    clock: str
+    format: TimeFormat | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the two together."""
+        return f"{self.date}+{self.clock}"
+
+    @property
+    def note(self) -> str:
+        """What is to be said of it."""
+        return f"time = {self.date} + {self.clock}"
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """The columns with the one of the times."""
+        return schema.append(pa.field(self.name, pa.timestamp("us")))
+
+    def times(self, batch: pa.RecordBatch, first_row: int) -> pa.Array:
+        """The times of some events; null where one of the two is missing.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D086``: a value is no day, or no time of day.
+        """
+        days, clocks = decoded(batch.column(self.date)), decoded(batch.column(self.clock))
+        is_there = pc.and_(days.is_valid(), clocks.is_valid())
+        since_midnight = _clock_ticks(clocks)
+        wrong = pc.and_(is_there, since_midnight.is_null())
+        if pc.any(wrong).as_py():
+            raise _wrong(self.clock, clocks, wrong, first_row, "is no time of day, such as 17:45, 17:45:00.25, 5:45 PM")
+        present = days.filter(is_there)
+        try:
+            midnights = pa.array(ticks(present, first_row=first_row, format=_of_days(self.format)), pa.int64())
+        except DataError as error:
+            raise DataError(
+                f"column {self.date!r}, which {self.name!r} takes for days: {error.message}",
+                code="ACEP-D086",
+                hint=error.hint or "write days as 2024-03-28",
+            ) from error
+        late = pc.not_equal(pc.multiply(pc.divide(midnights, DAY), DAY), midnights)
+        if pc.any(late).as_py():
+            raise _wrong(self.date, present, late, first_row, "is no day: it has a time of day itself")
+        joined = pc.add(midnights, since_midnight.filter(is_there)).cast(pa.timestamp("us"))
+        return pc.replace_with_mask(pa.nulls(len(days), joined.type), is_there, joined)
+
+
+def said(schema: pa.Schema, time: str | None, format: TimeFormat | None) -> DateAndTime | None:  # noqa: A002
+    """What ``date+time`` means, where that is no column and the two are."""
+    if not isinstance(time, str) or time in schema.names:  # what is no name is refused with the other roles
+        return None
+    for found in re.finditer(r"\+", time):
+        date, clock = time[: found.start()].strip(), time[found.end() :].strip()
+        if date in schema.names and clock in schema.names:
+            return DateAndTime(date, clock, format)
+    return None
+
+
+def found_itself(schema: pa.Schema, first: First, format: TimeFormat | None) -> DateAndTime | None:  # noqa: A002
+    """The two columns that certainly make a time, by their names and all that is known of their values.
+
+    None where another column is the time by its name.
+    """
+    pair = named_pair(schema)
+    if pair is None or "+".join(pair) in schema.names or time_column(schema) not in (*pair, None):
+        return None
+    types = [plain_type(schema.field(name).type) for name in pair]
+    joined = DateAndTime(*pair, format)
+    if pa.types.is_date(types[0]) and pa.types.is_time(types[1]):
+        return joined
+    batch = first(pair)
+    if batch is None or not batch.num_rows:
+        return None
+    try:
+        times = joined.times(batch, 0)
+    except DataError:
+        return None
+    return joined if times.null_count < len(times) else None
+
+
+def named_pair(schema: pa.Schema) -> tuple[str, str] | None:
+    """The columns that are a date and a time of day by their names, and may be by types; None but for one of each."""
+    names = [
+        [name for name in schema.names if name.lower() in wanted and fits(plain_type(schema.field(name).type))]
+        for wanted, fits in ((DATE_NAMES, _may_be_day), (CLOCK_NAMES, _may_be_clock))
+    ]
+    return (names[0][0], names[1][0]) if list(map(len, names)) == [1, 1] else None
+
+
+def unsaid(schema: pa.Schema) -> str:
+    """What to say of a time that is a day only, beside what looks like a time of day; empty where there is no such."""
+    time = time_column(schema)
+    pair = named_pair(schema)
+    clocks = [field.name for field in schema if pa.types.is_time(plain_type(field.type))]
+    if pair is None and time is not None and len(clocks) == 1 and is_day(schema, time):
+        pair = time, clocks[0]
+    if pair is None or time not in pair or "+".join(pair) in schema.names:
+        return ""
+    return f"{time} alone as the time; if {pair[1]} holds the time of day, say --time {'+'.join(pair)}"
+
+
+def refuse_day_alone(schema: pa.Schema, roles: Roles, time: str | None) -> None:
+    """Refuse a day as the time that nobody said, beside a time of day that is not joined to it (``ACEP-D085``)."""
+    pair = named_pair(schema)
+    if time is not None or pair is None or roles.time != pair[0] or not is_day(schema, pair[0]):
+        return
+    raise DataError(
+        f"the time would be the day alone: {pair[0]!r} and {pair[1]!r} are not joined on Spark",
+        code="ACEP-D085",
+        hint=f"join them into one column of timestamps before, or say that days are meant: --time {pair[0]}",
+    )
+
+
+def is_day(schema: pa.Schema, name: str) -> bool:
+    """Whether a column holds days, by its type."""
+    return bool(pa.types.is_date(plain_type(schema.field(name).type)))
+
+
+def with_times(
+    batches: Iterator[pa.RecordBatch], joined: DateAndTime, names: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of batches, with the times among them."""
+    row = 0
+    for batch in batches:
+        times = joined.times(batch, row)
+        arrays = [times if name == joined.name else batch.column(name) for name in names]
+        row += batch.num_rows
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _may_be_day(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_string(type_))
+
+
+def _may_be_clock(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_time(type_) or pa.types.is_string(type_))
+
+
+def _of_days(format_: TimeFormat | None) -> TimeFormat | None:
+    """How days are written; their zone is that of the whole time, and is for later."""
+    return None if format_ is None else TimeFormat(format_.text, None, format_.year)
+
+
+def _clock_ticks(clocks: pa.Array) -> pa.Array:
+    """Microseconds since midnight; null where a value is no time of day."""
+    type_ = plain_type(clocks.type)
+    if pa.types.is_time(type_):
+        return _of_times(clocks)
+    if not pa.types.is_string(type_):
+        return pa.nulls(len(clocks), pa.int64())
+    found = pc.extract_regex(pc.utf8_trim_whitespace(clocks.cast(pa.string())), pattern=_CLOCK)
+    part = {name: pc.struct_field(found, name) for name in ("H", "M", "S", "f", "p")}
+    hour, minute = part["H"].cast(pa.int64()), part["M"].cast(pa.int64())
+    second = pc.if_else(pc.equal(part["S"], ""), "0", part["S"]).cast(pa.int64())
+    fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(part["f"], 6, "0"), 0, 6).cast(pa.int64())
+    half = pc.utf8_lower(part["p"])
+    is_half = pc.not_equal(half, "")
+    fits = pc.if_else(is_half, pc.and_(pc.greater(hour, 0), pc.less_equal(hour, 12)), pc.less(hour, 24))
+    hour = pc.if_else(pc.and_(is_half, pc.equal(hour, 12)), 0, hour)
+    hour = pc.if_else(pc.equal(half, "p"), pc.add(hour, 12), hour)
+    seconds = pc.add(pc.multiply(pc.add(pc.multiply(hour, 60), minute), 60), second)
+    return pc.if_else(fits, pc.add(pc.multiply(seconds, 1_000_000), fraction), pa.scalar(None, pa.int64()))
+
+
+def _of_times(clocks: pa.Array) -> pa.Array:
+    nanoseconds = clocks.cast(pa.time64("ns")).cast(pa.int64())
+    return pc.divide(nanoseconds, 1000)
+
+
+def _wrong(name: str, column: pa.Array, wrong: pa.Array, first_row: int, why: str) -> DataError:
+    place = pc.index(wrong, True).as_py()
+    return DataError(
+        f"row {first_row + place}: {column[place].as_py()!s} in column {name!r} {why}",
+        code="ACEP-D086",
+        hint="correct it, or name a column that is the whole time: --time COLUMN (time='COLUMN' in Python)",
+        row=first_row + place,
+    )

@@ -1,0 +1,287 @@
+"""Which file is read, how far, and which one comes after it: a path whose file may be replaced, or a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import BLOCK_BYTES, unreadable
+from acep_approx.events.reading.decoding import MARKS
+from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
+from acep_approx.events.reading.files import PARQUET, format_of
+
+LOG = logging.getLogger("acep_approx.live")
+MARK = 1024
+"""Bytes at the beginning, and before the place reached, by which a file is known again."""
+
+
+@dataclass(frozen=True)
+class FilePosition:
+    """How far a file was read.
+
+    Parameters
+    ----------
+    name : str
+        Its name within its folder.
+    device, inode : int
+        Under which the system knew it.
+    offset : int
+        Bytes that were read, up to the end of a row.
+    line : int
+        The number of the next line, from 1.
+    head, tail : str
+        Digests of its first bytes, and of the last ones before the offset.
+    """
+
+    name: str
+    device: int
+    inode: int
+    offset: int
+    line: int
+    head: str
+    tail: str
+
+    @classmethod
+    def of(cls, name: str, file: BinaryIO, offset: int, line: int) -> FilePosition:
+        """The place in an open file."""
+        status = os.fstat(file.fileno())
+        head, tail = _marks(file, offset)
+        return cls(name, status.st_dev, status.st_ino, offset, line, head, tail)
+
+    def is_in(self, file: BinaryIO) -> bool:
+        """Whether a file is the one that was read, or has the same content up to here."""
+        status = os.fstat(file.fileno())
+        if status.st_size < self.offset or _marks(file, self.offset) != (self.head, self.tail):
+            return False
+        return self.offset > 0 or (status.st_dev, status.st_ino) == (self.device, self.inode)
+
+
+def _marks(file: BinaryIO, offset: int) -> tuple[str, str]:
+    size = min(offset, MARK)
+    pieces = (os.pread(file.fileno(), size, at) for at in (0, offset - size))
+    head, tail = (hashlib.sha256(piece).hexdigest()[:16] for piece in pieces)
+    return head, tail
+
+
+class FollowedPath:
+    """The bytes of a path as they come, over files that take one another's place.
+
+    Parameters
+    ----------
+    path : Path
+        A file, which need not be there yet, or a folder: its files of text follow one another in the order of their
+        names, each to its end.
+    place : FilePosition, optional
+        Where to go on. Default: at the beginning.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D010``: there is no such folder; ``ACEP-D061``: the file of ``place`` is not there any more;
+        ``ACEP-D055``: it is no text.
+
+    Notes
+    -----
+    A file that is replaced (renamed, and a new one made) is read to its end first, then the new one from its beginning.
+    One that is cut off to less than was read of it begins anew; what stood behind the place reached is lost then. A
+    file that is cut off and written anew to more than was read looks as if it had grown.
+    """
+
+    def __init__(self, path: Path, place: FilePosition | None = None) -> None:
+        self.path = path
+        self._is_folder = path.is_dir()
+        if not self._is_folder and not path.parent.is_dir():
+            raise DataError(f"{path}: there is no such folder", code="ACEP-D010", hint="check the path")
+        self._file: BinaryIO | None = None
+        self._name = "" if self._is_folder else path.name
+        self._known: set[str] = set()  # names of the folder
+        self._at = 0  # bytes given
+        self._has_waited = False
+        self.offset = 0
+        self.line = 1
+        if place is not None:
+            self._go_to(place)
+
+    @property
+    def name(self) -> str:
+        """The path of the file that is read, for messages."""
+        return str(self.path / self._name if self._is_folder else self.path)
+
+    @property
+    def lag(self) -> int | None:
+        """Bytes of the file that are there and not read yet."""
+        return None if self._file is None else max(0, os.fstat(self._file.fileno()).st_size - self.offset)
+
+    def more(self) -> bytes:
+        """What is there now behind what was given, up to 4 MiB."""
+        if self._file is None and not self._open_first():
+            return b""
+        assert self._file is not None, "it was opened"
+        try:
+            data = os.pread(self._file.fileno(), BLOCK_BYTES, self._at)
+        except OSError as error:
+            raise unreadable(self.name, error) from error
+        if self._at == 0 and data.startswith((PARQUET, *MARKS.values())):
+            raise DataError(
+                f"{self.name}: only files of text can be followed",
+                code="ACEP-D055",
+                hint="write CSV or JSON lines, not compressed; or read the file when it is whole, without --follow",
+            )
+        self._at += len(data)
+        return data
+
+    def passed(self, size: int, lines: int) -> None:
+        """So many bytes, which are so many lines, have been read."""
+        self.offset += size
+        self.line += lines
+
+    def place(self) -> FilePosition | None:
+        """How far it was read; None where there was no file yet."""
+        return None if self._file is None else FilePosition.of(self._name, self._file, self.offset, self.line)
+
+    def has_next(self) -> bool:
+        """Whether another file has taken the place of this one, which may have grown up to then."""
+        if self._file is None:
+            return False
+        if self._is_folder:
+            return self._next_in_folder() is not None
+        status = os.fstat(self._file.fileno())
+        if status.st_size < self._at:
+            return True
+        try:
+            now = self.path.stat()
+        except FileNotFoundError:  # it was renamed, and the new one is not there yet
+            return False
+        return (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino)
+
+    def go_on(self) -> None:
+        """Begin with the next file."""
+        assert self._file is not None, "there is a next one"
+        name = self._next_in_folder() if self._is_folder else self._name
+        if name is None:
+            return
+        if self._is_folder:
+            LOG.warning("%s has been read; going on with %s", self.name, name)
+        elif os.fstat(self._file.fileno()).st_size < self._at:
+            LOG.warning("%s was cut off; it is read from its beginning", self.name)
+        else:
+            LOG.warning("%s was replaced; going on with the new file", self.name)
+        self._begin(name)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    # --- files ------------------------------------------------------------------------------------------------
+
+    def _begin(self, name: str) -> bool:
+        self.close()
+        self._name = name
+        self._at = self.offset = 0
+        self.line = 1
+        try:
+            self._file = Path(self.name).open("rb")  # noqa: SIM115  (it stays open)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise unreadable(self.name, error) from error
+        return True
+
+    def _open_first(self) -> bool:
+        """Open the file, or the first of the folder, if it is there."""
+        name = self._first_in_folder() if self._is_folder else self._name
+        is_there = name is not None and self._begin(name)
+        if not is_there and not self._has_waited:
+            self._has_waited = True
+            what = "there is no file in it yet" if self._is_folder else "there is no such file yet"
+            LOG.warning("%s: %s; waiting", self.path, what)
+        return is_there
+
+    def _in_folder(self) -> list[str]:
+        """The names of its files from the one that is read on, in order; tells of new ones that come too late."""
+        with os.scandir(self.path) as found:
+            visible = [entry.name for entry in found if entry.name[0] not in "._" and entry.is_file()]
+        texts = [path for path in map(Path, visible) if format_of(path) not in (None, "parquet")]
+        names = {path.name for path in texts if path.suffix not in COMPRESSED}
+        for name in sorted(names - self._known):
+            if self._known and name < self._name:
+                LOG.warning("%s is not read: its name comes before %s, which is read already", name, self._name)
+        self._known |= names
+        return sorted(name for name in names if name >= self._name)
+
+    def _first_in_folder(self) -> str | None:
+        return next(iter(self._in_folder()), None)
+
+    def _next_in_folder(self) -> str | None:
+        return next((name for name in self._in_folder() if name > self._name), None)
+
+    def _go_to(self, place: FilePosition) -> None:
+        """Open the file that was read, wherever it is now, at the place reached."""
+        folder = self.path if self._is_folder else self.path.parent
+        others = [] if self._is_folder else sorted(path.name for path in folder.glob(f"{self.path.name}*"))
+        for name in [place.name, *others]:
+            path = folder / name
+            if not path.is_file():
+                continue
+            with path.open("rb") as file:
+                is_it = place.is_in(file)
+            if is_it:
+                if name != place.name:
+                    self._check_alone(path)
+                self._file, self._name = path.open("rb"), place.name
+                self._at, self.offset, self.line = place.offset, place.offset, place.line
+                return
+        raise DataError(
+            f"{self.name}: the file that was read up to byte {place.offset:,} is not there any more: what came behind "
+            "that place would be missing",
+            code="ACEP-D061",
+            hint="put it back, under a name that begins with the old one; or begin anew with another checkpoint",
+        )
+
+    def _check_alone(self, old: Path) -> None:
+        """Refuse to go on where the file was replaced more than once: nobody knows the order of those between."""
+        known = {old.name, self.path.name}
+        since = old.stat().st_mtime_ns
+        between = [
+            path.name
+            for path in old.parent.glob(f"{self.path.name}*")
+            if path.is_file() and path.name not in known and path.stat().st_mtime_ns > since
+        ]
+        if between:
+            raise DataError(
+                f"{self.path}: it was replaced more than once since it was read: {', '.join(sorted(between))}",
+                code="ACEP-D061",
+                hint="put those files together, behind what was read, in the place of the old one; or begin anew",
+            )
+
+
+def to_json(place: FilePosition | None) -> dict[str, Any] | None:
+    """A place as JSON."""
+    return None if place is None else asdict(place)
+
+
+def from_json(saved: Any) -> FilePosition | None:
+    """What ``to_json`` gave.
+
+    Raises
+    ------
+    ValueError
+        It is something else.
+    """
+    if saved is None:
+        return None
+    nothing = FilePosition("", 0, 0, 0, 1, "", "")
+    kinds = {name: type(value) for name, value in asdict(nothing).items()}
+    if not isinstance(saved, dict) or {name: type(value) for name, value in saved.items()} != kinds:
+        raise ValueError("not the place in a file")
+    place = replace(nothing, **saved)
+    if place.offset < 0 or place.line < 1 or Path(place.name).name != place.name:
+        raise ValueError("not a place in a file")
+    return place

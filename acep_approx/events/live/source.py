@@ -1,0 +1,282 @@
+"""Live inputs behind the face of all others: a schema and batches, which end when they are stopped or idle."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx.errors import DataError, UsageError
+from acep_approx.events.late import LateEvents
+from acep_approx.events.live.followed_path import FollowedPath, from_json
+from acep_approx.events.live.growing import GrowingText
+from acep_approx.events.live.kafka import Topic
+from acep_approx.events.live.kafka_address import PARTITION, is_address, parse_address, settings
+from acep_approx.events.live.kafka_messages import KafkaMessages, offsets_of
+from acep_approx.events.live.pace import Pace, seconds
+from acep_approx.events.live.text import LiveText, Resumed
+from acep_approx.events.outfile import GrowingFile, OutFile
+from acep_approx.events.reading.arriving import is_pipe
+from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
+from acep_approx.events.reading.files import (
+    DELIMITERS,
+    SUFFIXES,
+    check_format,
+    check_layout,
+    find_files,
+    format_of,
+)
+from acep_approx.events.reading.layout import Layout, Stored
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.text import text_format
+from acep_approx.events.source import NO_TIMES, Source, Times, refuse_same
+
+
+class LiveSource(Source):
+    """Events that are still being written; made by ``follow``.
+
+    ``batches`` waits for them, and ends when ``stop`` was called or nothing has come for a while.
+
+    Attributes
+    ----------
+    pace : Pace
+        Says when it ends, and tells of the borders between batches.
+    """
+
+    def __init__(
+        self, reader: LiveText, malformed: MalformedRows, late: LateEvents, skipped: int = 0, times: Times = NO_TIMES
+    ) -> None:
+        super().__init__(reader, malformed, late, times)
+        self._live = reader
+        self._skipped = skipped
+        self._end: dict[str, Any] | None = None
+        self.pace = reader.pace
+
+    @property
+    def given(self) -> int:
+        """Events that were read so far, since it was opened."""
+        return self._live.given
+
+    @property
+    def lag(self) -> tuple[int, str] | None:
+        """How much is there that was not read yet, and what it is: bytes or messages. None: that is not known."""
+        return self._live.lag
+
+    @property
+    def tombstones(self) -> int:
+        """Messages of Kafka without a value, which are no events."""
+        return self._live.tombstones if isinstance(self._live, KafkaMessages) else 0
+
+    @property
+    def unread_partitions(self) -> list[int]:
+        """Partitions of a topic that had messages to be read when it was opened."""
+        return self._live.unread if isinstance(self._live, KafkaMessages) else []
+
+    def stop(self) -> None:
+        """Let it end at the next border; may be called from anywhere."""
+        self.pace.stop()
+
+    def place(self) -> dict[str, Any] | None:
+        """How far it was read, as JSON, for ``follow(resumed=...)``; right at borders. None before the first event."""
+        if self._end is not None:
+            return self._end
+        resumed = self._live.resumed()
+        return None if resumed is None else {**resumed.to_json(), "malformed": self.malformed.count}
+
+    def close(self) -> None:
+        """Let go of the file or the broker."""
+        self._live.close()
+
+    def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        self.malformed.restart()
+        self.malformed.count = self._skipped
+        self.late.restart(self.schema)
+        try:
+            yield from self._with_times(names, batch_rows)
+        finally:
+            self._end = self.place()
+            self.close()
+            self.malformed.close()
+            self.late.close()
+
+
+def follow(
+    place: str | Path,
+    *,
+    until_idle: str | float | None = None,
+    format: str | None = None,  # noqa: A002  (as in open_source)
+    on_malformed: str = "refuse",
+    rejects: str | Path | None = None,
+    on_late: str = "refuse",
+    late: str | Path | None = None,
+    kafka: Mapping[str, object] | Sequence[str] = (),
+    is_in_order: bool = True,
+    is_one_file: bool = False,
+    resumed: dict[str, Any] | None = None,
+    opens: Callable[[Path], OutFile | GrowingFile] = OutFile,
+    time: str | None = None,
+    **layout: Any,
+) -> LiveSource:
+    r"""Events of a file that grows, of a folder in which files appear, or of a topic of Kafka.
+
+    Parameters
+    ----------
+    place : str or Path
+        A file of CSV or JSON lines, which need not be there yet; a folder of such files, which are read in the order of
+        their names; or ``kafka://BROKER:9092/TOPIC?group=NAME&from=beginning|end&partition=0,1``.
+    until_idle : str or float, optional
+        The input ends when nothing has come for so long: ``"5 s"``, or seconds. Default: when it is stopped.
+    format, on_malformed, rejects, on_late, late
+        As for ``open_source``.
+    kafka : mapping or sequence of str
+        Settings of the client of Kafka, by name, or as ``"name=value"``, or ``"@FILE"`` of such lines.
+    is_in_order : bool, default True
+        Whether events must come in order of time: then one partition of a topic is read at most.
+    is_one_file : bool, default False
+        Whether all events must stand in one file, which is not replaced.
+    resumed : dict, optional
+        Where to go on: what ``LiveSource.place`` gave.
+    opens : callable
+        Makes the file of rejects.
+    time : str, optional
+        As for ``open_source``: ``date+time``.
+    **layout
+        How text files are written, as for ``open_source``. They are in UTF-8.
+
+    Returns
+    -------
+    LiveSource
+        For ``Query.match``, ``QuerySet.batches`` and all else that takes events. It can be read once.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``: see the how-to page on live input.
+    UsageError
+        ``ACEP-U135`` to ``ACEP-U137``, ``ACEP-U140`` to ``ACEP-U142``; ``ACEP-U104`` to ``ACEP-U114`` as
+        ``open_source``.
+    ValueError
+        ``resumed`` is not the place in this input.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from acep_approx import compile_query
+    >>> place = Path(tempfile.mkdtemp()) / "events.csv"
+    >>> _ = place.write_text("ts,type\n1,A\n3,B\n4,A\n")
+    >>> query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
+    >>> [match.values for match in query.match(follow(place, until_idle=0))]
+    [{'a': 0, 'b': 1}]
+    """
+    check_format(format)
+    written = Layout(**layout)
+    malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
+    refuse_same(malformed.rejects, left_out.file)
+    malformed.opens = opens
+    pace = Pace(None if until_idle is None else seconds("until_idle", until_idle))
+    where = None if resumed is None else Resumed.from_json(resumed)
+    skipped = 0 if resumed is None else resumed.get("malformed")
+    if not isinstance(skipped, int):
+        raise ValueError("not the place in an input")
+    if is_address(place) and not is_one_file:
+        reader: LiveText = _topic(str(place), settings(kafka), written, malformed, pace, where, is_in_order=is_in_order)
+    else:
+        reader = _files(Path(place), format, written, malformed, pace, where)
+        reader.is_one_file = is_one_file
+    return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
+
+
+def _topic(
+    text: str,
+    given: dict[str, str],
+    layout: Layout,
+    malformed: MalformedRows,
+    pace: Pace,
+    resumed: Resumed | None,
+    *,
+    is_in_order: bool,
+) -> KafkaMessages:
+    address = parse_address(text)
+    check_layout("jsonl", address.topic, layout)
+    topic = Topic(address, given, offsets_of(resumed, address.topic))
+    if is_in_order and len(topic.offsets) > 1:
+        topic.close()
+        raise UsageError(
+            f"the topic {address.topic!r} has {len(topic.offsets)} partitions, and messages of different partitions "
+            "come in no order",
+            code="ACEP-U141",
+            hint=f"say how late they may come, each partition for itself: --watermark '10 s' (--source {PARTITION} is "
+            "then the default); or read one of them: ?partition=0",
+        )
+    return KafkaMessages(topic, layout, malformed, pace, resumed)
+
+
+def _files(
+    path: Path,
+    format_: str | None,
+    layout: Layout,
+    malformed: MalformedRows,
+    pace: Pace,
+    resumed: Resumed | None,
+) -> GrowingText:
+    if str(path) == "-" or (path.exists() and is_pipe(path)):
+        raise UsageError(
+            f"{str(path)!r} cannot be followed: it is read as it comes, and once only",
+            code="ACEP-U140",
+            hint="leave --follow out: events on standard input or in a pipe are matched as they come",
+        )
+    if malformed.rejects is not None and malformed.rejects.resolve() == path.resolve():
+        raise UsageError(f"rejected rows would overwrite the input {path}", code="ACEP-U106", hint="name another file")
+    form = format_ or (_format_in(path) if layout.line_format is None else "lines")
+    if form == "parquet":
+        raise DataError(
+            f"{path}: Parquet cannot be followed: it is no file before it is whole",
+            code="ACEP-D055",
+            hint="write CSV or JSON lines",
+        )
+    if layout.encoding is not None and codecs.lookup(layout.encoding).name != "utf-8":
+        raise UsageError(
+            f"{path}: a file in {layout.encoding} cannot be followed",
+            code="ACEP-U138",
+            hint="let it be written in UTF-8; or pass it on: tail -F FILE | iconv -f ... | acep run QUERY -",
+        )
+    check_layout(form, str(path), layout)
+    if form == "csv":
+        layout = replace(layout, delimiter=layout.delimiter or DELIMITERS.get(path.suffix.lower()))
+    followed = _followed(path, resumed)
+    text = text_format(form, followed.name, layout, Stored())
+    return GrowingText(followed, text, malformed, pace, resumed)
+
+
+def _followed(path: Path, resumed: Resumed | None) -> FollowedPath:
+    """The files of a path, at the place where an earlier run has ended."""
+    if resumed is None:
+        return FollowedPath(path)
+    if resumed.place.get("kind") != "file" or not isinstance(resumed.place.get("header"), str):
+        raise ValueError("not the place in a file")
+    return FollowedPath(path, from_json(resumed.place.get("file")))
+
+
+def _format_in(path: Path) -> str:
+    """The format of a file by its name or its first lines, or of the files of a folder."""
+    compressed = path.suffix.lower() in COMPRESSED
+    if path.is_file() and path.stat().st_size and not compressed:
+        return find_files([path])[0].format
+    found = {format_of(path)} if not path.is_dir() else _formats_in(path)
+    if len(found) == 1 and None not in found and not compressed:
+        return str(found.pop())
+    what = "holds no file whose name says its format" if not found else "holds files of different formats"
+    raise DataError(
+        f"{path}: {what if path.is_dir() else 'the format cannot be told from the name'}",
+        code="ACEP-D012",
+        hint=f"say it: --input-format csv|jsonl (format='...' in Python); names are {' '.join(SUFFIXES)}",
+    )
+
+
+def _formats_in(folder: Path) -> set[str | None]:
+    names = (child for child in folder.iterdir() if child.is_file() and child.name[0] not in "._")
+    return {format_of(child) for child in names if child.suffix.lower() not in COMPRESSED} - {None}

@@ -1,0 +1,230 @@
+"""Lines of a log: the groups of a regular expression are the columns."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Bools
+from acep_approx.errors import DataError
+from acep_approx.events.blocks import Block
+from acep_approx.events.columns import encode_text, to_arrow, to_numpy
+from acep_approx.events.reading.formats.converters import Converters
+from acep_approx.events.reading.formats.line_formats import line_pattern
+from acep_approx.events.reading.formats.rounding import WHOLE, refusal, rounded_texts
+from acep_approx.events.reading.formats.shared import one_batch
+from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.time_formats import TimeFormat
+
+NULLS = ("", "-")
+"""What stands for null."""
+_TYPES = (
+    *(pa.int64(), pa.float64(), pa.bool_(), pa.date32()),
+    *(pa.timestamp("us"), pa.timestamp("us", tz="UTC"), pa.string()),
+)
+"""What values may be, the narrowest first."""
+_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+_TRUTH = r"^(?i:true|false)$"
+
+
+class LinesFormat:
+    """One event per line, as a regular expression says; lines that it does not fit are malformed rows.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    layout : Layout
+        With a ``line_format``.
+    stored : Stored, optional
+        How the bytes lie in the file; only shown.
+    """
+
+    quotes = b""
+    row_word = "line"
+
+    def __init__(self, name: str, layout: Layout, stored: Stored | None = None) -> None:
+        self._name = name
+        self._given = str(layout.line_format)
+        self._pattern = f"^(?:{line_pattern(self._given)})$"
+        self._stored = stored or Stored()
+        self._readings = Converters(name, layout.time_format)
+
+    @property
+    def understood(self) -> Understood:
+        """How the file was read; after ``decide``."""
+        return Understood(
+            "lines",
+            compression=self._stored.compression,
+            encoding=self._stored.encoding,
+            times=dict(self._readings.times),
+            open_times=dict(self._readings.open_times),
+        )
+
+    def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
+        """Forget what was decided by other first lines."""
+        self._readings.forget()
+
+    def empty_schema(self) -> pa.Schema:
+        """Columns of a file without a byte: the groups, of open types."""
+        return pa.schema([(name, pa.null()) for name in self._found(b"").column_names])
+
+    def after_header(self, block: Block) -> Block:
+        """The block itself: there is no header."""
+        return block
+
+    def rows(self, data: bytes) -> list[bytes]:
+        """Split whole lines."""
+        return io.BytesIO(data).readlines()
+
+    def sorted_out(self, data: bytes) -> tuple[bytes, list[int]]:
+        """The lines that fit, and the numbers of the others, from 0; blank ones are none of them.
+
+        Where all fit, nothing is copied. A log may have more lines that do not fit (of tracebacks) than others.
+        """
+        lines = _lines(data)
+        fits = self._fits(lines)
+        if fits.all():
+            return data, []
+        rows = self.rows(data)
+        return b"".join(rows[row] for row in np.flatnonzero(fits).tolist()), np.flatnonzero(~fits).tolist()
+
+    def decide(self, data: bytes, schema: pa.Schema) -> bool:
+        """Decide by the first lines which columns of text are times; see ``CsvFormat.decide``.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D038``: no line fits; and as ``Converters.decide_times``.
+        """
+        table = self._found(data)
+        if not table.num_rows and data.strip():
+            shown = next(line for line in data.decode().splitlines() if line.strip())
+            raise DataError(
+                f"{self._name}: no line fits the format {self._given!r}; the first is {shown!r:.120}",
+                code="ACEP-D038",
+                hint="correct --line-format (line_format= of open_source): it must fit the whole line",
+            )
+        names = self._readings.wanted(schema)
+        return self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
+
+    def settle_times(self, times: dict[str, TimeFormat]) -> None:
+        """Read columns that stayed open in formats that other files have decided on."""
+        self._readings.settle(times)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type of a column of text that is read as something else."""
+        return self._readings.type_of(name)
+
+    def infer(self, data: bytes) -> pa.Schema:
+        """Types of the columns from the lines that fit."""
+        table = self._found(data)
+        schema = pa.schema([(name, _type_of(table.column(name))) for name in table.column_names])
+        return self._readings.types(schema, table)
+
+    def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        """Lines as a batch of the columns of ``schema``, strings dictionary-encoded.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A line does not fit, or a value is not of the type, also where a float would round it.
+        """
+        table = self._found(data, is_strict=True)
+        columns = []
+        for field in schema:
+            texts = table.column(field.name)
+            if field.name in self._readings:
+                given = _cast(field.name, texts, self._readings.given_type(field.name))
+                columns.append(self._readings.convert(field.name, given).cast(field.type))
+            else:
+                columns.append(encode_text(_cast(field.name, texts, field.type).combine_chunks()))
+        return one_batch(pa.Table.from_arrays(columns, names=schema.names))
+
+    def _found(self, data: bytes, *, is_strict: bool = False) -> pa.Table:
+        """The groups of the lines that fit, as texts."""
+        lines = _lines(data)
+        lines = lines.filter(pc.match_substring_regex(lines, r"\S"))
+        found = pc.extract_regex(lines, pattern=self._pattern)
+        if found.null_count:
+            if is_strict:
+                raise pa.ArrowInvalid("the line does not fit the format")
+            found = found.drop_null()
+        names = [field.name for field in found.type]
+        columns = []
+        for name in names:
+            texts = pc.struct_field(found, name)
+            is_null = pc.or_(pc.equal(texts, NULLS[0]), pc.equal(texts, NULLS[1]))
+            columns.append(pc.if_else(is_null, pa.scalar(None, pa.string()), texts))
+        return pa.Table.from_arrays(columns, names=names)
+
+    def _fits(self, lines: pa.Array) -> Bools:
+        fits = pc.match_substring_regex(lines, self._pattern)
+        is_blank = pc.invert(pc.match_substring_regex(lines, r"\S"))
+        found: Bools = to_numpy(pc.or_(fits, is_blank))
+        return found
+
+
+def _lines(data: bytes) -> pa.Array:
+    """The lines of a block, without their ends."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
+    if data and not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    whole = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data))
+    return pc.ascii_rtrim(whole, characters="\r\n")
+
+
+def _type_of(texts: pa.ChunkedArray) -> pa.DataType:
+    """The narrowest type of texts; null where there is none."""
+    values = texts.combine_chunks().drop_null()
+    if not len(values):
+        return pa.null()
+    return next(type_ for type_ in _TYPES if _is_of(values, type_))
+
+
+def _is_of(values: pa.Array, type_: pa.DataType) -> bool:
+    if pa.types.is_boolean(type_) and not _all_match(values, _TRUTH):
+        return False
+    if pa.types.is_floating(type_) and (not _all_match(values, _NUMBER) or _all_match(values, WHOLE)):
+        return False  # whole numbers of more than 64 bits stay text
+    if pa.types.is_integer(type_) and not _all_match(values, WHOLE):
+        return False
+    try:
+        values.cast(type_)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _all_match(values: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
+
+
+def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [table.column(name).cast(schema.field(name).type) for name in table.column_names]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _cast(name: str, texts: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """Texts as values of a type."""
+    if pa.types.is_null(type_) and texts.null_count == len(texts):
+        return pa.chunked_array([pa.nulls(len(texts))])
+    try:
+        values = texts.cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise pa.ArrowInvalid(f"column {name!r} is {type_} in the first rows, and this value is not") from error
+    if pa.types.is_float64(type_) and len(large := _large(values)):
+        number = rounded_texts(texts.combine_chunks().take(to_arrow(large)))
+        if number:
+            raise refusal(name, number)
+    return values
+
+
+def _large(values: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The rows of values so large that whole numbers may have been rounded."""
+    is_large = pc.fill_null(pc.greater_equal(pc.abs(values), 2.0**53), False)
+    return np.flatnonzero(to_numpy(is_large.combine_chunks()))

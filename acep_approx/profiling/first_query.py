@@ -1,0 +1,241 @@
+"""A first query that runs on these very events: what most often follows what, with a window taken from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.api.compile import compile_query
+from acep_approx.arrays import Ints
+from acep_approx.errors import DataError
+from acep_approx.events.columns import decoded, encode_text, plain_type, text_codes
+from acep_approx.events.roles import is_number
+from acep_approx.profiling import formatting
+from acep_approx.profiling.columns import plain_values
+from acep_approx.profiling.frequent_sequences import KeyedEvents
+from acep_approx.profiling.roles import RoleFound
+from acep_approx.query.builder import QueryBuilder, event, seq
+from acep_approx.query.parser import parse
+from acep_approx.query.printer import field_name, to_text
+
+RISING = 100_000
+"""Events that a query without types is tried on: it lists what it counts."""
+DENSE = 50
+"""Events within a window; where there are more, too many pairs of them rise to be listed."""
+ROLE_NAMES = ("ts", "key", "type")
+SHARES = {0.75: "three quarters", 0.5: "half", 0.25: "a quarter", 0.05: "some"}
+"""Of the places of a sequence that lie within the window."""
+
+
+@dataclass(frozen=True)
+class FirstQuery:
+    """A query with matches in these events, or why there is none.
+
+    Attributes
+    ----------
+    text : str
+        The query; empty where there is none.
+    why : str
+        What was found that it asks for.
+    matches : int
+    rows : int
+        Events it was run on.
+    options : dict
+        The arguments of ``Query.match`` that it needs.
+    command : str
+        How a shell runs it; empty where the events are no files.
+    code : str
+        How Python runs it.
+    lacks : str
+        Why there is no query.
+    typical : str
+        Half of the events follow the one before of their key within this distance; empty without a key.
+    """
+
+    text: str = ""
+    why: str = ""
+    matches: int = 0
+    rows: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+    command: str = ""
+    code: str = ""
+    lacks: str = ""
+    typical: str = ""
+
+
+@dataclass(frozen=True)
+class ProfiledEvents:
+    """What a first query is made of.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The first events.
+    ticks : numpy.ndarray of int64
+        Their times.
+    time, type, key : RoleFound
+    is_time : bool
+        Whether ticks are real time.
+    options : dict
+        The arguments of ``Query.match`` that are needed so far.
+    """
+
+    table: pa.Table
+    ticks: Ints
+    time: RoleFound
+    type: RoleFound
+    key: RoleFound
+    is_time: bool
+    options: dict[str, Any]
+
+
+def first_query(known: ProfiledEvents, inputs: Sequence[str] | None) -> FirstQuery:
+    """The first query of some events; ``inputs`` are their paths, if they are files."""
+    if known.table.num_rows < 2:
+        return FirstQuery(lacks="a pattern needs at least two events")
+    for attempt in _attempts(known):
+        try:
+            made, matches, rows = _tried(known, attempt)
+        except DataError as error:  # such as keys of a type that cannot be one
+            return FirstQuery(lacks=f"{error.message}; {error.hint or ''}".rstrip("; "))
+        if matches:
+            text, options = _on_one_line(str(made.query)), known.options | made.options
+            command = "" if inputs is None else formatting.command(text, inputs, options)
+            code = formatting.call(text, inputs, options)
+            return FirstQuery(text, made.why, matches, rows, options, command, code, typical=made.typical)
+    return FirstQuery(lacks="no two events follow one another in time, in the whole or of any key")
+
+
+def _on_one_line(text: str) -> str:
+    """A query on one line, unless a name in it has several."""
+    line = " ".join(text.split("\n"))
+    return line if to_text(parse(line)) == text else text
+
+
+def _tried(known: ProfiledEvents, windows: list[_Attempt]) -> tuple[_Attempt, int, int]:
+    """The widest window that does not find more matches than there are events, its matches, and events it is run on."""
+    for made in windows:
+        options = known.options | made.options
+        names = dict.fromkeys([known.time.best, *made.columns])
+        table = known.table.select([name for name in names if name is not None]).slice(0, made.rows)
+        query = compile_query(str(made.query))
+        matches = sum(query.match(table, **_of_matching(options)).count_by_errors().values())
+        if matches <= table.num_rows:
+            break
+    return made, matches, table.num_rows
+
+
+def _of_matching(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that say what columns mean; others say how files are read, and these events are read."""
+    return {name: options[name] for name in ("time", "key", "type", "unit", "sort", "time_format") if name in options}
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    query: QueryBuilder
+    why: str
+    columns: tuple[str | None, ...]
+    options: dict[str, Any]
+    rows: int
+    typical: str
+
+
+def _attempts(known: ProfiledEvents) -> Iterator[list[_Attempt]]:
+    """Queries to try, the most telling first: with types and a key, with types alone, with numbers that rise.
+
+    Each comes with several windows, the widest first.
+    """
+    keys = _keys(known)
+    if known.type.best is not None:
+        yield from _with_types(known, known.type.best, keys)
+    yield from _without_types(known, keys)
+
+
+def _with_types(known: ProfiledEvents, type_: str, keys: list[str | None]) -> Iterator[list[_Attempt]]:
+    """What most often follows what."""
+    codes, names = _codes(known.table, type_)
+    options = {} if known.type.column else {"type": type_}
+    for key in keys:
+        events = KeyedEvents(known.ticks, codes, _key_codes(known, key))
+        found = events.most_frequent()
+        if found is None:
+            continue
+        kinds = [names[code] for code in found.types]
+        pattern = seq(*(event(kind, name) for kind, name in zip(kinds, "abc", strict=False)))
+        times = f"{found.places:,} times" if found.places > 1 else "once"
+        typical, rows, windows = _typical(events, key, known.is_time), known.table.num_rows, []
+        for share, part in SHARES.items():
+            span = found.within(share)
+            why = f"{' -> '.join(kinds)} follow one another {times}{_of(key)}"
+            why += f"; {part} of these take no longer than {formatting.distance(span, is_time=known.is_time)}"
+            query, more = _keyed(pattern.within(formatting.window(max(span, 1), is_time=known.is_time)), known, key)
+            windows.append(_Attempt(query, why, (type_, key), options | more, rows, typical))
+        yield windows
+
+
+def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[list[_Attempt]]:
+    """A number that rises, or else any two events."""
+    number = next((name for name in known.table.column_names if _is_measure(known, name)), None)
+    rows = min(RISING, known.table.num_rows)
+    for key in keys:
+        events = KeyedEvents(known.ticks[:rows], np.zeros(rows, np.int64), _key_codes(known, key)[:rows])
+        typical = events.typical()
+        if typical is None:
+            continue
+        reach = max(2 * typical, 1)
+        window = formatting.window(reach, is_time=known.is_time)
+        measured = () if number is None or events.are_dense(3 * reach, DENSE) else (("abc", number), ("ab", number))
+        for names, measure in (*measured, ("ab", None)):
+            query = seq(*(event(None, name) for name in names)).within(window)
+            for before, after in pairwise(names) if measure else ():
+                query = query.where(f"{after}.{field_name(measure or '')} > {before}.{field_name(measure or '')}")
+            query, more = _keyed(query, known, key)
+            why = (f"{measure} rises from event to event" if measure else "one event follows another") + _of(key)
+            yield [_Attempt(query, why, (measure, key), more, rows, _typical(events, key, known.is_time))]
+
+
+def _keys(known: ProfiledEvents) -> list[str | None]:
+    """The columns to split the events by, the likeliest first, and at last none."""
+    if known.key.column is not None:
+        return [known.key.column, None]
+    return [*(one.column for one in known.key.others if one.column != known.type.best), None]
+
+
+def _key_codes(known: ProfiledEvents, key: str | None) -> Ints:
+    return np.zeros(known.table.num_rows, np.int64) if key is None else _codes(known.table, key)[0]
+
+
+def _keyed(query: QueryBuilder, known: ProfiledEvents, key: str | None) -> tuple[QueryBuilder, dict[str, Any]]:
+    """The query split by a column, and the option that it needs."""
+    if key is None:
+        return query, {}
+    if key == known.key.column:
+        return query.by("key"), {}
+    return (query.by("key"), {"key": key}) if key in ROLE_NAMES else (query.by(key), {})
+
+
+def _of(key: str | None) -> str:
+    return "" if key is None else f" within one {key}"
+
+
+def _typical(events: KeyedEvents, key: str | None, is_time: bool) -> str:
+    typical = None if key is None else events.typical()
+    return "" if typical is None else formatting.distance(typical, is_time=is_time)
+
+
+def _is_measure(known: ProfiledEvents, name: str) -> bool:
+    """Whether a column holds numbers that are neither a time nor a key."""
+    taken = (known.time.best, known.key.best, known.type.best, *ROLE_NAMES)
+    return is_number(plain_type(known.table.schema.field(name).type)) and name not in taken
+
+
+def _codes(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
+    """A column as codes, -1 where it is null, and the texts that they stand for."""
+    column = plain_values(pa.chunked_array([decoded(chunk) for chunk in table.column(name).chunks]).combine_chunks())
+    coded = encode_text(column) if pa.types.is_string(column.type) else column.dictionary_encode()
+    return text_codes(coded), [str(value) for value in coded.dictionary.to_pylist()]

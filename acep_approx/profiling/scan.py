@@ -1,0 +1,122 @@
+"""One pass over events: what each column holds, the times, and the first events as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.events.columns import plain_type
+from acep_approx.events.reading.widening import one_table
+from acep_approx.events.roles import Roles
+from acep_approx.events.source import Source
+from acep_approx.events.time_formats import TimeFormat
+from acep_approx.profiling.columns import ColumnScan
+from acep_approx.profiling.roles import taken_roles, time_role
+from acep_approx.profiling.times import TimeScan, has_fractions, unit_of
+
+KEPT_ROWS = 1_000_000
+KEPT_BYTES = 128 * 2**20
+"""So many of the first events are kept, for the first query."""
+
+
+class Scan:
+    """What one pass over events finds.
+
+    Parameters
+    ----------
+    source : Source
+    given : dict
+        The columns that were said to be ``time``, ``key`` and ``type``.
+    unit : str or None
+        The unit that was said.
+    time_format : TimeFormat or None
+        How times are written, as far as it was said.
+
+    Attributes
+    ----------
+    columns : list of ColumnScan
+    roles : Roles or None
+        As a run takes them.
+    time : RoleFound
+    unit : str or None
+        Of the times: said, or plausible.
+    times : TimeScan or None
+        None where no column could be the time.
+    rows : int
+    is_all : bool
+        Whether there are no more rows.
+    """
+
+    def __init__(
+        self, source: Source, given: dict[str, str | None], unit: str | None, time_format: TimeFormat | None
+    ) -> None:
+        self._source = source
+        self._time_format = time_format
+        self._given = given
+        self.unit = unit
+        self.columns = [ColumnScan(field.name, field.type) for field in source.schema]
+        self.roles: Roles | None = taken_roles(source.schema, given, unit, time_format) if source.schema.names else None
+        self.time = time_role(self.roles, given["time"], _nothing(source.schema))
+        self.times: TimeScan | None = None
+        self.rows = 0
+        self.is_all = True
+        self._head: list[pa.RecordBatch] = []
+        self._ticks: list[Ints] = []
+
+    def read(self, most: int | None, on_progress: Callable[[int], None] | None) -> None:
+        """Read the events, or so many of the first."""
+        kept = 0
+        for batch in self._batches(most):
+            if self.rows == 0:
+                self._begin(batch)
+            for column, values in zip(self.columns, batch.columns, strict=True):
+                column.add(values)
+            ticks = None if self.times is None else self.times.add(batch.column(self.times.column))
+            if kept < KEPT_BYTES and (room := KEPT_ROWS - sum(map(len, self._head))) > 0:
+                kept += batch.nbytes
+                self._head.append(batch.slice(0, room))
+                self._ticks.append(np.zeros(len(batch), np.int64) if ticks is None else ticks[:room])
+            self.rows += batch.num_rows
+            if on_progress is not None:
+                on_progress(self.rows)
+
+    def _batches(self, most: int | None) -> Iterator[pa.RecordBatch]:
+        left = most
+        for batch in self._source.batches():
+            if left is not None:
+                if left == 0 and batch.num_rows:
+                    self.is_all = False
+                    return
+                self.is_all = batch.num_rows <= left
+                batch = batch.slice(0, left)  # noqa: PLW2901
+                left -= batch.num_rows
+            if batch.num_rows:
+                yield batch
+            if not self.is_all:
+                return
+
+    def _begin(self, first: pa.RecordBatch) -> None:
+        """Choose the column of the times, now that there are some."""
+        self.time = time_role(self.roles, self._given["time"], first)
+        column = self.time.best
+        if column is None:
+            return
+        type_ = plain_type(first.schema.field(column).type)
+        if self.unit is None and self._time_format is None:
+            self.unit = unit_of(first.column(column)) if self.time.column else self.time.others[0].unit
+            if self.unit is None and has_fractions(first.column(column)):
+                self.unit = "s"
+        self.times = TimeScan.of(column, type_, self.unit, self._time_format)
+
+    def head(self) -> tuple[pa.Table, Ints]:
+        """The first events, and their ticks."""
+        if not self._head:
+            return self._source.schema.empty_table(), np.zeros(0, np.int64)
+        return one_table(self._head), np.concatenate(self._ticks)
+
+
+def _nothing(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -1,0 +1,211 @@
+"""What was seen, in words and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from acep_approx.profiling.formatting import quoted
+
+if TYPE_CHECKING:
+    from acep_approx.profiling.columns import ColumnProfile
+    from acep_approx.profiling.roles import RoleFound
+    from acep_approx.profiling.stream_profile import StreamProfile
+    from acep_approx.profiling.times import TimeProfile
+
+PLAIN = {
+    "string": "text",
+    "double": "number",
+    "float": "number",
+    "bool": "true or false",
+    "null": "nothing yet",
+    "binary": "bytes",
+}
+NUMBERS = ("missing", "different", "events", "share")
+"""Columns that stand to the right."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A piece of what is shown: lines, and a table below them.
+
+    Attributes
+    ----------
+    title : str
+    lines : tuple of str
+    header : tuple of str
+        Of the table; empty where there is none.
+    table : tuple of tuple of str
+    code : tuple of str
+        Lines to copy.
+    """
+
+    title: str
+    lines: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
+    code: tuple[str, ...] = ()
+
+
+def sections(look: StreamProfile) -> list[Section]:
+    """What is shown, in order."""
+    shown = [Section(_headline(look), tuple(_about(look)))]
+    if look.columns:
+        shown.append(_columns(look))
+        shown.append(_roles(look))
+    if look.types:
+        shown.append(_types(look))
+    if look.times is not None:
+        shown.append(Section(f"times: {look.times.column}", tuple(_times(look, look.times))))
+    return [*shown, _first(look)]
+
+
+def _headline(look: StreamProfile) -> str:
+    size = "" if look.size is None else f", {_bytes(look.size)}"
+    rows = f"{look.rows:,} row{'' if look.rows == 1 else 's'}"
+    return f"{look.name}: {rows}{size}" if look.is_all else f"{look.name}{size}: the first {rows} (there are more)"
+
+
+def _about(look: StreamProfile) -> Iterator[str]:
+    if look.understood:
+        yield "; ".join(look.understood)
+    if look.malformed:
+        yield f"{look.malformed:,} rows cannot be read; a run stops there, or leaves them out: --on-malformed skip"
+        yield from (f"  {reason}" for reason in look.reasons[:1])
+
+
+def _bytes(size: int) -> str:
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} bytes"
+
+
+def _columns(look: StreamProfile) -> Section:
+    played = {role.column: role.role for role in (look.key, look.type, look.time)}
+    rows = []
+    for column in look.columns:
+        distinct = "" if column.distinct is None else f"{'' if column.is_exact else 'about '}{column.distinct:,}"
+        span = "" if column.least is None else f"{column.least} .. {column.most}"
+        missing = f"{column.missing:,}" if column.missing else ""
+        rows.append(
+            (
+                column.name,
+                _type(column),
+                missing,
+                distinct,
+                ", ".join(column.examples),
+                span,
+                played.get(column.name, ""),
+            )
+        )
+    header = ("column", "type", "missing", "different", "examples", "range", "taken as")
+    return Section(f"{len(look.columns)} column{'' if len(look.columns) == 1 else 's'}", (), header, tuple(rows))
+
+
+def _type(column: ColumnProfile) -> str:
+    name = column.type
+    if name.startswith(("int", "uint")):
+        return "whole number"
+    if name.startswith("timestamp"):
+        return "time" if "tz=" in name else "time without a zone"
+    for begin, word in (("date", "date"), ("time", "time of day"), ("list", "list"), ("struct", "object")):
+        if name.startswith(begin):
+            return word
+    return PLAIN.get(name, name)
+
+
+def _roles(look: StreamProfile) -> Section:
+    rows = []
+    for role in (look.time, look.type, look.key):
+        taken = "(none)" if role.column is None else role.column
+        others = [(other.option, other.why) for other in role.others] or [(f"--{role.role} COLUMN", "")]
+        rows.append((role.role, taken, _why(look, role), *others[0]))
+        rows += [("", "", "", option, why) for option, why in others[1:]]
+    header = ("role", "column", "why", "to say otherwise", "which has")
+    lines = ("the time orders the events, a pattern names their types, and WHERE [key] keeps to events of one key",)
+    return Section("what acep takes them for", lines, header, tuple(rows))
+
+
+def _why(look: StreamProfile, role: RoleFound) -> str:
+    why = role.why
+    if role.role == "time" and role.column and look.unit and not look.is_unit_said:
+        why += f"; plain numbers without --unit {look.unit}"
+    return why
+
+
+def _types(look: StreamProfile) -> Section:
+    column = next(c for c in look.columns if c.name == look.type.best)
+    lines: tuple[str, ...] = () if look.type.column else (f"if you say --type {quoted(column.name)}",)
+    if column.distinct is not None and column.distinct > len(look.types):
+        lines += (f"the {len(look.types)} most frequent of {column.distinct:,}",)
+    rows = tuple((name, f"{count:,}", f"{100 * count / look.rows:.1f}%") for name, count in look.types)
+    return Section(f"types: {column.name}", lines, ("type", "events", "share"), rows)
+
+
+def _times(look: StreamProfile, times: TimeProfile) -> Iterator[str]:
+    if look.unit is not None and not look.is_unit_said:
+        yield (
+            f"these are numbers. As {_unit(look.unit)} they are the times below: say --unit {look.unit}; without it "
+            "they are plain numbers, and windows count those"
+        )
+    elif not times.is_time:
+        yield "these are plain numbers: windows count them (WITHIN 10). If they are times, say of what: --unit s"
+    if times.as_units and not look.is_unit_said:
+        yield "the first one would be " + "; ".join(f"{when} as {unit}" for unit, when in times.as_units)
+    yield f"from {times.first} to {times.last}{' UTC' if times.is_time else ''}: {times.span}"
+    yield _order(times)
+    if times.ties:
+        yield f"{times.ties:,} events share their time with another one: these stay in the order of the file"
+    key = f"; within one {look.key.best} {look.first.typical}" if look.first.typical else ""
+    yield f"typical distance from one event to the next: {times.typical}{key}"
+    if times.gaps:
+        yield "largest gaps: " + ", ".join(f"{gap.length} after {gap.after}" for gap in times.gaps)
+    if times.kept < look.rows and times.kept + times.unreadable < look.rows:
+        yield f"distances, gaps and equal times are those of the first {times.kept:,} events"
+    if times.unreadable:
+        most = "" if times.is_counted else "at least "
+        yield f"{most}{times.unreadable:,} rows have no time that can be read; the first: {times.reason}"
+
+
+def _unit(unit: str) -> str:
+    return {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}[unit] + " since 1970"
+
+
+def _order(times: TimeProfile) -> str:
+    if not times.late:
+        return "in order of time"
+    if times.is_reversed:
+        return "the newest comes first: say --sort"
+    return (
+        f"not in order: {times.late:,} events are older than one before them, by {times.latest} at most. Say --sort, "
+        f"or --watermark '{times.patience}' to wait for them in a stream"
+    )
+
+
+def _first(look: StreamProfile) -> Section:
+    first = look.first
+    if not first.text:
+        return Section("a first query", (f"there is none: {first.lacks}",))
+    where = f"all {first.rows:,}" if first.rows == look.rows and look.is_all else f"the first {first.rows:,}"
+    lines = (first.why, f"{first.matches:,} match{'' if first.matches == 1 else 'es'} in {where} events")
+    if look.name == "-":
+        return Section("a first query", lines, code=(first.text, "", "feed the same input to:", "", first.command))
+    commands = ("run it:", "", first.command, "") if first.command else ()
+    return Section("a first query", lines, code=(first.text, "", *commands, "from Python:", "", first.code))
+
+
+def as_text(look: StreamProfile) -> str:
+    """All of it as plain text; lines are as long as they are."""
+    return "\n".join(line for section in sections(look) for line in (*_lines(section), "")).rstrip()
+
+
+def _lines(section: Section) -> Iterator[str]:
+    yield section.title
+    yield from (f"  {line}" for line in section.lines)
+    if section.header:
+        rows = [section.header, *section.table]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(section.header))]
+        yield from ("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+    yield from (f"  {line}".rstrip() for line in section.code)

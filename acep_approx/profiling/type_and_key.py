@@ -1,0 +1,197 @@
+"""Which column is the type and which the key, chosen together; and which could be, where none is taken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Ints
+from acep_approx.events.columns import decoded, plain_type, to_numpy
+from acep_approx.events.keys import can_be_key
+from acep_approx.events.roles import TYPE_NAMES, Roles
+from acep_approx.profiling.columns import ColumnScan, plain_values
+from acep_approx.profiling.formatting import quoted
+from acep_approx.profiling.regularity import KeyOrder, Regularity
+from acep_approx.profiling.roles import OTHERS, Candidate, RoleFound
+
+TYPE_LIKE = re.compile(
+    r"type|event|kind|action|activity|status|state|level|severity|method|operation|category|name|code|art$|verb|phase|"
+    r"vorgang|ereignis|aktion|aktivit|schritt|zustand",
+    re.I,
+)
+KEY_LIKE = re.compile(
+    r"(^|_|\b)(id|key|uuid|guid|user|client|customer|kunde|session|host|ip|src|dst|addr\w*|device|machine|sensor|account|konto|"
+    r"order|case|box|bike|car|vehicle|patient|ticker|symbol|server|node|station|number|nr|no|tail|flight|trip|thread|pid|"
+    r"player|team|match|visitor|request|trace|job|worker|room|item|product|sku|name|ticket|kunden\w*|auftrag\w*|bestell\w*|"
+    r"ger(ä|ae)t\w*|maschine|benutzer|nutzer|sitzung|fall)s?($|_|\b)|(?<=[a-z])(Id|ID|Key|id)$",
+    re.I,
+)
+"""Names that people give to such columns."""
+MOST_TYPES = 200
+"""A column with more different values is hardly one of types."""
+SMALL = 20
+"""Rows of a file in which types may occur less than twice."""
+LOOKED_AT = 300_000
+"""Events whose order is looked at."""
+TRIED = 8
+"""Columns that are tried as types, and as keys."""
+WEIGHT = 12.0
+"""What it weighs that types follow one another regularly within keys: more than a name."""
+
+
+@dataclass(frozen=True)
+class Merit:
+    """How well a column would do in a role, by itself and together with the best one for the other role, and why."""
+
+    points: float
+    why: str
+    together: float = 0.0
+
+    def with_(self, found: Regularity | None) -> Merit:
+        """The same with what is known of the two together."""
+        return self if found is None else replace(self, together=WEIGHT * found.strength)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The columns of the type and of the key, as far as there are any."""
+
+    type: str | None
+    key: str | None
+
+
+Merits = dict[str, Merit]
+Found = Mapping[tuple[str, str], Regularity]
+"""How regular columns are, as ``(type, key)``."""
+
+
+class TypeAndKey:
+    """The columns that can be the type or the key.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnScan
+    rows : int
+        Number of events.
+    time : str or None
+        The column of the times, which is neither.
+    head : (pyarrow.Table, numpy.ndarray of int64)
+        The first events, and their times.
+    """
+
+    def __init__(
+        self, columns: Sequence[ColumnScan], rows: int, time: str | None, head: tuple[pa.Table, Ints]
+    ) -> None:
+        self._columns = [column for column in columns if column.name != time]
+        self._rows = rows
+        self._head = head
+
+    def roles(self, roles: Roles | None, given: Mapping[str, str | None]) -> tuple[RoleFound, RoleFound]:
+        """The type and the key: what was said, or what names tell, and else what the events tell."""
+        taken = Pair(given["type"] or (roles.type if roles else None), given["key"] or (roles.key if roles else None))
+        types, keys = self._merits(_as_type, taken), self._merits(_as_key, taken)
+        found = self._regularities([taken.type] if taken.type else [*types], [taken.key] if taken.key else [*keys])
+        best = _best(taken, types, keys, found)
+        types = {name: merit.with_(found.get((name, best.key or ""))) for name, merit in types.items()}
+        keys = {name: merit.with_(found.get((best.type or "", name))) for name, merit in keys.items()}
+        return (
+            RoleFound("type", taken.type, self._why_type(taken.type, given["type"]), _ranked(types, "type", best)),
+            RoleFound("key", taken.key, _why_key(taken.key, given["key"]), _ranked(keys, "key", best)),
+        )
+
+    def _merits(self, judge: Callable[[ColumnScan, int], Merit | None], taken: Pair) -> Merits:
+        """What speaks for each column that fits and plays no role, the best first."""
+        others = (column for column in self._columns if column.name not in (taken.type, taken.key))
+        fit = {column.name: merit for column in others if (merit := judge(column, self._rows)) is not None}
+        return dict(sorted(fit.items(), key=lambda item: -item[1].points))
+
+    def _regularities(self, types: list[str], keys: list[str]) -> Found:
+        table, ticks = self._head
+        types, keys = types[:TRIED], keys[:TRIED]
+        if not types or not keys or not table.num_rows:
+            return {}
+        order = np.argsort(ticks[:LOOKED_AT], kind="stable")
+        codes = {name: _codes(table.column(name).slice(0, LOOKED_AT))[order] for name in {*types, *keys}}
+        found = {}
+        for key in keys:
+            events = KeyOrder(codes[key])
+            regular = {type_: events.regularity(codes[type_]) for type_ in types if type_ != key}
+            found.update({(type_, key): one for type_, one in regular.items() if one is not None})
+        return found
+
+    def _why_type(self, taken: str | None, given: str | None) -> str:
+        if taken is None:
+            return f"no column is called {', '.join(TYPE_NAMES)}"
+        why = "you said so" if given else "by its name"
+        count = next((column.values.count for column in self._columns if column.name == taken), 0)
+        if count > max(MOST_TYPES, self._rows // 3):
+            return f"{why}; but it has {count:,} different values: are these types?"
+        return f"{why}; but all events have the same one" if count == 1 and self._rows > 1 else why
+
+
+def _why_key(taken: str | None, given: str | None) -> str:
+    if taken is None:
+        return "no column is called key"
+    return "you said so" if given else "by its name"
+
+
+def _best(taken: Pair, types: Merits, keys: Merits, found: Found) -> Pair:
+    """The two columns that go together best, of which some are taken already."""
+
+    def points(pair: tuple[str, str]) -> float:
+        merits = (side[name].points for side, name in zip((types, keys), pair, strict=True) if name in side)
+        return sum(merits) + WEIGHT * found[pair].strength
+
+    if found:
+        return Pair(*max(found, key=points))
+    type_ = taken.type or next(iter(types), None)
+    return Pair(type_, taken.key or next((name for name in keys if name != type_), None))
+
+
+def _ranked(merits: Merits, role: str, best: Pair) -> tuple[Candidate, ...]:
+    """The columns that fit a role, the best first, without the best for the other role."""
+    first, other = (best.type, best.key) if role == "type" else (best.key, best.type)
+    ranked = sorted(merits, key=lambda name: (name != first, -merits[name].points - merits[name].together))
+    found = [name for name in ranked if name != other]
+    found = [name for name in found if name == first or merits[name].points > 0] or found[:1]
+    return tuple(Candidate(name, merits[name].why, f"--{role} {quoted(name)}") for name in found[:OTHERS])
+
+
+def _codes(column: pa.ChunkedArray) -> Ints:
+    """A number for each value; -1 where there is none."""
+    plain = plain_values(pa.chunked_array([decoded(chunk) for chunk in column.chunks]).combine_chunks())
+    codes = pc.fill_null(plain.dictionary_encode().indices, -1)
+    return to_numpy(codes).astype(np.int64)
+
+
+def _as_type(column: ColumnScan, rows: int) -> Merit | None:
+    """How well a column would do as the type, and why; None: not at all."""
+    type_, count = plain_type(column.type), column.values.count
+    is_label = pa.types.is_string(type_) or pa.types.is_integer(type_) or pa.types.is_boolean(type_)
+    most = 2 * rows // 3 if rows <= SMALL else rows // 2
+    if not (column.is_counted and is_label and 2 <= count <= min(MOST_TYPES, most)) or 2 * column.missing > rows:
+        return None
+    points = 3.0 * bool(TYPE_LIKE.search(column.name)) - 2.0 * bool(KEY_LIKE.search(column.name))
+    points += 2.0 * pa.types.is_string(type_) - 1.0 * pa.types.is_boolean(type_) - count / 50
+    return Merit(points, f"{count} different values")
+
+
+def _as_key(column: ColumnScan, rows: int) -> Merit | None:
+    """How well a column would do as the key, and why."""
+    type_, count = plain_type(column.type), column.values.count
+    present = rows - column.missing
+    fits = column.is_counted and can_be_key(type_) and not (pa.types.is_floating(type_) or pa.types.is_temporal(type_))
+    if not fits or pa.types.is_boolean(type_) or count < 2 or present < 2 * count:
+        return None
+    per_key = present / count
+    points = 4.0 * bool(KEY_LIKE.search(column.name)) - 3.0 * bool(TYPE_LIKE.search(column.name))
+    points += 1.0 if pa.types.is_string(type_) else -2.0
+    points += min(np.log10(count), 3.0) - 2.0 * (count < 4)
+    about = "" if column.values.is_exact else "about "
+    each = f"{per_key:,.0f}" if per_key >= 10 else f"{per_key:.1f}"
+    return Merit(float(points), f"{about}{count:,} different values, {about}{each} rows for each")

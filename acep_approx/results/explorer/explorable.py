@@ -1,0 +1,132 @@
+"""What is asked of matches to explore them: those of a query, within a budget or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, TypeVar
+
+import pyarrow as pa
+
+from acep_approx.engines.progress import RunProgress
+from acep_approx.errors import UsageError
+from acep_approx.events.source import Source
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.pipeline import OutputKind, Pipeline
+from acep_approx.planning.planner import Plan, plan
+from acep_approx.why.no_match.result import NoMatch
+
+
+class Explorable(Protocol):
+    """The part of ``results.matches.Matches`` that is used; see there."""
+
+    plan: Plan
+    source: Source
+    limit: int | None
+    progress: RunProgress
+    _options: dict[str, Any]
+    _sort: bool
+    _on_progress: Callable[[int], None] | None
+
+    def count_by_errors(self) -> dict[int, int]:
+        """Matches by number of errors."""
+
+    def points(self) -> pa.Table:
+        """Match points."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Matches."""
+
+    @property
+    def asked_by(self) -> tuple[str, str]:
+        """The method that finds them, with its arguments."""
+
+    def no_match(self) -> NoMatch:
+        """Why there is no match."""
+
+    def page_sections(self) -> Iterator[str]:
+        """What the page has besides."""
+
+    def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Execution, Pipeline | None]: ...
+    def _through(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]: ...
+
+
+Any_ = TypeVar("Any_", bound=Explorable)
+
+
+@dataclass(frozen=True)
+class PageLabels:
+    """What a page calls things.
+
+    Attributes
+    ----------
+    title : str
+        Empty: the number of matches.
+    source : str
+        Name of the input, for people; empty: none is told.
+    told : tuple of str
+        A few sentences of explanation.
+    command : str
+        The command that makes the page; empty where it was made from Python.
+    events : str
+        What stands for the events in the call of Python.
+    ask : str
+        The command that asks about a place, without the place, e.g. ``acep why q.acep events.csv``; empty: by Python.
+    notes : tuple of str
+        What else is to be known to make the page again.
+    """
+
+    title: str = ""
+    source: str = ""
+    told: tuple[str, ...] = ()
+    command: str = ""
+    events: str = "events"
+    ask: str = ""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: str, title: str) -> Self:
+        """Those of a page made from Python."""
+        return cls(title=title, source=source)
+
+
+def silent(found: Any_) -> Any_:
+    """The same matches: what is asked of these leaves no trace in the others, and tells nobody how far it is."""
+    other = copy(found)
+    other._on_progress = None
+    return other
+
+
+def by_rows(found: Any_) -> Any_:
+    """The same matches, shown by variables and rows, whatever RETURN and ``bind`` ask for."""
+    other = copy(found)
+    other._options = {**found._options, "bind": None}
+    other.limit = None
+    if found.plan.query.outputs:
+        engine = "runs" if found.plan.engine == "runs" else "auto"
+        other.plan = plan(replace(found.plan.query, outputs=()), engine)
+    return other
+
+
+def check_reusable(source: Source) -> None:
+    """Refuse events that can be read only once: a page reads them several times.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U150``.
+    """
+    if not source.reusable:
+        raise UsageError(
+            "these events can be read only once, and a page reads them several times: for the matches, for their "
+            "events, for what nearly matched",
+            code="ACEP-U150",
+            hint="give a file, a table or a list",
+        )
+
+
+def joined(tables: list[pa.Table]) -> pa.Table:
+    """Tables as one."""
+    filled = [table for table in tables if table.num_rows] or tables[:1]
+    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})

@@ -1,0 +1,177 @@
+"""The explorer of the matches of one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.events.columns import to_numpy
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.pages.explorer.data import Explored
+from acep_approx.pages.explorer.page import explorer_page
+from acep_approx.pages.over_time import errors_text
+from acep_approx.query.printer import to_text
+from acep_approx.results.explorer.events import EventColumns, events_at
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, check_reusable, silent
+from acep_approx.results.explorer.listing import Listing, listing
+from acep_approx.results.explorer.near_matches import asking, near_matches
+from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses
+
+
+def page_text(found: Explorable, labels: PageLabels) -> str:
+    """The explorer of matches as HTML.
+
+    Parameters
+    ----------
+    found : Explorable
+        The matches.
+    labels : PageLabels
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U150``: the events can be read only once.
+    """
+    check_reusable(found.source)
+    more = list(found.page_sections())
+    return explorer_page(explored(found, labels), more)
+
+
+def explored(found: Explorable, labels: PageLabels) -> Explored:
+    """What the explorer shows.
+
+    Complexity: up to seven passes over the events, each bounded in memory; see ``listing`` and ``near``.
+    """
+    found = silent(found)
+    counts = found.count_by_errors()
+    plain = by_rows(found)  # after the first pass, which warns if something is wrong
+    _, pipeline = found.source.settle(partial(plain._bound, "points"))
+    if pipeline is None:  # no columns, no events
+        return _empty(found, labels)
+    points = plain.points()
+    chosen = listing(found, sum(counts.values()))
+    near = near_matches(plain, labels, points)
+    read = plain.progress
+    columns = _columns(found, pipeline)
+    bound = [*(one.events for one in chosen.matches), *(one.events for one in near.places)]
+    rows = np.unique(np.array([row for events in bound for _, row in events], np.int64))
+    ends = points.column("end").combine_chunks()
+    is_time = pa.types.is_timestamp(ends.type)
+    ticks, errors = to_numpy(ends.cast(pa.int64())), to_numpy(points.column("errors").combine_chunks().cast(pa.int64()))
+    by_time = np.argsort(ticks, kind="stable")
+    points_of = PointsOf(counts, ticks[by_time], errors[by_time])
+    query = query_shown(pipeline.plan.query, pipeline.window, points_of, chosen)
+    facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
+    facts += [("window", query.window)] if query.window else []
+    return Explored(
+        title=labels.title or _title(query.total, labels.source),
+        told=labels.told if query.total else (*labels.told, capital(found.no_match().headline)),
+        queries=[query],
+        matches=chosen.matches,
+        events=events_at(found.source, pipeline.roles, rows, columns, sort=found._sort),
+        near=near.places,
+        near_told=near.told,
+        facts=[*([("input", labels.source)] if labels.source else []), *facts, *_left_out(found)],
+        tiles=tiles_of(counts, errors),
+        is_time=is_time,
+        keys=tuple(one.name for one in found.plan.query.equivalences),
+        attributes=columns.names,
+        used=columns.used,
+        ask=_ask(found, labels, is_time=is_time),
+        again=how_to_reproduce(found, labels),
+        notes=[chosen.note] if chosen.note else [],
+        again_told=labels.notes,
+    )
+
+
+def capital(text: str) -> str:
+    """Words as a sentence.
+
+    Examples
+    --------
+    >>> capital("no match: no event is A")
+    'No match: no event is A.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _title(total: int, source: str) -> str:
+    number = f"{total:,} match{'' if total == 1 else 'es'}" if total else "No match"
+    return f"{number} in {source}" if source else number
+
+
+def _empty(found: Explorable, labels: PageLabels) -> Explored:
+    none = np.zeros(0, np.int64)
+    query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
+    title = labels.title or _title(0, labels.source)
+    return Explored(title, [query], told=("There were no events.",), again=how_to_reproduce(found, labels))
+
+
+def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
+    """Numbers to know of matches by errors, and of match points."""
+    total = sum(counts.values())
+    told = [
+        (f"{total:,}", "match" if total == 1 else "matches"),
+        (f"{len(errors):,}", f"match point{'' if len(errors) == 1 else 's'}: events that complete one"),
+    ]
+    if len(counts) > 1:
+        levels, numbers = np.unique(errors, return_counts=True)
+        by_level = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
+        told += [
+            (f"{by_level.get(level, 0):,}", f"match points that take {errors_text(level)}" if level else
+             "match points where nothing is missing")
+            for level in list(counts)[:3]
+        ]  # fmt: skip
+    return told
+
+
+def _left_out(found: Explorable) -> Iterator[tuple[str, str]]:
+    told = {
+        "late": found.source.late.count,
+        "could not be read": found.source.malformed.count,
+        "without key": found.progress.without_key,
+    }
+    words = ", ".join(f"{number:,} {name}" for name, number in told.items() if number)
+    if words:
+        yield "left out", words
+
+
+# --- events and words ---------------------------------------------------------------------------------------
+
+
+def _columns(found: Explorable, pipeline: Pipeline) -> EventColumns:
+    """Which values of events are shown: those the query names, those of ``bind``, some others."""
+    bound = found._options.get("bind") or ()
+    named = [*(name for _, name in uses(found.plan.query)), *([bound] if isinstance(bound, str) else bound)]
+    schema = found.source.schema
+    keys = [one.name for one in found.plan.query.equivalences]
+    return EventColumns.of(pipeline.roles, schema, named, keys)
+
+
+# --- how it is made again -----------------------------------------------------------------------------------
+
+
+def _ask(found: Explorable, labels: PageLabels, *, is_time: bool) -> str:
+    keys = dict.fromkeys((one.name for one in found.plan.query.equivalences), "VALUE")
+    return asking(labels, "TIME", keys, is_time=is_time)
+
+
+def how_to_reproduce(found: Explorable, labels: PageLabels) -> list[tuple[str, str]]:
+    """The command, where there is one, and the call of Python."""
+    roles = {name: value for name, value in found._options.items() if value is not None and name != "merge"}
+    if found._sort:
+        roles["sort"] = True
+    given = "".join(f", {name}={getattr(value, 'value', value)!r}" for name, value in roles.items())  # not as an Enum
+    text = str(found.plan.query.text).strip() or to_text(found.plan.query)
+    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    method, more = found.asked_by
+    call = (
+        "from acep_approx import compile_query\n\n"
+        f'query = compile_query("""\n{text}\n""")\n'
+        f'query.{method}({labels.events}{more}{given}).page("page.html")'
+    )
+    return [*([("On the command line", labels.command)] if labels.command else []), ("In Python", call)]

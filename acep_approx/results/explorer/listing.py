@@ -1,0 +1,187 @@
+"""The matches that a page holds: all, or some of each number of errors, evenly over the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.events.columns import to_numpy
+from acep_approx.pages.explorer.data import MatchShown
+from acep_approx.results.explorer.events import texts
+from acep_approx.results.explorer.explorable import Explorable, by_rows, joined
+from acep_approx.results.explorer.sampling import spread
+
+MOST_MATCHES, MOST_EVENTS, LISTED = 2_000, 40, 5_000_000
+"""Matches of a page, events of each, and how many matches are listed to choose from them all."""
+OWN = ("errors", "start", "end", "missing", "times")
+"""Columns of matches that are not values of the query's."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Some of the matches of a query.
+
+    Attributes
+    ----------
+    matches : list of MatchShown
+        In the order of results.
+    columns : tuple of str
+        Names of their values.
+    note : str
+        How they were chosen; empty where all are there.
+    """
+
+    matches: list[MatchShown]
+    columns: tuple[str, ...]
+    note: str
+
+
+def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATCHES) -> Listing:
+    """Choose matches.
+
+    Parameters
+    ----------
+    found : Explorable
+    total : int
+        How many there are.
+    query : int
+        Number of the query on the page.
+    most : int
+        Most matches.
+
+    Complexity: lists all matches, twice, where there are at most ``LISTED``; else the first ones. Memory for those
+    chosen, and a number for each.
+    """
+    is_first = total > LISTED or (found.limit is not None and found.limit < total)
+    number = min(most, total if found.limit is None else found.limit)
+    plain = by_rows(found)
+    if is_first or total <= number:
+        chosen = np.arange(number)
+    else:
+        chosen = spread(np.concatenate([errors_of(table) for table in plain.tables()]), number)
+    rows, seen = _rows(plain, chosen, is_first=is_first)
+    if found.plan.query.is_algebra:
+        columns, values = value_columns(rows, _keys(found))
+    elif found.plan is plain.plan:
+        columns, values = (), []
+    else:
+        columns, values = _returned(found, chosen, seen, is_first=is_first)
+    named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
+    names = [name for name in named if name in rows.column_names]
+    matches = list(shown(rows, query, rows.column_names[: len(_keys(found))], names, values))
+    return Listing(matches, columns, _note(len(matches), total, is_first=is_first))
+
+
+def _note(listed: int, total: int, *, is_first: bool) -> str:
+    if listed == total:
+        return ""
+    some = "the first ones" if is_first else "some of each number of errors, evenly over the stream"
+    return f"The table holds {listed:,} of {total:,} matches: {some}. The bars count all match points."
+
+
+def _rows(found: Explorable, chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
+    """The matches of some numbers, and how many there were; where these are the first ones, no others are found."""
+    tables, seen = [], 0
+    with closing(found.tables()) as coming:  # type: ignore[type-var]
+        for table in coming:
+            low, high = np.searchsorted(chosen, [seen, seen + table.num_rows])
+            tables.append(table.take(pa.array(chosen[low:high] - seen)))
+            seen += table.num_rows
+            if is_first and seen and high == len(chosen):
+                break
+    return joined(tables), seen
+
+
+def errors_of(table: pa.Table) -> Ints:
+    """The errors of each match; of results that have none 0."""
+    if "errors" not in table.column_names:
+        return np.zeros(table.num_rows, np.int64)
+    return to_numpy(table.column("errors").combine_chunks().cast(pa.int64()))
+
+
+def _returned(
+    found: Explorable, chosen: Ints, seen: int, *, is_first: bool
+) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
+    """What RETURN says of the chosen matches, where it says it of each match.
+
+    Matches of an automaton whose registers are equal are one result: these cannot be told apart by number.
+    """
+    rows, mine = _rows(by_bindings(found), chosen, is_first=is_first)
+    if (mine != seen and not is_first) or (is_first and found.plan.query.is_machine):
+        return (), []
+    return value_columns(rows, _keys(found))
+
+
+def by_bindings(found: Explorable) -> Explorable:
+    """The same matches with what RETURN asks for."""
+    other = by_rows(found)
+    other.plan = found.plan
+    return other
+
+
+def value_columns(table: pa.Table, keys: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
+    """Names of the columns that hold values of the query's, and these by row."""
+    names = tuple(name for name in table.column_names[len(keys) :] if name not in OWN)
+    columns = [texts(table.column(name)) for name in names]
+    return names, list(zip(*columns, strict=True)) if columns else []
+
+
+def _keys(found: Explorable) -> list[str]:
+    return [one.name for one in found.plan.query.equivalences]
+
+
+def shown(
+    table: pa.Table,
+    query: int,
+    keys: Sequence[str | None],
+    names: Sequence[str],
+    values: Sequence[tuple[str | None, ...]],
+) -> Iterator[MatchShown]:
+    """Rows of a table of matches as a page shows them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    query : int
+        Number of the query on the page.
+    keys : sequence of str or None
+        The columns of the keys; None: it has no such key.
+    names : sequence of str
+        The columns of the variables.
+    values : sequence
+        Other values by row; empty: there are none.
+    """
+    starts, ends = (_ticks(table.column(name)) for name in ("start", "end"))
+    key = [[None] * table.num_rows if name is None else texts(table.column(name)) for name in keys]
+    keyed: list[tuple[str | None, ...]] = list(zip(*key, strict=True)) if key else [()] * table.num_rows
+    rows = table.select([n for n in ("missing", *names) if n in table.column_names]).to_pylist()
+    together = zip(errors_of(table).tolist(), starts, ends, keyed, rows or [{}] * table.num_rows, strict=True)
+    for at, (errors, start, end, mine, row) in enumerate(together):
+        events, hidden = _events(row, names)
+        cells = values[at] if values else ()
+        yield MatchShown(query, errors, start, end, mine, tuple(row.get("missing") or ()), events, hidden, cells)
+
+
+def _events(row: dict[str, Any], names: Sequence[str]) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Variables with rows, in order of time; of many events the first and the last ones."""
+    bound = []
+    for name in names:
+        value = row[name]
+        variable = "" if name == "events" else name
+        bound += [(variable, at) for at in (value if isinstance(value, list) else [] if value is None else [value])]
+    bound.sort(key=lambda item: item[1])
+    if len(bound) <= MOST_EVENTS:
+        return tuple(bound), 0
+    half = MOST_EVENTS // 2
+    return (*bound[:half], *bound[-half:]), len(bound) - 2 * half
+
+
+def _ticks(column: pa.ChunkedArray) -> list[int]:
+    ticks: list[int] = column.cast(pa.int64()).to_pylist()
+    return ticks

@@ -1,0 +1,200 @@
+"""The explorer of many queries, or of rules: their matches are gathered as they come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.errors import AcepError
+from acep_approx.events.columns import to_numpy
+from acep_approx.events.roles import infer_roles
+from acep_approx.events.source import Source
+from acep_approx.events.time import tick_unit
+from acep_approx.pages.explorer.data import EventShown, Explored, MatchShown, QueryShown
+from acep_approx.planning.planner import UNBOUNDED, window_ticks
+from acep_approx.query.cel.parser import is_cel
+from acep_approx.query.parser import parse
+from acep_approx.query.syntax import OtherPattern, QuerySyntax, Window
+from acep_approx.results.explorer.events import EventColumns, events_at
+from acep_approx.results.explorer.explorable import PageLabels, joined
+from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, value_columns
+from acep_approx.results.explorer.sampling import spread
+from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses, variables
+
+MOST_QUERIES, FEWEST, MOST_KEPT = 60, 20, 500_000
+"""Queries that a page shows, how many matches of each at least, and how many are kept to choose from."""
+KEYS = 3
+
+
+@dataclass(frozen=True)
+class AskedQuery:
+    """A query: its tree, and its text as it is shown."""
+
+    query: QuerySyntax
+    text: str = ""
+
+
+def asked_of(text: str) -> AskedQuery:
+    """A query, or a template, as text; what it is in CEL stands in its text alone."""
+    if is_cel(text):
+        return AskedQuery(QuerySyntax(OtherPattern(text, is_query=True), Window(0, UNBOUNDED), text=text), text.strip())
+    return AskedQuery(parse(text), text.strip())
+
+
+@dataclass(frozen=True)
+class RereadEvents:
+    """The events once more.
+
+    Attributes
+    ----------
+    source : Source
+    roles : mapping
+        ``time``, ``key``, ``type`` and ``unit``, as given.
+    sort : bool
+        Whether they are sorted by time first.
+    """
+
+    source: Source
+    roles: Mapping[str, Any]
+    sort: bool = False
+
+
+class GatheredMatches:
+    """Matches of queries, or of rules.
+
+    Parameters
+    ----------
+    queries : mapping of str to AskedQuery
+        By name, in the order in which they are shown.
+    """
+
+    def __init__(self, queries: Mapping[str, AskedQuery]) -> None:
+        self.queries = dict(queries)
+        self.counts: dict[str, Counter[int]] = {name: Counter() for name in queries}
+        self._points: dict[str, list[pa.Table]] = {name: [] for name in queries}
+        self._kept: dict[str, list[pa.Table]] = {name: [] for name in queries}
+        self._rows = 0
+
+    def take(self, name: str, table: pa.Table) -> None:
+        """Take in matches of a query; those of an unknown one are of none that is shown."""
+        if name not in self.counts or not table.num_rows:
+            return
+        errors = errors_of(table)
+        levels, numbers = np.unique(errors, return_counts=True)
+        self.counts[name].update(dict(zip(levels.tolist(), numbers.tolist(), strict=True)))
+        keys = [column for column in self._keys(name) if column in table.column_names]
+        ends = table.select([*keys, "end"]).append_column("errors", pa.array(errors))
+        first = ends.group_by([*keys, "end"], use_threads=False).aggregate([("errors", "min")])
+        self._points[name].append(first.select(["end", "errors_min"]))
+        if self._rows < MOST_KEPT:
+            self._kept[name].append(table)
+            self._rows += table.num_rows
+
+    def _keys(self, name: str) -> list[str]:
+        return [one.name for one in self.queries[name].query.equivalences]
+
+    # --- the page -------------------------------------------------------------------------------------------
+
+    def explored(self, again: RereadEvents, labels: PageLabels) -> Explored:
+        """What the explorer shows.
+
+        Parameters
+        ----------
+        again : RereadEvents
+        labels : PageLabels
+
+        Complexity: one pass over the events, for those that are shown.
+        """
+        ranked = sorted(self.queries, key=lambda name: -self.counts[name].total())
+        chosen = [name for name in self.queries if name in set(ranked[:MOST_QUERIES])]
+        found = [name for name in chosen if self.counts[name]]
+        keys = tuple(dict.fromkeys(key for name in found for key in self._keys(name)))[:KEYS]
+        most = max(FEWEST, MOST_MATCHES // max(len(found), 1))
+        listings = [self._listing(name, number, keys, most) for number, name in enumerate(chosen)]
+        matches = [match for one in listings for match in one.matches]
+        columns, events, is_time = self._events(again, chosen, matches)
+        queries = [self._query(name, one, is_time=is_time) for name, one in zip(chosen, listings, strict=True)]
+        total = sum(counts.total() for counts in self.counts.values())
+        return Explored(
+            title=labels.title or f"{total:,} match{'' if total == 1 else 'es'} in {labels.source}",
+            queries=queries,
+            matches=sorted(matches, key=lambda match: match.end),
+            events=events,
+            near_told="What nearly matched is shown on the page of one query.",
+            facts=[("input", labels.source)],
+            tiles=[
+                (f"{total:,}", "match" if total == 1 else "matches"),
+                (f"{len([n for n in self.counts if self.counts[n]]):,}", f"of {len(self.counts):,} have some"),
+            ],
+            is_time=is_time,
+            keys=keys,
+            attributes=columns.names,
+            used=columns.used,
+            again=[("On the command line", labels.command)],
+            again_told=labels.notes,
+            notes=list(self._notes(len(matches), total, len(chosen))),
+        )
+
+    def _notes(self, listed: int, total: int, chosen: int) -> Iterator[str]:
+        if listed < total:
+            yield f"The table holds {listed:,} of {total:,} matches: some of each. The bars count all match points."
+        if chosen < len(self.queries):
+            yield f"Shown are the {chosen:,} with most matches; {len(self.queries) - chosen:,} others are left out."
+
+    def _listing(self, name: str, number: int, keys: Sequence[str], most: int) -> Listing:
+        table = joined(self._kept[name])
+        if not table.num_rows:
+            return Listing([], (), "")
+        rows = table.take(pa.array(spread(errors_of(table), most)))
+        query = self.queries[name].query
+        named = ["events"] if query.is_regex else [variable for variable, _ in variables(query)]
+        names = [] if query.outputs or query.is_algebra else [n for n in named if n in rows.column_names]
+        mine = [key if key in self._keys(name) and key in rows.column_names else None for key in keys]
+        others = [n for n in rows.column_names if n not in (*names, *self._keys(name), "query")]
+        columns, values = value_columns(rows.select(others), [])
+        return Listing(list(shown(rows, number, mine, names, values)), columns, "")
+
+    def _query(self, name: str, chosen: Listing, *, is_time: bool) -> QueryShown:
+        asked = self.queries[name]
+        parts = self._points[name]
+        ends = np.concatenate([_ticks(part, "end") for part in parts]) if parts else np.zeros(0, np.int64)
+        errors = np.concatenate([_ticks(part, "errors_min") for part in parts]) if parts else ends
+        by_time = np.argsort(ends, kind="stable")
+        found = PointsOf(dict(sorted(self.counts[name].items())), ends[by_time], errors[by_time])
+        window = _window(asked.query, is_time=is_time)
+        return query_shown(asked.query, window, found, chosen, name=name, text=asked.text)
+
+    def _events(
+        self, again: RereadEvents, chosen: Sequence[str], matches: Sequence[MatchShown]
+    ) -> tuple[EventColumns, dict[int, EventShown], bool]:
+        """The events of the matches; rows below 0 are of streams that queries publish."""
+        source = again.source
+        if not len(source.schema):
+            return EventColumns((), (), 0), {}, False
+        roles = infer_roles(source.schema, **again.roles)
+        named = [name for one in chosen for _, name in uses(self.queries[one].query)]
+        keys = [key for one in chosen for key in self._keys(one)]
+        columns = EventColumns.of(roles, source.schema, dict.fromkeys(named), keys)
+        rows = np.unique(np.array([row for one in matches for _, row in one.events if row >= 0], np.int64))
+        is_time = tick_unit(source.schema.field(roles.time).type, roles.unit) is not None
+        return columns, events_at(source, roles, rows, columns, sort=again.sort), is_time
+
+
+def _ticks(table: pa.Table, name: str) -> Ints:
+    return to_numpy(table.column(name).combine_chunks().cast(pa.int64()))
+
+
+def _window(query: QuerySyntax, *, is_time: bool) -> int:
+    """The window in ticks; 0 where each query of a template has its own."""
+    if query.window.parameter is not None:
+        return 0
+    try:
+        return window_ticks(query, "us" if is_time else None)
+    except AcepError:  # it is in the unit of another stream
+        return 0

@@ -1,0 +1,200 @@
+"""What nearly matched: the furthest partial matches, some of them, each with the answer of ``why``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Ints
+from acep_approx.errors import AcepError
+from acep_approx.events.columns import to_numpy
+from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.pages.explorer.data import NearShown
+from acep_approx.results.explorer.events import texts
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, joined
+from acep_approx.results.explorer.sampling import spread
+from acep_approx.why.answer import explain_all
+from acep_approx.why.place import tick_text
+from acep_approx.why.result import Why
+
+PLACES, FEWEST = 40, 3
+"""Places that are asked about: at most, and however much each takes."""
+KEPT = 2_000_000
+"""Events that are kept for all of them, roughly."""
+RUN_STEPS, ANSWER_STEPS = 20_000_000, 200_000
+"""Run-steps for all partial matches, and for each question."""
+ROWS = 200_000
+"""Partial matches that are looked at."""
+
+
+@dataclass(frozen=True)
+class NearMatches:
+    """Places where a match nearly was, and how many of how many they are."""
+
+    places: list[NearShown]
+    told: str
+
+
+def near_matches(found: Explorable, labels: PageLabels, points: pa.Table, query: int = 0) -> NearMatches:
+    """Find places where a match nearly was, and ask why it was not.
+
+    Parameters
+    ----------
+    found : Explorable
+        By rows.
+    labels : PageLabels
+    points : pyarrow.Table
+        Its match points: where a match is, nobody asks why there is none.
+    query : int
+        Number of the query on the page.
+
+    Complexity: one pass for the partial matches, one for all questions; both bounded in run-steps.
+    """
+    try:
+        table, is_whole, window = _partial(found)
+        if not table.num_rows:
+            return NearMatches([], "No partial match was left over: nothing came near without a match.")
+        apart = table.filter(pa.array(~_covered(table, points, len(found.plan.query.equivalences))))
+        furthest = apart.filter(pc.equal(apart.column("bound"), pc.max(apart.column("bound"))))
+        asked = furthest.take(pa.array(spread(_reasons(furthest), _number(found, table, window))))
+        answers = _answers(found, asked)
+    except AcepError as error:  # of some queries they cannot be had: the page is right without them
+        return NearMatches([], f"What nearly matched is not shown: {error.message}.")
+    pairs = [(row, why) for row, why in enumerate(answers) if not why.matched and why.events]
+    places = [_shown(found, labels, query, asked, row, why) for row, why in pairs]
+    return NearMatches(places, _told(len(places), furthest, apart.num_rows, is_whole=is_whole))
+
+
+def _told(places: int, furthest: pa.Table, rows: int, *, is_whole: bool) -> str:
+    if not places:
+        return "Nothing came near but where there is a match, too."
+    events = furthest.column("bound")[0].as_py()
+    plural = "" if furthest.num_rows == 1 else "es"
+    of = f"{furthest.num_rows:,} partial match{plural} that came furthest where no match is"
+    so_far = "" if is_whole else " among the first ones, which were all that was looked through"
+    others = rows - furthest.num_rows
+    less = f"; {others:,} more came less far" if others else ""
+    return (
+        f"Nearly matched: {places:,} place{'' if places == 1 else 's'}, evenly chosen from {of} "
+        f"({events} event{'' if events == 1 else 's'}){so_far}{less}."
+    )
+
+
+def _partial(found: Explorable) -> tuple[pa.Table, bool, int]:
+    """Partial matches, whether these are all, and the window."""
+    matcher, pipeline = found.source.settle(partial(found._bound, "partial"))
+    if pipeline is None:
+        return pa.table({}), True, 0
+    pipeline.give_up_after(RUN_STEPS)
+    tables, rows = [], 0
+    try:
+        for table in found._through(matcher, pipeline):
+            tables.append(table)
+            rows += table.num_rows
+            if rows > ROWS:
+                return joined(tables), False, pipeline.window
+    except TooManyStepsError:
+        return joined(tables), False, pipeline.window
+    return joined(tables), True, pipeline.window
+
+
+def _covered(table: pa.Table, points: pa.Table, keys: int) -> npt.NDArray[np.bool_]:
+    """Whether the last event of a partial match lies within a match of its key, as far as match points tell."""
+    covered = np.zeros(table.num_rows, np.bool_)
+    if "start" not in points.column_names or not points.num_rows:  # windows of events
+        return covered
+    codes = _key_codes(table, points, keys)
+    mine, theirs = codes[: table.num_rows], codes[table.num_rows :]
+    at, start, end = _ticks(table, "end"), _ticks(points, "start"), _ticks(points, "end")
+    by_key, by_end = np.argsort(mine, kind="stable"), np.lexsort((end, theirs))
+    sorted_, start, end, theirs = mine[by_key], start[by_end], end[by_end], theirs[by_end]
+    for code in np.unique(theirs).tolist():
+        first, last = np.searchsorted(theirs, [code, code + 1]).tolist()
+        some = by_key[slice(*np.searchsorted(sorted_, [code, code + 1]).tolist())]
+        earliest = np.minimum.accumulate(start[first:last][::-1])[::-1]  # of the matches that end then or later
+        place = np.searchsorted(end[first:last], at[some])
+        is_before = place < last - first
+        covered[some[is_before]] = earliest[place[is_before]] <= at[some[is_before]]
+    return covered
+
+
+def _key_codes(table: pa.Table, points: pa.Table, keys: int) -> Ints:
+    """A number for each key: of the rows of both tables."""
+    rows = table.num_rows + points.num_rows
+    if not keys:
+        return np.zeros(rows, np.int64)
+    both = [[*texts(table.column(at)), *texts(points.column(at))] for at in range(keys)]
+    numbers: dict[tuple[str | None, ...], int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in zip(*both, strict=True)], np.int64)
+
+
+def _ticks(table: pa.Table, name: str) -> Ints:
+    return to_numpy(table.column(name).combine_chunks().cast(pa.int64()))
+
+
+def _reasons(table: pa.Table) -> Ints:
+    """Why each came no further, as a number: each reason has its share of the places."""
+    encoded = table.column("why").combine_chunks().dictionary_encode().indices
+    return to_numpy(encoded.cast(pa.int64()))
+
+
+def _number(found: Explorable, table: pa.Table, window: int) -> int:
+    """How many places can be asked about: each keeps the events of its key within two windows."""
+    events = max(found.progress.events, 1)
+    if not found.plan.is_count_window:
+        ends = _ticks(table, "end")
+        events = int(events * min(1.0, 4 * window / max(int(ends.max() - ends.min()), 1))) + 1
+    keys = len(found.plan.query.equivalences)
+    if keys and found.plan.counted != "stream":
+        events = events // max(len(pc.unique(table.column(0))), 1) + 1
+    return min(PLACES, max(FEWEST, KEPT // events))
+
+
+def _answers(found: Explorable, asked: pa.Table) -> list[Why]:
+    names = [one.name for one in found.plan.query.equivalences]
+    keys = [dict(zip(names, row.values(), strict=True)) for row in asked.select(range(len(names))).to_pylist()]
+    around = asked.column("end").to_pylist()
+    places = [(at, keys[row] if keys else None) for row, at in enumerate(around)]
+    roles = {name: found._options[name] for name in ("time", "key", "type", "unit", "start")}
+    return explain_all(found.plan, found.source, places, roles, sort=found._sort, steps=ANSWER_STEPS)
+
+
+def _shown(found: Explorable, labels: PageLabels, query: int, asked: pa.Table, row: int, why: Why) -> NearShown:
+    one = asked.slice(row, 1)
+    start, end = (one.column(name).cast(pa.int64())[0].as_py() for name in ("start", "end"))
+    names = [equivalence.name for equivalence in found.plan.query.equivalences]
+    key = tuple(texts(one.column(at))[0] for at in range(len(names)))
+    is_time = pa.types.is_timestamp(one.column("end").type)
+    place = tick_text(end, is_time=is_time)
+    ask = asking(labels, place, dict(zip(names, key, strict=True)), is_time=is_time)
+    events = tuple((event["variable"], event["row"]) for event in why.events)
+    awaited = tuple(dict.fromkeys(waiting["variable"] for waiting in why.awaited if waiting["variable"]))
+    lines = why.lines[: len(why.lines) - len(why.helps) - 1] if why.helps else why.lines  # these are told apart
+    return NearShown(query, start, end, key, why.errors, events, why.why, awaited, why.headline, lines, why.helps, ask)
+
+
+def asking(labels: PageLabels, place: str, key: Mapping[str, Any], *, is_time: bool) -> str:
+    """The command, or the call, that asks about a place."""
+    if labels.ask:
+        return " ".join([labels.ask, "--around", _word(place), *(f"--key {_word(part)}" for part in _parts(key))])
+    around = repr(place) if is_time else place
+    keys = f", key={dict(key)!r}" if key else ""
+    return f"print(query.why({labels.events}, around={around}{keys}))"
+
+
+def _parts(key: Mapping[str, Any]) -> Sequence[str]:
+    if len(key) == 1:
+        return [str(*key.values())]
+    return [f"{name}={value}" for name, value in key.items()]
+
+
+def _word(text: str) -> str:
+    return text if text in ("TIME", "VALUE") else shlex.quote(text)

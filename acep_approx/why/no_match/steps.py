@@ -1,0 +1,174 @@
+"""The step of a pattern that no event passed: runs over the whole stream, each of the query changed in one way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Ints
+from acep_approx.errors import AcepError
+from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.query.syntax import QuerySyntax
+from acep_approx.why.no_match.relaxed_queries import beginnings, loose, plain, relaxations, wide
+from acep_approx.why.place import StreamPlace
+from acep_approx.why.running import run_at
+
+STEPS = 5_000_000
+"""Run-steps after which one changed query is given up."""
+MOST_STEPS = 100_000_000
+"""Run-steps after which it is given up to say whether the query itself has a match: some ten seconds."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """The events that complete a match of a changed query: how many, the first, and the one with the shortest span."""
+
+    number: int
+    first: int = -1
+    shortest: int = -1
+    span: int = 0
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """What kept events from passing a step, and the place of an event to ask about.
+
+    ``kind`` is "order", "window" or "together". ``relaxed`` are the things without which events pass, each with how
+    many; ``span`` is the shortest window in which one passes.
+    """
+
+    kind: str
+    at: int = -1
+    span: int = 0
+    relaxed: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Furthest:
+    """The partial match that came furthest: its number of events, what could have come next, and its last event."""
+
+    bound: int
+    awaited: tuple[str, ...]
+    at: int
+
+
+class Steps:
+    """Runs changed queries over a place.
+
+    Parameters
+    ----------
+    place : StreamPlace
+        Of all keys.
+    """
+
+    def __init__(self, place: StreamPlace) -> None:
+        self.place = place
+        self.query = plain(place.plan.query)
+        self.has_beginnings = not self.query.is_machine
+
+    def passed(self) -> tuple[list[tuple[tuple[str, ...], Points | None]], QuerySyntax]:
+        """For each step of the pattern the events that pass it, up to the first step that none passes; its query.
+
+        None: it could not be found out, as it would take too many run-steps.
+        """
+        found: list[tuple[tuple[str, ...], Points | None]] = []
+        query = self.query
+        for beginning in beginnings(self.query) if self.has_beginnings else ():
+            query, points = beginning.query, self.points(beginning.query)
+            found.append((beginning.names, points))
+            if points is not None and not points.number:
+                break
+        return found, query
+
+    def blocked(self, query: QuerySyntax) -> Blocked | None:
+        """What keeps events from passing the last step of a beginning; None: it would take too many run-steps."""
+        if not self.has_beginnings:
+            return None
+        free = self.points(wide(loose(query)))
+        if free is None:
+            return None
+        if not free.number:
+            return Blocked("order")
+        timely = self.points(loose(query))
+        if timely is None:
+            return None
+        if not timely.number:
+            return Blocked("window", free.shortest, free.span)
+        relaxed = [(text, self.points(changed)) for text, changed in relaxations(query)]
+        helpful = sorted(((text, one) for text, one in relaxed if one and one.number), key=lambda it: -it[1].number)
+        at = helpful[0][1].first if helpful else timely.first
+        return Blocked("together", at, 0, tuple((text, one.number) for text, one in helpful))
+
+    def furthest(self) -> Furthest | None:
+        """The partial match that came furthest; None where there is none, or it would take too many run-steps."""
+        best: dict[str, Any] | None = None
+        try:
+            for table in run_at(self.place, self.query, "partial", STEPS):
+                for row in table.to_pylist():
+                    if best is None or _progress(row) > _progress(best):
+                        best = row
+        except (TooManyStepsError, AcepError):
+            return None
+        if best is None:
+            return None
+        bound = [best[name] for name in self.place.plan.automaton.shown if best.get(name) is not None]
+        events = [at for one in bound for at in (one if isinstance(one, list) else [one])]
+        return Furthest(best["bound"], tuple(best["awaited"]), max(events, default=-1))
+
+    def with_errors(self, errors: int) -> Points | None:
+        """The points of the whole query with so many errors."""
+        return self.points(replace(self.query, errors=errors))
+
+    def widest(self) -> Points | None:
+        """The points of the whole query in a window that nothing leaves."""
+        return self.points(wide(self.query))
+
+    def matches(self) -> Points | None:
+        """The points of the query itself, which may take longer; None where it takes too long."""
+        return self.points(self.query, MOST_STEPS)
+
+    def points(self, query: QuerySyntax, steps: int | None = None) -> Points | None:
+        """The match points of a query; None where it takes too many run-steps, or is no query."""
+        found = Points(0)
+        try:
+            for table in run_at(self.place, query, "points", STEPS if steps is None else steps):
+                if table.num_rows:
+                    found = _with(found, table)
+        except (TooManyStepsError, AcepError):
+            return None
+        return found
+
+
+def _progress(row: dict[str, Any]) -> tuple[int, int]:
+    return row["bound"], -row["errors"]
+
+
+def _with(found: Points, table: pa.Table) -> Points:
+    """The points with those of one more table."""
+    rows = table.column("row").to_numpy()
+    spans = _spans(table)
+    nearest = int(np.argmin(spans))
+    first = found.first if found.number else int(rows[0])
+    if found.number and found.span <= spans[nearest]:
+        return replace(found, number=found.number + len(rows))
+    return Points(found.number + len(rows), first, int(rows[nearest]), int(spans[nearest]))
+
+
+def _spans(table: pa.Table) -> Ints:
+    """How long each match is, in what the window counts."""
+    if "span" in table.column_names:
+        spans: Ints = table.column("span").to_numpy()
+        return spans
+    end, start = (_ticks(table.column(name)) for name in ("end", "start"))
+    return end - start
+
+
+def _ticks(column: Any) -> Ints:
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("us", column.type.tz))
+    ticks: Ints = column.cast(pa.int64()).to_numpy()
+    return ticks
