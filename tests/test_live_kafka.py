@@ -239,6 +239,16 @@ def test_the_command_line_reads_a_topic(cluster, topic, tmp_path):
     assert "ACEP-U140" in acep("why", "PATTERN SEQ(A a, B b) WITHIN 5", address, "--around", "1", code=2).stderr
 
 
+def test_rules_keep_no_store_of_a_topic(cluster, topic, tmp_path):
+    rules = "RULE r ON PATTERN SEQ(A a, B b) WITHIN 5"
+    cluster.send(topic, [event(1, "A"), event(2, "B")])
+    args = ["run", rules, cluster.address(topic, partition=0), "--until-idle", "0 s"]
+    told = acep(*args, "--store", str(tmp_path / "store.db"), code=2).stderr
+    assert "ACEP-U138: --store does not go with kafka://" in told
+    assert not (tmp_path / "store.db").exists()
+    assert "1 match" in acep(*args).stderr
+
+
 def test_another_process_reads_the_same_cluster(cluster, topic):
     cluster.send(topic, [event(1, "A"), event(2, "B")])
     command = [sys.executable, "-m", "acep_approx.cli.main", "run", "PATTERN SEQ(A a, B b) WITHIN 5"]

@@ -157,7 +157,7 @@ def follow(
     DataError
         ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``: see the how-to page on live input.
     UsageError
-        ``ACEP-U135`` to ``ACEP-U137``, ``ACEP-U140`` to ``ACEP-U142``; ``ACEP-U104`` to ``ACEP-U114`` as
+        ``ACEP-U135`` to ``ACEP-U138``, ``ACEP-U140`` to ``ACEP-U142``; ``ACEP-U104`` to ``ACEP-U114`` as
         ``open_source``.
     ValueError
         ``resumed`` is not the place in this input.
@@ -182,12 +182,24 @@ def follow(
     skipped = 0 if resumed is None else resumed.get("malformed")
     if not isinstance(skipped, int):
         raise ValueError("not the place in an input")
-    if is_address(place) and not is_one_file:
+    if is_address(place):
+        if is_one_file:
+            raise _counts_messages()
         reader: LiveText = _topic(str(place), settings(kafka), written, malformed, pace, where, is_in_order=is_in_order)
     else:
         reader = _files(Path(place), format, written, malformed, pace, where)
         reader.is_one_file = is_one_file
     return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
+
+
+def _counts_messages() -> UsageError:
+    return UsageError(
+        "--store does not go with kafka://: a store knows by their number which events of a file it has seen, and the "
+        "messages of a topic have no such numbers",
+        code="ACEP-U138",
+        hint="leave --store out: the tables are then in memory, and each run begins anew; or let a consumer write the "
+        "messages to a file, one on a line, and run the rules over that: --follow --store FILE",
+    )
 
 
 def _topic(
