@@ -138,6 +138,37 @@ def test_types_become_wider_as_values_ask_for_it(tmp_path):
     again.close()
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        '[{"ts": 1, "type": "A"},\n{"ts": 2, "type": "B"}]\n',
+        '[\n{"ts": 1, "type": "A"}\n]\n',
+        '[{"ts": 1, "type": "A"}]',
+        '{"events": [\n{"ts": 1, "type": "A"}]}\n',
+        '{"events": [{"ts": 1, "type": "A"}]}\n',
+        '{\n  "ts": 1,\n  "type": "A"\n}\n',
+    ],
+)
+def test_a_json_document_is_not_followed(tmp_path, document):
+    path = tmp_path / "events.json"
+    path.write_text(document)
+    with pytest.raises(DataError, match="JSON document") as caught:
+        rows(follow(path, until_idle=0))
+    assert caught.value.code == "ACEP-D055"
+    assert "jsonl" in caught.value.hint
+    path.write_text("")  # it comes later
+    with pytest.raises(DataError, match="JSON document"):
+        rows(follow(path), appends(path, document))
+
+
+def test_json_lines_are_followed_whatever_their_name(tmp_path):
+    path = tmp_path / "events.json"
+    path.write_text('{"ts": 1, "at": [{"x": 1}]}\n')
+    assert [row["ts"] for row in rows(follow(path), appends(path, '{"ts": 2}\n'))] == [1, 2]
+    path.write_text('{"ts": 1, "ty\n{"ts": 2}\n')  # a file that begins in the middle of its making
+    assert [row["ts"] for row in rows(follow(path, until_idle=0, on_malformed="skip"))] == [2]
+
+
 def test_columns_come_with_later_events_of_json_lines(tmp_path, caplog):
     path = tmp_path / "events.jsonl"
     path.write_text('{"ts": 1, "type": "A"}\n')

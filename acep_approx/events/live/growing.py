@@ -13,6 +13,8 @@ from acep_approx.events.live.pace import Pace
 from acep_approx.events.live.text import LiveText, Resumed
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import find_header
+from acep_approx.events.reading.formats.documents import is_whole_document
+from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format
 
@@ -83,6 +85,12 @@ class GrowingText(LiveText):
 
     def _cut(self, data: bytes, line: int) -> tuple[bytes, int, Block | None]:
         """What waits for the end of its line, its number, and the whole lines before."""
+        if line == 1 and isinstance(self._format, JsonFormat) and is_whole_document(data):
+            raise DataError(
+                f"{self._name}: a JSON document cannot be followed: it is whole only when its last bracket is written",
+                code="ACEP-D055",
+                hint="write an object on each line (.jsonl); or read the file when it is whole, without --follow",
+            )
         cut = _last_line_end(data, self._format.quotes)
         if not cut and len(data) > LONGEST_ROW:
             raise DataError(

@@ -56,6 +56,32 @@ def starts_array(head: bytes) -> bool:
     return head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
 
 
+def is_whole_document(start: bytes) -> bool:
+    r"""Whether JSON that begins so is one document rather than an object on each line.
+
+    Of what is still being written only the whole lines tell. A first line that is just cut off is no sign of it.
+
+    Examples
+    --------
+    >>> is_whole_document(b'[{"ts": 1},'), is_whole_document(b'{"ok": true, "events": [\n'), is_whole_document(b'{\n')
+    (True, True, True)
+    >>> is_whole_document(b'{"ts": 1, "at": [{"x": 2}]}\n'), is_whole_document(b'{"ts": 1, "ty\n')
+    (False, False)
+    """
+    text = start.removeprefix(BYTE_ORDER_MARK).lstrip()
+    if text.startswith(b"["):
+        return text[1:].lstrip().startswith(b"{")
+    line, end, _ = text.partition(b"\n")
+    if not end or not line.startswith(b"{"):
+        return False
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return line.rstrip().endswith((b"{", b"["))
+    values = list(found.values())  # an event has a time beside its arrays
+    return len(values) == 1 and isinstance(values[0], list) and bool(values[0]) and isinstance(values[0][0], dict)
+
+
 def document_of(head: bytes) -> Document:
     """What a document is that begins so.
 
