@@ -15,6 +15,7 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events import open_source
+from acep_approx.profiling import look
 from tests.command_line import acep
 
 ROWS = [{"ts": 1, "type": "A", "price": 1.5}, {"ts": 2, "type": "B", "price": 2.0}]
@@ -213,6 +214,39 @@ def test_what_a_format_has_not_is_refused(tmp_path):
     assert failure(open_source(path), UsageError, encoding="latin-1").code == "ACEP-U147"
     with pytest.raises(TypeError, match="delimeter"):
         open_source(path, delimeter=";")
+
+
+def test_files_that_are_written_differently_are_one_stream_and_told_apart(tmp_path):
+    one = write(tmp_path / "one.csv", "ts,type,price\n2024-01-01T00:00:00Z,A,1.5\n")
+    two = write(tmp_path / "two.csv", "ts;type;price\n13.02.2024;B;2,5\n".encode("utf-16"))
+    more = [write(tmp_path / f"{n}.csv", f"ts;type;price\n{n}.03.2024;B;3,5\n") for n in (14, 15)]
+    source = open_source([one, two, *more])
+    assert [row["price"] for batch in source.batches() for row in batch.to_pylist()] == [1.5, 2.5, 3.5, 3.5]
+    assert source.notes == [
+        f"of {two}: encoding utf-16",
+        f"of {two} and 2 more: delimiter ';', decimal comma in price, times of ts as %d.%m.%Y, the day first",
+    ]
+    assert not open_source(one).notes
+    assert open_source(more).notes[0] == "delimiter ';'"
+    assert f"of {more[0]}: delimiter ';'" in "; ".join(look([one, more[0]]).understood)
+
+
+@pytest.mark.parametrize("text", ["ts#type#price\n3#B#2\n4#A#2\n", "when;what\n3;B\n4;A\n"])
+def test_a_file_that_shares_no_column_is_told_by_its_name(tmp_path, text):
+    other = write(tmp_path / "other.csv", text)
+    error = failure([write(tmp_path / "e.csv", PLAIN), other])
+    assert (error.code, str(other) in error.message) == ("ACEP-D170", True)
+    empty = write(tmp_path / "empty.jsonl", "")
+    assert read([empty, tmp_path / "e.csv"]) == ROWS
+
+
+def test_times_of_one_file_that_are_not_sure_are_told(tmp_path):
+    sure = write(tmp_path / "sure.csv", "ts,type\n2024-01-01,A\n")
+    other = write(tmp_path / "other.csv", "ts,type\n01/02/2024,A\n")
+    for files in ([sure, other], [other, sure]):
+        error = failure(files)
+        assert (error.code, f"times in {other} are text" in error.hint) == ("ACEP-D016", True)
+        assert "--time-format '%d/%m/%Y' or --time-format '%m/%d/%Y'" in error.hint
 
 
 def test_the_command_line_says_how_it_read(tmp_path):

@@ -207,7 +207,7 @@ def _are_two_columns(name: str, schema: pa.Schema) -> bool:
 
 
 def joined_column(schema: pa.Schema) -> str | None:
-    """The column that is made of a date and a time of day; see ``events.dated``."""
+    """The column that is made of a date and a time of day; see ``events.date_and_time``."""
     for field in schema:
         if "+" in field.name and pa.types.is_timestamp(plain_type(field.type)):
             date, _, clock = field.name.partition("+")

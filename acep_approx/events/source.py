@@ -16,13 +16,14 @@ from acep_approx.events.date_and_time import DateAndTime, found_itself, said, un
 from acep_approx.events.late import LateEvents
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
-from acep_approx.events.reading.files import FileEvents, check_format, find_files, open_file
+from acep_approx.events.reading.files import check_format, find_files, open_file
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
+from acep_approx.events.reading.several import FileEvents
 from acep_approx.events.time import likelier_unit
 from acep_approx.events.time_formats import TimeFormat
 
@@ -67,7 +68,7 @@ class Source:
         How the file was read (of several the first one), where events come from files: delimiter, formats of times, and
         others. Of standard input: as far as it is known before the columns are asked for.
     notes : list of str
-        The same of all files, in words, as far as a user may not expect it.
+        The same of all files, in words, as far as a user may not expect it; with names where files differ.
     malformed : MalformedRows
         Rows skipped so far in this pass.
     late : LateEvents

@@ -13,8 +13,8 @@ from acep_approx.events.live.pace import Pace
 from acep_approx.events.live.text import LiveText, Resumed
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import find_header
-from acep_approx.events.reading.formats.documents import is_whole_document
 from acep_approx.events.reading.formats.json import JsonFormat
+from acep_approx.events.reading.formats.json_documents import is_whole_document
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format
 

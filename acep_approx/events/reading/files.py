@@ -1,8 +1,7 @@
-"""Files of events: which ones, in which format, opened as readers, and many of them as one."""
+"""Files of events: which ones, in which format, and opened as readers."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.columns import plain_schema, plain_type
+from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.decoding import open_stored, stored_as
 from acep_approx.events.reading.formats.csv_headers import looks_like_events, told_by_rows
@@ -22,7 +21,6 @@ from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
 from acep_approx.events.reading.text import TextFile, text_format
-from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.time_formats import TimeFormat
 
 FORMATS = ("parquet", "csv", "jsonl", "json", "lines")
@@ -315,127 +313,6 @@ class ParquetFile:
             code="ACEP-D013",
             hint="the file may be damaged or cut off, or in another format: --input-format csv|jsonl",
         )
-
-
-class FileEvents:
-    """Several files as one stream of events, with one schema.
-
-    Parameters
-    ----------
-    files : sequence of FileReader
-        In the order of the stream.
-    reusable : bool
-        Whether they can be read again.
-
-    Raises
-    ------
-    DataError
-        ``ACEP-D016``: a column has types in two files that do not go together; ``ACEP-D036``: times whose days and
-        months stand the other way round in another file.
-
-    Attributes
-    ----------
-    understood : Understood
-        How the first file was read.
-    notes : list of str
-        What is to be said of how the files were read.
-    """
-
-    def __init__(self, files: Sequence[FileReader], reusable: bool) -> None:
-        self._files = files
-        self.reusable = reusable
-        _settle_times(files)
-        self.understood = files[0].understood
-        self.schema = _one_schema(files)
-        self.notes = list(dict.fromkeys(note for file in files for note in file.understood.notes))
-        counts = [file.rows for file in files]
-        self.rows = None if None in counts else sum(count or 0 for count in counts)
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
-        schema = self.schema
-        for file in self._files:
-            for batch in file.read(columns, schema, batch_rows):
-                schema = _wider(schema, batch)
-                yield self._align(file.name, batch, [schema.field(name) for name in columns])
-
-    def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
-        """The batch with all columns, in order and of these types; strings stay as they are encoded."""
-        arrays = [
-            _cast(name, column.name, batch.column(column.name), column.type)
-            if column.name in batch.schema.names
-            else pa.nulls(batch.num_rows, column.type)
-            for column in columns
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
-
-
-def _settle_times(files: Sequence[FileReader]) -> None:
-    """Let files in which days and months look alike follow those that tell them apart."""
-    decided: dict[str, tuple[TimeFormat, str]] = {}
-    for file in files:
-        for name, written in file.understood.times.items():
-            known, other = decided.setdefault(name, (written, file.name))
-            if known != written and _turned(known.text) == written.text:
-                raise DataError(
-                    f"column {name!r} holds times written as {known} in {other}, but as {written} in {file.name}",
-                    code="ACEP-D036",
-                    hint="say how they are written: --time-format (time_format=), or match the files one by one",
-                )
-    for file in files:
-        times = {}
-        for name, fitting in file.understood.open_times.items():
-            if name in decided and decided[name][0].text in fitting:
-                times[name] = decided[name][0]
-        if times:
-            file.settle_times(times)
-
-
-def _turned(text: str | None) -> str | None:
-    """A format with days in the place of months, and the other way round."""
-    swapped = {"%d": "%m", "%m": "%d"}
-    return None if text is None else re.sub("%[dm]", lambda found: swapped[found.group()], text)
-
-
-def _wider(schema: pa.Schema, batch: pa.RecordBatch) -> pa.Schema:
-    """The schema, with wider types where a batch has them."""
-    for given in batch.schema:
-        place = schema.get_field_index(given.name)
-        known = schema.field(place).type
-        type_ = common_type(known, plain_type(given.type)) or known
-        if not type_.equals(known):
-            schema = schema.set(place, pa.field(given.name, type_))
-    return schema
-
-
-def _cast(file: str, column: str, array: pa.Array, type_: pa.DataType) -> pa.Array:
-    try:
-        return as_wider(array, type_)
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"{file}: column {column!r} cannot be read as {type_}, its type in all files together: {error}",
-            code="ACEP-D016",
-            hint="write the column with one type in all files",
-        ) from error
-
-
-def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
-    """All columns of all files, in their common types."""
-    types: dict[str, pa.DataType] = {}
-    first: dict[str, str] = {}
-    for file in files:
-        for field in file.schema:
-            known = types.get(field.name, field.type)
-            both = common_type(known, field.type)
-            if both is None:
-                raise DataError(
-                    f"column {field.name!r} is {known} in {first[field.name]}, but {field.type} in {file.name}",
-                    code="ACEP-D016",
-                    hint="write the column with one type in all files, or match the files one by one",
-                )
-            types[field.name] = both
-            first.setdefault(field.name, file.name)
-    return pa.schema(types.items())
 
 
 def check_format(format: str | None) -> None:  # noqa: A002
