@@ -214,3 +214,10 @@ def test_a_unit_that_cannot_be_right(tmp_path, right, said):
 def test_other_numbers_are_left_alone(tmp_path, numbers, unit):
     query = f"PATTERN SEQ(A a, A b) WITHIN {'5 s' if unit else '5'}"
     assert "is the unit" not in acep("run", query, _numbers(tmp_path, *numbers), *unit).stderr
+
+
+@pytest.mark.parametrize("odd", [0, 10**15])
+def test_all_times_count_not_those_at_the_borders(tmp_path, odd):
+    file = _numbers(tmp_path, SECONDS[0], odd, SECONDS[1])
+    assert "is the unit" not in acep("run", "PATTERN SEQ(A a, A b) WITHIN 5", file, "--sort").stderr
+    assert "is the unit" not in acep("run", "PATTERN SEQ(A a, A b) WITHIN 5", file, "--on-late", "skip").stderr

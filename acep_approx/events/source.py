@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid, with_times
@@ -92,10 +93,15 @@ class Source:
         self._used = False
         self._span: tuple[int, int, str | None] | None = None
 
-    def counted(self, first: int, last: int, unit: str | None) -> None:
-        """Take in the first and the last tick of some events whose times are numbers of a unit."""
-        least, most = (first, last) if self._span is None else self._span[:2]
-        self._span = min(least, first, last), max(most, first, last), unit
+    def counted(self, ticks: Ints, unit: str | None) -> None:
+        """Take in the ticks of some events whose times are numbers of a unit."""
+        self._widen_span(int(ticks[0]), int(ticks[-1]), unit)
+        if self.likelier_unit is not None:  # a wider span has none where a narrower one has none
+            self._widen_span(int(ticks.min()), int(ticks.max()), unit)
+
+    def _widen_span(self, one: int, other: int, unit: str | None) -> None:
+        known = (one, other) if self._span is None else self._span[:2]
+        self._span = min(*known, one, other), max(*known, one, other), unit
 
     @property
     def likelier_unit(self) -> str | None:

@@ -147,7 +147,7 @@ def as_they_come(
             continue
         values = ticks(data.column(roles.time), roles.unit, first_row=row, format=roles.time_format)
         if is_counted:
-            source.counted(int(values[0]), int(values[-1]), roles.unit)
+            source.counted(values, roles.unit)
         arrays = [encode_text(data.column(name)) for name in columns]
         yield EventBatch(row, values, pa.RecordBatch.from_arrays(arrays, names=columns))
         row += len(values)
