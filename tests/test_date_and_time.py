@@ -114,6 +114,36 @@ def test_values_that_are_none(place, value):
     assert "row 2" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("rows", "row", "column"),
+    [
+        ([*ROWS[:2], ("2024-01-02", "n/a", "B")], 2, "time"),
+        ([("never", "08:00", "A"), *ROWS[1:]], 0, "date"),
+        ([ROWS[1], ("2024-01-02 10:00", "08:00", "A")], 1, "date"),
+    ],
+)
+def test_a_wrong_value_among_right_ones_is_told_as_half_of_a_time(tmp_path, rows, row, column):
+    with pytest.raises(DataError) as caught:
+        QUERY.match(_csv(tmp_path, rows=rows)).to_arrow()
+    assert (caught.value.code, caught.value.row) == ("ACEP-D086", row)
+    assert f"in column {column!r}" in caught.value.message
+    assert "date + time" in caught.value.hint
+
+
+def test_rows_are_numbered_with_those_that_have_no_time():
+    with pytest.raises(DataError, match="row 2: never in column 'date' is no day"):
+        QUERY.match([DICTS[0], {**DICTS[1], "time": None}, {**DICTS[2], "date": "never"}], time="date+time").to_arrow()
+
+
+@pytest.mark.parametrize("time", ["time", None])
+def test_two_columns_that_are_not_joined_are_hinted_at(tmp_path, time):
+    rows = [("never", "17:45", "A"), ("ever", "18:00", "B")] if time is None else ROWS
+    file = _csv(tmp_path, rows=[(day, f"{clock} PM", kind) for day, clock, kind in rows])
+    with pytest.raises(DataError) as caught:
+        QUERY.match(file, time=time).to_arrow()
+    assert (caught.value.code, "--time date+time" in caught.value.hint) == ("ACEP-D006", True)
+
+
 def test_rows_that_lack_one_have_no_time():
     with pytest.raises(DataError) as caught:
         QUERY.match([*DICTS, {"date": "2024-01-03", "time": None, "type": "A"}]).to_arrow()

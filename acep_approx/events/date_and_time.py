@@ -19,6 +19,8 @@ DATE_NAMES = ("date", "datum", "day", "tag")
 CLOCK_NAMES = ("time", "zeit", "uhrzeit", "time_of_day", "clock")
 DAY = 86_400_000_000
 _CLOCK = r"^(?P<H>\d{1,2}):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d)(?:[.,](?P<f>\d{1,9}))?)?(?: *(?P<p>[AaPp])\.?[Mm]\.?)?$"
+WRONG_DAYS = 10
+"""So many of the first values are looked at that are no days."""
 First = Callable[[tuple[str, str]], pa.RecordBatch | None]
 """The first events, with these columns; None where they cannot be read twice."""
 
@@ -66,11 +68,15 @@ class DateAndTime:
         since_midnight = _clock_ticks(clocks)
         wrong = pc.and_(is_there, since_midnight.is_null())
         if pc.any(wrong).as_py():
-            raise _wrong(self.clock, clocks, wrong, first_row, "is no time of day, such as 17:45, 17:45:00.25, 5:45 PM")
+            place = pc.index(wrong, True).as_py()
+            raise self._wrong(self.clock, clocks, place, first_row, "is no time of day, such as 17:45 or 5:45 PM")
         present = days.filter(is_there)
         try:
             midnights = pa.array(ticks(present, first_row=first_row, format=_of_days(self.format)), pa.int64())
         except DataError as error:
+            if error.code == "ACEP-D006" and error.row is not None:
+                place = pc.indices_nonzero(is_there)[error.row - first_row].as_py()
+                raise self._wrong(self.date, days, place, first_row, "is no day, such as 2024-03-28") from error
             raise DataError(
                 f"column {self.date!r}, which {self.name!r} takes for days: {error.message}",
                 code="ACEP-D086",
@@ -78,9 +84,20 @@ class DateAndTime:
             ) from error
         late = pc.not_equal(pc.multiply(pc.divide(midnights, DAY), DAY), midnights)
         if pc.any(late).as_py():
-            raise _wrong(self.date, present, late, first_row, "is no day: it has a time of day itself")
+            place = pc.indices_nonzero(is_there)[pc.index(late, True).as_py()].as_py()
+            raise self._wrong(self.date, days, place, first_row, "is no day: it has a time of day itself")
         joined = pc.add(midnights, since_midnight.filter(is_there)).cast(pa.timestamp("us"))
         return pc.replace_with_mask(pa.nulls(len(days), joined.type), is_there, joined)
+
+    def _wrong(self, name: str, column: pa.Array, place: int, first_row: int, why: str) -> DataError:
+        return DataError(
+            f"row {first_row + place}: {column[place].as_py()!s} in column {name!r} {why}",
+            code="ACEP-D086",
+            hint=f"the time is taken to be {self.date} + {self.clock}: correct the value, or name a column that is the "
+            "whole time: --time COLUMN (time='COLUMN' in Python)",
+            row=first_row + place,
+        )
+
 
 
 def said(schema: pa.Schema, time: str | None, format: TimeFormat | None) -> DateAndTime | None:  # noqa: A002
@@ -95,9 +112,10 @@ def said(schema: pa.Schema, time: str | None, format: TimeFormat | None) -> Date
 
 
 def found_itself(schema: pa.Schema, first: First, format: TimeFormat | None) -> DateAndTime | None:  # noqa: A002
-    """The two columns that certainly make a time, by their names and all that is known of their values.
+    """The two columns that make a time, by their names and what is known of their values.
 
-    None where another column is the time by its name.
+    None where another column is the time by its name, or where most of the first values do not fit: those that do not
+    are told when they are read.
     """
     pair = named_pair(schema)
     if pair is None or "+".join(pair) in schema.names or time_column(schema) not in (*pair, None):
@@ -107,13 +125,35 @@ def found_itself(schema: pa.Schema, first: First, format: TimeFormat | None) -> 
     if pa.types.is_date(types[0]) and pa.types.is_time(types[1]):
         return joined
     batch = first(pair)
-    if batch is None or not batch.num_rows:
-        return None
-    try:
-        times = joined.times(batch, 0)
-    except DataError:
-        return None
-    return joined if times.null_count < len(times) else None
+    return joined if batch is not None and _mostly_fit(joined, batch) else None
+
+
+def _mostly_fit(joined: DateAndTime, batch: pa.RecordBatch) -> bool:
+    """Whether at least half of the rows make a time, and few of the others hold what is no day."""
+    clocks = _clock_ticks(decoded(batch.column(joined.clock)))
+    rest, least = batch.filter(clocks.is_valid()), max(1, (batch.num_rows + 1) // 2)
+    for _ in range(WRONG_DAYS):
+        if len(rest) < least:
+            return False
+        try:
+            times = joined.times(rest, 0)
+        except DataError as error:
+            if error.row is None:
+                return False
+            rest = pa.concat_batches([rest.slice(0, error.row), rest.slice(error.row + 1)])
+        else:
+            return bool(len(times) - times.null_count >= least)
+    return False
+
+
+def hinted(error: DataError, schema: pa.Schema, time: str) -> DataError:
+    """The error of a column of times, with the hint that it may be half of a time, if it may."""
+    pair = named_pair(schema)
+    if error.code != "ACEP-D006" or pair is None or time not in pair or "+".join(pair) in schema.names:
+        return error
+    both = "+".join(pair)
+    hint = f"if {pair[0]!r} and {pair[1]!r} make the time together, say --time {both} (time={both!r} in Python)"
+    return DataError(error.message, code=error.code, hint=hint, row=error.row)
 
 
 def named_pair(schema: pa.Schema) -> tuple[str, str] | None:
@@ -203,13 +243,3 @@ def _clock_ticks(clocks: pa.Array) -> pa.Array:
 def _of_times(clocks: pa.Array) -> pa.Array:
     nanoseconds = clocks.cast(pa.time64("ns")).cast(pa.int64())
     return pc.divide(nanoseconds, 1000)
-
-
-def _wrong(name: str, column: pa.Array, wrong: pa.Array, first_row: int, why: str) -> DataError:
-    place = pc.index(wrong, True).as_py()
-    return DataError(
-        f"row {first_row + place}: {column[place].as_py()!s} in column {name!r} {why}",
-        code="ACEP-D086",
-        hint="correct it, or name a column that is the whole time: --time COLUMN (time='COLUMN' in Python)",
-        row=first_row + place,
-    )

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import encode_text, plain_type, to_arrow
+from acep_approx.events.date_and_time import hinted
 from acep_approx.events.late import SHOWN
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, is_number
@@ -145,7 +146,10 @@ def as_they_come(
     for data in source.batches([*columns, roles.time], batch_rows):
         if data.num_rows == 0:
             continue
-        values = ticks(data.column(roles.time), roles.unit, first_row=row, format=roles.time_format)
+        try:
+            values = ticks(data.column(roles.time), roles.unit, first_row=row, format=roles.time_format)
+        except DataError as error:
+            raise hinted(error, source.schema, roles.time) from error
         if is_counted:
             source.counted(values, roles.unit)
         arrays = [encode_text(data.column(name)) for name in columns]
