@@ -21,7 +21,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     ----------
     command : callable
         Its parameters are such as Typer takes, or groups: dataclasses whose fields are annotated like parameters, and
-        whose ``panel`` names the panel of ``--help`` that shows them. No two options have the same name.
+        whose ``panel`` names the panel of ``--help`` that shows them; or dataclasses of such groups. No two options
+        have the same name.
 
     Examples
     --------
@@ -40,7 +41,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     ab ReadingOptions(time='when', sort=True) False
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    groups = {name: hint for name, hint in hints.items() if _is_group(hint)}
 
     def parameters() -> Iterator[inspect.Parameter]:
         for parameter in inspect.signature(command).parameters.values():
@@ -51,10 +52,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def expanded(**options: Any) -> None:
-        filled = {
-            name: group(**{field.name: options.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
+        filled = {name: _filled(group, options) for name, group in groups.items()}
         command(**filled, **options)
 
     expanded.__signature__ = inspect.Signature(list(parameters()))  # type: ignore[attr-defined]
@@ -70,11 +68,25 @@ def given_options(context: typer.Context) -> dict[str, str]:
     }
 
 
+def _is_group(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _filled(group: Any, options: dict[str, Any]) -> Any:
+    """A group with its options, which are taken out of all that there are."""
+    hints = get_type_hints(group)
+    names = [field.name for field in fields(group)]
+    return group(**{n: _filled(hints[n], options) if _is_group(hints[n]) else options.pop(n) for n in names})
+
+
 def _options(group: type[Any]) -> Iterator[inspect.Parameter]:
     """The fields of a group as parameters, in its panel."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
         hint = hints[field.name]
+        if _is_group(hint):
+            yield from _options(hint)
+            continue
         option: typer.models.OptionInfo = copy(hint.__metadata__[0])
         option.rich_help_panel = group.panel
         default = inspect.Parameter.empty if field.default is MISSING else field.default

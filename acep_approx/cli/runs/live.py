@@ -15,10 +15,10 @@ from acep_approx.cli.options.choices import Format, OnLate, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.live import LiveOptions, plainly
 from acep_approx.cli.options.output import OutputOptions
-from acep_approx.cli.options.rules import RuleOptions
-from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
+from acep_approx.cli.runs.query_run import QueryRun
+from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import amount, said, say
 
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from acep_approx.api import Query
     from acep_approx.api.live_run import LiveRun
     from acep_approx.cli.write import Results
     from acep_approx.events.live.source import LiveSource
-    from acep_approx.revisions.request import Revisions
 
 LOGS = "acep_approx.live"
 OUTPUTS = {ResultKind.MATCHES: "matches", ResultKind.POINTS: "points", ResultKind.PARTIAL: "partial"}
@@ -59,22 +57,20 @@ class LiveJob:
     counts_events: bool = False
 
     @classmethod
-    def asked(
-        cls,
-        place: str,
-        live: LiveOptions,
-        rules: RuleOptions,
-        stream: StreamOptions,
-        source: RunInputOptions,
-        output: OutputOptions,
-        *,
-        quiet: bool,
-    ) -> LiveJob:
-        """What was asked for, in options of several groups; results are lines, on a terminal, too."""
-        is_said = output.format is not None or output.file is not None
-        as_lines = replace(output, flush=True, format=output.format if is_said else Format.JSONL)
-        more = {"finish": rules.finish, "quiet": quiet, "counts_events": rules.store is not None}
-        return cls(place, live, stream.checkpoint, rules.checkpoint_every, source=source, output=as_lines, **more)
+    def of(cls, request: RunRequest) -> LiveJob:
+        """What was asked for, in options of several groups."""
+        options = request.options
+        return cls(
+            request.inputs[0],
+            options.live,
+            options.stream.checkpoint,
+            options.rules.checkpoint_every,
+            options.source,
+            request.output,
+            finish=options.rules.finish,
+            quiet=request.quiet,
+            counts_events=options.rules.store is not None,
+        )
 
     @property
     def form(self) -> Format:
@@ -116,23 +112,23 @@ class Job(Protocol):
 AnyJob = TypeVar("AnyJob", bound=Job)
 
 
-def over(live: LiveJob | None, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool = True) -> None:
+def over(request: RunRequest, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool = True) -> None:
     """Do a job over its inputs, or, where they are live, over these as over any others, to their end.
 
     Parameters
     ----------
-    live : LiveJob or None
-        None: the inputs are not live.
+    request : RunRequest
+        Says whether they are live.
     job : dataclass
     run : callable
         Does it.
     is_in_order : bool
         Whether events must come in order of time.
     """
-    if live is None:
-        run(job)
+    if request.is_live:
+        _run_opened(LiveJob.of(request), job, run, is_in_order=is_in_order)
     else:
-        _run_opened(live, job, run, is_in_order=is_in_order)
+        run(job)
 
 
 def _run_opened(live: LiveJob, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool) -> None:
@@ -154,17 +150,18 @@ def _run_opened(live: LiveJob, job: AnyJob, run: Callable[[AnyJob], None], *, is
                 say_tombstones(source)
 
 
-def run_live(job: LiveJob, query: Query, merge: str, asked: Revisions | None) -> None:
+def is_pushed(request: RunRequest, asked: QueryRun) -> bool:
+    """Whether a run of one query is pushed through a matcher, so that it can go on after a stop."""
+    return request.is_live and LiveJob.of(request).is_pushed and not asked.is_within_budget
+
+
+def run_live(asked: QueryRun, request: RunRequest) -> None:
     """Run one query: put out what is found as it comes, write checkpoints, and say what came of it.
 
     Parameters
     ----------
-    job : LiveJob
-    query : Query
-    merge : str
-        Which runs are merged.
-    asked : Revisions or None
-        How events may be late or change.
+    asked : QueryRun
+    request : RunRequest
 
     Raises
     ------
@@ -177,17 +174,16 @@ def run_live(job: LiveJob, query: Query, merge: str, asked: Revisions | None) ->
     from acep_approx.api.live_query import follow_query
     from acep_approx.api.live_run import Checkpointing
 
-    begun = clock.perf_counter()
-    kind = job.output.output
-    options = {"merge": merge, **({} if asked is None else asked.header())}
+    begun, job, revisions = clock.perf_counter(), LiveJob.of(request), asked.revisions
+    options = {"merge": asked.merge, **({} if revisions is None else revisions.header())}
     given = {name: value for name, value in options.items() if value is not None}
-    given |= {"output": OUTPUTS[kind], "bind": job.output.bound, **job.source.roles}
+    given |= {"output": OUTPUTS[job.output.output], "bind": job.output.bound, **job.source.roles}
     reading = job.reading | ({"late": job.source.late} if job.source.late is not None else {})
     with said(LOGS):
         checkpointing = Checkpointing(**job.checkpointing)
-        live_run = follow_query(query, job.place, checkpointing, reading, given, also_asked=asked_of(job))
+        live_run = follow_query(asked.query, job.place, checkpointing, reading, given, also_asked=asked_of(job))
         with closing(live_run), ends_cleanly(live_run.stop):
-            changes = Changes() if asked is not None and asked.is_changelog else None
+            changes = Changes() if revisions is not None and revisions.is_changelog else None
             results = put_out(job, live_run, live_run.results(), changes)
             if not job.quiet:
                 _say(job, live_run, results, changes, clock.perf_counter() - begun)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.commands.run_live import LOGS, LiveJob, asked_of, put_out, say_going_on, say_tombstones
-from acep_approx.cli.commands.run_queries import queries_in_words, say_found_by
 from acep_approx.cli.live import ends_cleanly
 from acep_approx.cli.options.live import apart
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
+from acep_approx.cli.runs.live import LOGS, LiveJob, asked_of, put_out, say_going_on, say_tombstones
+from acep_approx.cli.runs.queries import queries_in_words, say_found_by
+from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import say_malformed
 from acep_approx.cli.terminal import amount, said, say
 
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
 
 
-def run_live_queries(job: LiveJob, options: QueriesOptions) -> None:
+def run_live_queries(request: RunRequest) -> None:
     """Run the queries of a folder: put out what is found as it comes, write checkpoints, and say what came of it.
 
     Parameters
     ----------
-    job : LiveJob
-    options : QueriesOptions
+    request : RunRequest
 
     Raises
     ------
@@ -44,6 +44,7 @@ def run_live_queries(job: LiveJob, options: QueriesOptions) -> None:
         With 130 after Ctrl-C; with the code of the first query that was left out.
     """
     leave_pandas_out()
+    job, options = LiveJob.of(request), request.options.many
     if not job.is_pushed or OUTPUTS.get(job.output.output) == "counts":
         what = "--on-late skip" if OUTPUTS.get(job.output.output) != "counts" else "--output count"
         raise apart(what, "live input and --queries", "choose matches or points; late events: --reorder '5 s'")

@@ -16,11 +16,12 @@ import typer
 from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.output import OutputOptions, check_file
 from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
+from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 
@@ -47,6 +48,23 @@ class QueriesRun:
     form: Format
     quiet: bool
     page: PageRequest | None = None
+
+    @classmethod
+    def of(cls, request: RunRequest) -> QueriesRun:
+        """What was asked for.
+
+        Raises
+        ------
+        UsageError
+            What does not go together, or cannot be written where it was said.
+        """
+        options, source, output, inputs = request.options.many, request.options.source, request.output, request.inputs
+        assert options.queries is not None, "it was checked"
+        page, form = request.page, output.form()
+        output.check(form, is_expanded=False)
+        if output.file is not None:
+            check_file(output.file, {"rejected rows": source.rejects, "late events": source.late}, inputs)
+        return cls(options.queries, options, inputs, source, output, form, request.quiet, page)
 
 
 def run_queries(job: QueriesRun) -> None:

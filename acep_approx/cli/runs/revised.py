@@ -6,53 +6,32 @@ import sys
 import time as clock
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
-
-import typer
+from typing import TYPE_CHECKING, cast
 
 from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.choices import Format, ResultKind
-from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.revisions import OUTPUTS
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
+from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.summary import SINGULAR, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, progress_bar, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.api import Query
     from acep_approx.cli.write import Results
     from acep_approx.events.late import Sink
     from acep_approx.events.source import Source
     from acep_approx.revisions.matcher import RevisedMatcher
-    from acep_approx.revisions.request import Revisions
 
 
-@dataclass(frozen=True)
-class RevisedRun:
-    """What a run is to do, after all checks."""
-
-    context: typer.Context
-    query: Query
-    inputs: Any
-    asked: Revisions
-    source: RunInputOptions
-    merge: str
-    output: OutputOptions
-    form: Format
-    quiet: bool
-
-
-def run_revised(job: RevisedRun) -> None:
+def run_revised(job: QueryRun) -> None:
     """Read the events, put out what is found and what is taken back of it, and say what became of them.
 
     Parameters
     ----------
-    job : RevisedRun
+    job : QueryRun
 
     Raises
     ------
@@ -71,7 +50,8 @@ def run_revised(job: RevisedRun) -> None:
         progress.total = feed.source.rows
         with closing(feed.counts(progress) if kind is ResultKind.COUNT else feed.tables(progress)) as tables:
             results = Results(tables, job.output.most_rows(job.form))
-            counted = changes.counted(results) if job.asked.is_changelog and kind is not ResultKind.COUNT else results
+            is_changelog = feed.revisions.is_changelog and kind is not ResultKind.COUNT
+            counted = changes.counted(results) if is_changelog else results
             if is_table:
                 shown = list(counted)
             else:
@@ -112,7 +92,7 @@ class _Feed:
 
     Parameters
     ----------
-    job : RevisedRun
+    job : QueryRun
 
     Attributes
     ----------
@@ -122,11 +102,12 @@ class _Feed:
         One that knows their columns, once there are any.
     """
 
-    def __init__(self, job: RevisedRun) -> None:
+    def __init__(self, job: QueryRun) -> None:
         from acep_approx.events.source import open_source
 
         plain = job.source.reading | {"on_late": "refuse", "late": None}  # the matcher knows what is late
-        self.job = job
+        assert job.revisions is not None, "it is asked for"
+        self.job, self.revisions = job, job.revisions
         self.source: Source = open_source(job.inputs, **plain)
         self.matcher = self._fresh()
 
@@ -169,7 +150,7 @@ class _Feed:
     def _fresh(self) -> RevisedMatcher:
         """A matcher that knows no columns yet."""
         job, kind = self.job, self.job.output.output
-        asked = job.asked.header()
+        asked = self.revisions.header()
         if kind is ResultKind.COUNT:  # what remains at the end is the same, and nothing is matched twice
             asked |= {"emit": "final", "changelog": None}
         more = {"output": OUTPUTS[kind], "merge": job.merge, "bind": job.output.bound}

@@ -8,8 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
@@ -18,6 +16,7 @@ from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.rules_output import RulesOutput
+from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 from acep_approx.errors import RuleError, UsageError
@@ -56,19 +55,7 @@ class RulesRun:
     page: PageRequest | None = None
 
     @classmethod
-    def asked(
-        cls,
-        context: typer.Context,
-        text: str,
-        inputs: list[str],
-        options: RuleOptions,
-        source: RunInputOptions,
-        output: OutputOptions,
-        *,
-        quiet: bool,
-        is_live: bool = False,
-        page: PageRequest | None = None,
-    ) -> RulesRun:
+    def of(cls, request: RunRequest) -> RulesRun:
         """What was asked for.
 
         Raises
@@ -77,15 +64,17 @@ class RulesRun:
             ``ACEP-U064``: what does not go together; ``ACEP-U013``, ``ACEP-U016`` to ``ACEP-U018``: such files
             cannot be written.
         """
-        check_rules(context, output.output)
+        options, output, page = request.options.rules, request.output, request.page
+        check_rules(request.context, output.output)
         grows = options.store is not None
         for name, value in {"--checkpoint-every": options.checkpoint_every, "--finish": options.finish or None}.items():
             if value is not None and not grows:
                 raise UsageError(f"{name} is of use with --store only", code="ACEP-U064", hint="add --store FILE")
-        form = _form(output, options, grows=grows or is_live)
-        if is_live and form is Format.TABLE:
+        form = _form(output, options, grows=grows or request.is_live)
+        if request.is_live and form is Format.TABLE:
             form = Format.JSONL  # a table is shown at the end
-        job = cls(text, inputs, options, source, output, form, quiet, is_live, page)
+        how = (form, request.quiet, request.is_live, page)
+        job = cls(request.text, request.inputs, options, request.options.source, output, *how)
         job._check_files()
         events_between(options.checkpoint_every)
         return job
