@@ -39,26 +39,21 @@ def travels() -> Graph:
 def micro_batch() -> Graph:
     """What Spark and the driver do in a micro-batch of a stream."""
     nodes = [
-        Node("events", "events", "stream"),
-        Node("pack", "pack", "rule", notes=("one row per shard",)),
+        Node("events", "events", "stream", notes=("packed: one row", "per shard")),
         Node("shard", "shard", "query", notes=("waits for the watermark,", "sorts, matches")),
         Node("state", "state", "table", notes=("one value per shard",)),
         Node("matches", "matches", "stream"),
         Node("late", "late events", "stream"),
-        Node("driver", "driver", "rule", notes=("splits the budget, learns",)),
-        Node("history", "history", "table", notes=("the newest version",)),
+        Node("driver", "driver", "rule", notes=("splits the budget,", "learns")),
     ]
     edges = [
-        Edge("events", "pack"),
-        Edge("pack", "shard", "by shard"),
+        Edge("events", "shard"),
         Edge("shard", "state"),
         Edge("state", "shard"),
         Edge("shard", "matches"),
         Edge("shard", "late"),
         Edge("shard", "driver", "metrics"),
-        Edge("driver", "shard", "shares"),
-        Edge("driver", "history"),
-        Edge("history", "shard"),
+        Edge("driver", "shard", "shares, new history"),
     ]
     return Graph("micro-batch", nodes, edges)
 
