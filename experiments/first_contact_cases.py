@@ -162,6 +162,13 @@ FILES = (
             Command(run(SHOP, "unsorted.csv", "--sort", "--output", "count"), (FOUND,)),
         ),
     ),
+    _file(
+        "a title above the header, and empty rows of Excel below",
+        "titled.csv",
+        "2 lines ahead of the header left out",
+        "decimal comma in amount",
+    ),
+    _file("names with a star", "days/*.csv", "2 files", "'days/*.csv'"),
     _file("a zip of one file", "events.zip", "12 rows"),
     _file("a folder with files of two formats", "mixed", "taken as"),
     Case(
@@ -244,6 +251,13 @@ MISTAKES = (
         code=2,
     ),
     _mistake("a workbook of Excel", run(SHOP, "events.xlsx"), "xlsx|Excel", "CSV", code=4),
+    _mistake("a pickle of pandas", ("look", "frame.pkl"), "pickle", "to_parquet", code=4),
+    _mistake("the page of a login, saved as CSV", run(SHOP, "login.csv"), "HTML", "login", code=4),
+    _mistake("JSON lines that are called CSV", run(SHOP, "lines.csv"), "json", "--input-format json", code=4),
+    _mistake(
+        "the address of a file", run(SHOP, "https://example.com/a.csv"), "https://example.com/a.csv", "curl", code=4
+    ),
+    _mistake("a log of Apache, not said to be one", ("look", "access_unsaid.log"), "--line-format apache", code=4),
     _mistake("a zip with other things", run(SHOP, "pictures.zip"), "zip", "unzip|unpack", code=4),
     _mistake("a folder without events", run(SHOP, "notes"), "notes", "no file", ".csv", code=4),
     _mistake("what is no text", run(SHOP, "picture.bin"), "picture.bin", "hint", code=4),

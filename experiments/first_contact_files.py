@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import random
 import zipfile
 from collections.abc import Callable
@@ -98,11 +99,20 @@ def write_all(folder: Path) -> None:
     (folder / "zipped.csv.gz").write_bytes(gzip.compress(table(iso).encode()))
     (folder / "squeezed.jsonl.zst").write_bytes(pa.compress(lines(objects()).encode(), "zstd", asbytes=True))
     (folder / "excel.csv").write_bytes("\ufeff".encode() + table(iso).replace("\n", "\r\n").encode())
+    (folder / "days").mkdir()
+    for day in range(2):
+        (folder / "days" / f"{day}.csv").write_text(_half(day))
     (folder / "mixed").mkdir()
     (folder / "mixed" / "1.csv").write_text("".join(table(iso).splitlines(keepends=True)[:7]))
     (folder / "mixed" / "2.jsonl").write_text(lines(objects()[6:]))
     pq.write_table(pa.Table.from_pylist(nested()), folder / "nested.parquet")
     _no_events(folder)
+
+
+def _half(number: int) -> str:
+    """A half of the events, with the header."""
+    names, *rows = table(iso).splitlines(keepends=True)
+    return "".join([names, *rows[6 * number : 6 * number + 6]])
 
 
 def _texts() -> dict[str, str]:
@@ -137,6 +147,10 @@ def _texts() -> dict[str, str]:
         "two_texts.csv": table(lambda when: f"{when:%d.%m.%Y};{when:%I:%M %p}", separator=";").replace(
             "ts", "Datum;Uhrzeit", 1
         ),
+        "titled.csv": "Account 7;;;\n\n" + table(iso, separator=";", comma=",") + ";;;\n" * 3,
+        "lines.csv": lines(objects()),
+        "login.csv": "<!DOCTYPE html>\n<html><title>Please log in, or sign up</title></html>\n",
+        "access_unsaid.log": access_log(),
         "empty.csv": "",
         "plain.csv": table(lambda when: str(int((when - BEGIN).total_seconds()))),
     }
@@ -146,6 +160,7 @@ def _no_events(folder: Path) -> None:
     """What is no file of events."""
     (folder / "notes").mkdir()
     (folder / "notes" / "readme.md").write_text("nothing here\n")
+    (folder / "frame.pkl").write_bytes(pickle.dumps(objects()))
     (folder / "picture.bin").write_bytes(random.Random(1).randbytes(4096))
     with zipfile.ZipFile(folder / "events.zip", "w") as archive:
         archive.writestr("shop.csv", table(iso))

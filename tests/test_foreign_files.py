@@ -55,6 +55,10 @@ def failure(events, kind=DataError, **how):
         ("e.csv", "#ts,type,price\n1,A,1.5\n2,B,2\n", ","),
         ("e.csv", "sep=;\nts;type;price\n1;A;1,5\n2;B;2\n", ";"),
         ("e.csv", "ts;type;price;\n1;A;1.5;\n2;B;2;\n", ";"),
+        ("e.csv", "Account 7;;\nts;type;price\n1;A;1,5\n2;B;2\n", ";"),
+        ("e.csv", "Report\n\nts;type;price\n1;A;1.5\n2;B;2\n", ";"),
+        ("e.csv", "Report\r\n,,\r\nts,type,price\r\n1,A,1.5\r\n2,B,2\r\n,,\r\n,,\r\n", ","),
+        ("e.csv", 'ts;type;price\n1;"A";1.5\n;;\n2;B;2\n;;', ";"),
         ("e.csv", "ts,type,price\n1,A,1.5,\n2,B,2,\n", ","),
         ("e.csv", '\ufeffts;type;price\n1;"A";1.5\n2;"B";2\n', ";"),
     ],
@@ -263,3 +267,90 @@ def test_a_source_is_taken_as_events(tmp_path):
     query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
     found = query.match(open_source(path, columns="ts,type,price"))
     assert [match.values for match in found] == [{"a": 0, "b": 1}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ts,,\n1,A,1.5\n2,B,2\n",  # the names of two columns are lacking, which is no title
+        "report of,,\n1,A,1.5\n2,B,2\n",
+    ],
+)
+def test_what_may_be_a_header_is_no_title(tmp_path, text):
+    assert failure(write(tmp_path / "e.csv", text)).code == "ACEP-D015"
+
+
+def test_a_header_that_is_too_short_is_no_title(tmp_path):
+    error = failure(write(tmp_path / "e.csv", "ts,type\n1,A,1.5\n2,B,2\n"))
+    assert (error.code, "line 2" in error.message) == ("ACEP-D020", True)
+
+
+def test_lines_count_on_over_empty_rows(tmp_path):
+    error = failure(write(tmp_path / "e.csv", "ts,type,price\n,,\n1,A,1\n,,\n2,B\n"))
+    assert (error.code, "line 5" in error.message) == ("ACEP-D020", True)
+
+
+def test_what_looks_like_an_empty_row_within_quotes_is_a_value(tmp_path):
+    path = write(tmp_path / "e.csv", 'ts,type,price\n1,"A\n,,\nB",1\n')
+    assert read(path) == [{"ts": 1, "type": "A\n,,\nB", "price": 1}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("e.pkl", b"\x80\x05\x95\x00\x00", "pickle"),
+        ("e.csv", b"SQLite format 3\x00" + bytes(90), "sqlite3 -header -csv"),
+        ("e.csv", b"\n<!DOCTYPE html>\n<html>", "login"),
+        ("e.feather", b"ARROW1\x00\x00", "read_feather"),
+        ("e.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "Excel"),
+    ],
+)
+def test_files_of_other_kinds_are_named(tmp_path, name, content, says):
+    error = failure(write(tmp_path / name, content))
+    assert error.code == "ACEP-D180"
+    assert says in error.message + error.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "holds"),
+    [(b'{"ts": 1, "type": "A"}\n', "json"), (b'[\n {"ts": 1}]', "json"), (b"PAR1\x15\x04\xe0PAR1", "parquet")],
+)
+def test_names_that_lie_are_told(tmp_path, content, holds):
+    error = failure(write(tmp_path / "e.csv", content))
+    assert error.code == "ACEP-D182"
+    assert f"--input-format {holds}" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("https://example.com/a.csv", "curl -L -o FILE 'https://example.com/a.csv'"),
+        ("s3://bucket/a.parquet", "pyarrow.dataset.dataset('s3://bucket/a.parquet')"),
+        ("file:///data/a.csv", "/data/a.csv"),
+    ],
+)
+def test_addresses_are_no_files(address, says):
+    error = failure(address)
+    assert error.code == "ACEP-D181"
+    assert address in error.message
+    assert says in error.hint
+
+
+def test_a_name_with_stars_stands_for_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place, row in enumerate(PLAIN.splitlines()[1:]):
+        write(tmp_path / f"e{place}.csv", PLAIN.splitlines()[0] + b"\n" + row + b"\n")
+    write(tmp_path / "e[1].csv", PLAIN)
+    assert read("e?.csv") == ROWS
+    assert read("e[1].csv") == ROWS  # a file that is called so
+    assert failure("f*.csv").code == "ACEP-D010"
+    assert "6" not in acep("look", "e?.csv").output.split("rows")[0]
+    assert "'e?.csv'" in acep("look", "e?.csv").output
+
+
+def test_logs_of_common_kinds_are_told_by_their_lines(tmp_path):
+    apache = '10.0.0.1 - - [03/Feb/2025:07:00:26 +0000] "GET / HTTP/1.1" 200 2987 "-" "Mozilla/5.0" 0.1\n'
+    assert "--line-format apache" in failure(write(tmp_path / "access.log", apache * 3)).hint
+    syslog = "Mar 28 09:30:00 web sshd[7]: accepted\n"
+    assert "--line-format syslog" in failure(write(tmp_path / "sys.log", syslog)).hint
+    assert "apache, syslog" in failure(write(tmp_path / "other.log", "it is done\n")).hint

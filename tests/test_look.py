@@ -11,12 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from acep_approx import compile_query, look
+from acep_approx.cli.look_tables import show
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.source import open_source
 from acep_approx.events.time import plausible_unit
 from acep_approx.profiling.distinct import EXACT, DistinctValues
+from acep_approx.profiling.text import sections
 from acep_approx.profiling.times import GAPS
 from tests.command_line import acep
 
@@ -381,3 +384,20 @@ def test_stdout_is_text_of_any_width(shop):
     sink = io.StringIO()
     print(look(shop), file=sink)
     assert max(map(len, sink.getvalue().splitlines())) > 80
+
+
+def test_a_narrow_terminal_gets_fewer_examples_and_no_broken_names(monkeypatch):
+    rows = [
+        {"created_at": f"2025-02-03T07:00:0{i}", "payload.action": f"a long action {i}", "actor.login": "Ann", "size": i}
+        for i in range(9)
+    ]
+    seen = look(pa.Table.from_pylist(rows))
+    wide, narrow = (next(s for s in sections(seen, width) if s.header) for width in (200, 80))
+    assert "missing" not in wide.header  # nothing is
+    assert [len(text.split(", ")) for text in wide.column("examples")] == [3, 3, 1, 3]
+    assert [len(text.split(", ")) for text in narrow.column("examples")] == [1, 1, 1, 3]
+
+    written = Console(file=io.StringIO(), width=80, force_terminal=True, no_color=True, markup=False)
+    monkeypatch.setattr("rich.console.Console", lambda **_: written)
+    show(seen)
+    assert "payload.action" in written.file.getvalue()

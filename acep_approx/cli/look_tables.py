@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 from acep_approx.profiling.text import NUMBERS, Section, sections
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
 
     from acep_approx.profiling.profile import Look
+
+WHOLE = ("column", *NUMBERS)
+"""Columns whose texts are not broken in a narrow terminal."""
+LONGEST = 24
+"""Characters of a text that is not broken."""
 
 
 def show(look: Look) -> None:
@@ -19,7 +24,7 @@ def show(look: Look) -> None:
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = 10_000  # a file has no edge
-    for number, section in enumerate(sections(look)):
+    for number, section in enumerate(sections(look, console.width)):
         if number:
             console.print()
         _show(console, section)
@@ -38,7 +43,9 @@ def _show(console: Console, section: Section) -> None:
     if section.header:
         table = Table(header_style="bold")
         for name in section.header:
-            table.add_column(name, justify="right" if name in NUMBERS else "left", overflow="fold")
+            is_whole = name in WHOLE and all(len(text) <= LONGEST for text in section.column(name))
+            justify: JustifyMethod = "right" if name in NUMBERS else "left"
+            table.add_column(name, justify=justify, overflow="fold", no_wrap=is_whole)
         for row in section.table:
             table.add_row(*row)
         console.print(table)

@@ -42,6 +42,9 @@ def layout_words(source: Source, files: int) -> Iterator[str]:
         yield "no header"
     yield from (note for note in source.notes if not note.startswith(("encoding ", "delimiter ")))
     for name, fitting in found.open_times.items():
-        yield f"{name} stays text, because it fits more than one format of times: " + " or ".join(
-            f"--time-format '{text}'" for text in fitting
-        )
+        if len(fitting) == 1:
+            yield f"{name} stays text, because its times ({fitting[0]}) have no year: say --time-year, such as 2013"
+        else:
+            yield f"{name} stays text, because it fits more than one format of times: " + " or ".join(
+                f"--time-format '{text}'" for text in fitting
+            )

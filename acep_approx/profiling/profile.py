@@ -10,6 +10,7 @@ from typing import Any
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.files import find_files
+from acep_approx.events.reading.named import named_paths
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling.first_query import FirstQuery, ProfiledEvents, first_query
@@ -136,7 +137,9 @@ def _paths(events: Any) -> list[str] | None:
 
 def _files(paths: list[str] | None, format_: str | None) -> list[Path]:
     """The files of events; none of events that are no files."""
-    if paths is None or any(not Path(path).is_file() and not Path(path).is_dir() for path in paths):
+    if paths is None or "-" in paths:
+        return []
+    if any(not path.is_file() and not path.is_dir() for name in paths for path in named_paths(name)):
         return []
     return [file.path for file in find_files(paths, format_)]
 

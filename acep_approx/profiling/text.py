@@ -24,6 +24,12 @@ PLAIN = {
 }
 NUMBERS = ("missing", "different", "events", "share")
 """Columns that stand to the right."""
+OFTEN_EMPTY = ("missing", "range")
+"""Columns that are left out where nothing stands in them."""
+WIDE = 120
+"""Characters of a line that all examples have room in."""
+FEW = 20
+"""Characters of the examples of a column where lines are shorter."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +53,17 @@ class Section:
     table: tuple[tuple[str, ...], ...] = ()
     code: tuple[str, ...] = ()
 
+    def column(self, name: str) -> list[str]:
+        """The texts of a column of the table."""
+        place = self.header.index(name)
+        return [row[place] for row in self.table]
 
-def sections(look: StreamProfile) -> list[Section]:
-    """What is shown, in order."""
+
+def sections(look: StreamProfile, width: int = WIDE) -> list[Section]:
+    """What is shown, in order; fewer examples where lines have less than ``WIDE`` characters."""
     shown = [Section(_headline(look), tuple(_about(look)))]
     if look.columns:
-        shown.append(_columns(look))
+        shown.append(_columns(look, is_wide=width >= WIDE))
         shown.append(_roles(look))
     if look.types:
         shown.append(_types(look))
@@ -71,7 +82,8 @@ def _about(look: StreamProfile) -> Iterator[str]:
     if look.understood:
         yield "; ".join(look.understood)
     if look.malformed:
-        yield f"{look.malformed:,} rows cannot be read; a run stops there, or leaves them out: --on-malformed skip"
+        some, them = ("1 row", "it") if look.malformed == 1 else (f"{look.malformed:,} rows", "them")
+        yield f"{some} cannot be read; a run stops there, or leaves {them} out: --on-malformed skip"
         yield from (f"  {reason}" for reason in look.reasons[:1])
 
 
@@ -82,12 +94,13 @@ def _bytes(size: int) -> str:
     return f"{size} bytes"
 
 
-def _columns(look: StreamProfile) -> Section:
+def _columns(look: StreamProfile, *, is_wide: bool) -> Section:
     played = {role.column: role.role for role in (look.key, look.type, look.time)}
     rows = []
     for column in look.columns:
         distinct = "" if column.distinct is None else f"{'' if column.is_exact else 'about '}{column.distinct:,}"
-        span = "" if column.least is None else f"{column.least} .. {column.most}"
+        is_told_below = not is_wide and look.times is not None and column.name == look.times.column
+        span = "" if column.least is None or is_told_below else f"{column.least} .. {column.most}"
         missing = f"{column.missing:,}" if column.missing else ""
         rows.append(
             (
@@ -95,13 +108,29 @@ def _columns(look: StreamProfile) -> Section:
                 _type(column),
                 missing,
                 distinct,
-                ", ".join(column.examples),
+                _examples(column, WIDE if is_wide else FEW),
                 span,
                 played.get(column.name, ""),
             )
         )
     header = ("column", "type", "missing", "different", "examples", "range", "taken as")
-    return Section(f"{len(look.columns)} column{'' if len(look.columns) == 1 else 's'}", (), header, tuple(rows))
+    kept = [place for place, name in enumerate(header) if name not in OFTEN_EMPTY or any(row[place] for row in rows)]
+    return Section(
+        f"{len(look.columns)} column{'' if len(look.columns) == 1 else 's'}",
+        (),
+        tuple(header[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in rows),
+    )
+
+
+def _examples(column: ColumnProfile, room: int) -> str:
+    """As many as there is room for, and at least one."""
+    shown = ", ".join(column.examples[:1])
+    for example in column.examples[1:]:
+        if len(shown) + 2 + len(example) > room:
+            break
+        shown += f", {example}"
+    return shown
 
 
 def _type(column: ColumnProfile) -> str:

@@ -13,7 +13,8 @@ from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, unreadable
 from acep_approx.events.reading.decoding import MARKS
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
-from acep_approx.events.reading.files import PARQUET, format_of
+from acep_approx.events.reading.files import format_of
+from acep_approx.events.reading.foreign import PARQUET
 
 LOG = logging.getLogger("acep_approx.live")
 MARK = 1024

@@ -24,13 +24,13 @@ from acep_approx.events.blocks import (
 )
 from acep_approx.events.reading.decoding import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
 from acep_approx.events.reading.files import (
-    PARQUET,
     ParquetFile,
     as_lines,
     check_layout,
     format_of,
     standard_input,
 )
+from acep_approx.events.reading.foreign import PARQUET
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
 from acep_approx.events.reading.formats.json_documents import Document, document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import UNREADABLE, unreadable
+from acep_approx.events.reading.foreign import refuse_foreign
 from acep_approx.events.reading.layout import Stored
 
 MARKS = {
@@ -43,7 +44,7 @@ def stored_as(path: Path, encoding: str | None) -> Stored:
     Raises
     ------
     DataError
-        ``ACEP-D013`` it cannot be read; ``ACEP-D028`` an archive of several files.
+        ``ACEP-D013`` it cannot be read; ``ACEP-D028`` an archive of several files; ``ACEP-D180`` no text.
     """
     with _opened(path) as file:
         compression = compression_of(file.peek(HEAD_BYTES)[:HEAD_BYTES], str(path))
@@ -66,15 +67,15 @@ def compression_of(head: bytes, name: str) -> str | None:
     Raises
     ------
     DataError
-        ``ACEP-D028``: they are a tar archive.
+        As ``refuse_foreign``.
     """
-    _refuse_tar(head, name)
+    refuse_foreign(head, name)
     return next((kind for kind, mark in MARKS.items() if head.startswith(mark)), None)
 
 
 def encoding_of(head: bytes, said: str | None, name: str) -> str:
     """The encoding of a text that begins so: what is said, or what a mark at its begin says, else UTF-8."""
-    _refuse_tar(head, name)
+    refuse_foreign(head, name)
     marked = next((kind for kind, marks in _BYTE_ORDER if head.startswith(marks)), "utf-8")
     return marked if said is None else codecs.lookup(said).name
 
@@ -219,12 +220,3 @@ def _member(file: Any, name: str) -> BinaryIO:
             hint="unpack it, and name the files or their folder",
         )
     return archive.open(members[0])  # type: ignore[return-value]
-
-
-def _refuse_tar(head: bytes, name: str) -> None:
-    if head[257:262] == b"ustar":
-        raise DataError(
-            f"{name}: a tar archive",
-            code="ACEP-D028",
-            hint="unpack it, and name the files or their folder: tar xf FILE",
-        )

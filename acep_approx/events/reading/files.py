@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,10 +16,13 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.decoding import open_stored, stored_as
+from acep_approx.events.reading.foreign import PARQUET, refuse_misnamed
 from acep_approx.events.reading.formats.csv_headers import looks_like_events, told_by_rows
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
+from acep_approx.events.reading.formats.line_formats import told_by_lines
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.named import named_paths
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
 from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.time_formats import TimeFormat
@@ -37,8 +41,6 @@ SUFFIXES = {
 }
 DELIMITERS = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
 """What a name says of the delimiter."""
-PARQUET = b"PAR1"
-"""How this format begins."""
 FIRST_BYTES = 1 << 14
 """What is looked at where the name of a file does not tell its format."""
 LOGS = (".log", ".txt")
@@ -82,7 +84,8 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
     Parameters
     ----------
     paths : sequence of str or Path
-        Files, in the order given; a folder stands for all files below it of a known format, in name order.
+        Files, in the order given; a folder stands for all files below it of a known format, in name order; a name with
+        ``*``, ``?`` or ``[...]`` for the files that fit, in name order.
     format : str, optional
         ``parquet``, ``csv``, ``jsonl`` or ``json``. Default: by the file's name; where that does not tell it, by its
         first lines.
@@ -95,14 +98,13 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
     Raises
     ------
     DataError
-        ``ACEP-D010`` no such file; ``ACEP-D011`` nothing to read in a folder; ``ACEP-D012`` unknown format.
+        ``ACEP-D010`` no such file; ``ACEP-D011`` nothing to read in a folder; ``ACEP-D012`` unknown format;
+        ``ACEP-D181`` an address in the place of a path.
     """
     found: list[InputFile] = []
-    for path in map(Path, paths):
+    for path in chain.from_iterable(map(named_paths, paths)):
         if path.is_dir():
             found += _in_folder(path, format)
-        elif not path.exists():
-            raise _no_such_file(path)
         else:
             found.append(InputFile(path, format or format_of(path) or _told_by_content(path)))
     return found
@@ -158,25 +160,20 @@ def _told_by_content(path: Path) -> str:
     lines = whole.splitlines()[:2]
     is_log = _plain(path).suffix in LOGS and looks_like_events(whole, delimiter.decode())
     if len(lines) < 2 or is_log or not all(delimiter in line for line in lines):
-        raise _unknown_format(path)
+        raise _unknown_format(path, whole)
     return "csv"
 
 
-def _no_such_file(path: Path) -> DataError:
-    from difflib import get_close_matches
-
-    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    close = get_close_matches(path.name, there, n=1)
-    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
-    return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)
-
-
-def _unknown_format(path: Path) -> DataError:
+def _unknown_format(path: Path, start: bytes) -> DataError:
+    written = told_by_lines(start)
+    say = f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python)"
     return DataError(
         f"{path}: the format cannot be told from the name, nor from the first lines",
         code="ACEP-D012",
-        hint=f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python); of the lines of a log how they are "
-        "written: --line-format '{time} {level} {message}', apache, syslog",
+        hint=f"its lines look like a log of {written}: --line-format {written} (line_format='{written}' of open_source)"
+        if written
+        else f"{say}; of the lines of a log how they are written: --line-format '{{time}} {{level}} {{message}}', "
+        "apache, syslog",
     )
 
 
@@ -186,7 +183,7 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
     Raises
     ------
     DataError
-        ``ACEP-D013`` it cannot be read; the errors of :class:`TextFile`.
+        ``ACEP-D013`` it cannot be read; ``ACEP-D182`` it is in another format; the errors of :class:`TextFile`.
     UsageError
         ``ACEP-U121``: something is said of it that such files have not.
     """
@@ -195,6 +192,8 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
     if file.format == "parquet":
         return ParquetFile(name, name)
     stored = stored_as(file.path, layout.encoding)
+    with open_stored(file.path, stored) as stream:
+        refuse_misnamed(stream.read(FIRST_BYTES), name, file.format)
     if file.format == "csv" and layout.delimiter is None:
         layout = replace(layout, delimiter=_named_delimiter(file.path, stored))
     if file.format in ("csv", "lines"):

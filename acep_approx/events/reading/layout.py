@@ -102,7 +102,7 @@ class Understood:
     header : bool, optional
         Whether the names of the columns stand in a CSV file.
     skipped_lines : int
-        Comments and blank lines ahead of the header.
+        Comments, blank lines and titles ahead of the header.
     decimal_commas : tuple of str
         Columns of numbers with a comma before the fraction.
     times : mapping of str to TimeFormat
@@ -145,12 +145,16 @@ class Understood:
         return [
             *([f"encoding {self.encoding}"] if self.encoding not in (None, "utf-8") else []),
             *([f"delimiter {self.delimiter!r}"] if self.delimiter not in (None, ",") else []),
-            *([f"{self.skipped_lines} lines of comments or blanks ahead of the header"] if self.skipped_lines else []),
+            *([_ahead(self.skipped_lines)] if self.skipped_lines else []),
             *([f"events in the array {self.array!r}"] if self.array else []),
             *([f"decimal comma in {', '.join(self.decimal_commas)}"] if self.decimal_commas else []),
             *(f"times of {', '.join(names)} as {written}" for written, names in by_format.items()),
             *self.hints,
         ]
+
+
+def _ahead(lines: int) -> str:
+    return f"{lines} line{'' if lines == 1 else 's'} ahead of the header left out (comments, blanks, titles)"
 
 
 def _delimiter(given: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -107,13 +108,22 @@ class CsvFormat:
         )
 
     def after_header(self, block: Block) -> Block:
-        """The block without the header, if it is the first one."""
-        if block.line != 1 or self._header is None:
+        """The block without the header, if it is the first one; rows of delimiters alone are blank lines in it."""
+        if self._header is None:
             return block
-        end = 0
-        for _ in range(self._header.lines):
+        lines, end = self._header.lines if block.line == 1 else 0, 0
+        for _ in range(lines):
             end = block.data.find(b"\n", end) + 1 or len(block.data)
-        return Block(1 + self._header.lines, block.data[end:])
+        empty = self._header.delimiter.encode() * (len(self._header.names) - 1)
+        return Block(block.line + lines, self._with_blanks(block.data[end:] if end else block.data, empty))
+
+    def _with_blanks(self, data: bytes, empty: bytes) -> bytes:
+        """Rows without any value, as Excel writes them below a table, as blank lines."""
+        if not empty or not (data.startswith(empty) or b"\n" + empty in data):
+            return data
+        if b'"' not in data:
+            return re.sub(rb"(?m)^" + re.escape(empty) + rb"\r?$", b"", data)
+        return b"".join(b"\n" if row.rstrip(b"\r\n") == empty else row for row in self.rows(data))
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
         """Decide by the first rows which columns of text hold something else, and say whether any does.

@@ -12,11 +12,14 @@ from itertools import islice
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import quoted_rows
 from acep_approx.events.columns import refuse_twins
+from acep_approx.events.reading.formats.shared import FIRST_BYTES
 
 DELIMITERS = (",", ";", "\t", "|")
 """What is looked for, the most common first."""
 LOOKED_AT = 20
 """Rows below the header that are looked at."""
+TITLES = 12
+"""Lines of a title ahead of the header, at most."""
 _VALUE = re.compile(r"[+-]?\d+([.,]\d+)*([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")
 _EXCEL = re.compile(rb"sep=(.)\r?\n", re.IGNORECASE)
 
@@ -33,7 +36,7 @@ class Header:
     lines : int
         Ahead of the first row of values.
     skipped : int
-        Of these, comments and blank ones.
+        Of these, comments, blank ones, and titles.
     rivals : str
         Other delimiters that would do as well as the comma.
     """
@@ -73,6 +76,9 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
             break
         comment = line if line.strip() else comment
         skipped, start = skipped + 1, start + len(line)
+    if columns is None:
+        title = _title(data[start:], delimiter)
+        skipped, start = skipped + title.count(b"\n"), start + len(title)
     rest = data[start:]
     rivals = ""
     if delimiter is None:
@@ -93,6 +99,35 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
             hint="name the columns: --columns ts,type,price (columns=[...] of open_source), or add a line of names",
         )
     return Header(_checked(_as_wide(names, below), name), delimiter, skipped + lines, skipped, rivals)
+
+
+def _title(data: bytes, delimiter: str | None) -> bytes:
+    """Lines such as ``Account 7;;;`` ahead of the header, where nothing but the lines below them can be the header.
+
+    These have the width of most rows, a name for each column, and more than twice as many as any line above has values.
+    """
+    data = data[:FIRST_BYTES]
+    lines = data.splitlines(keepends=True)[: TITLES + 1]
+    for sign in DELIMITERS if delimiter is None else (delimiter,):
+        filled: list[int] = []
+        end = 0
+        for line in lines:
+            rows = _fields(data[end:], sign) if line.strip() else []
+            if rows and _are_names(rows):
+                if filled and 2 * max(filled) < len(rows[0]):
+                    return data[:end]
+                break
+            filled.append(sum(bool(text.strip()) for row in _fields(line, sign) for text in row))
+            end += len(line)
+    return b""
+
+
+def _are_names(rows: list[list[str]]) -> bool:
+    """Whether the first row names the columns of most of the others: each by one name, and by no value."""
+    (first, *below) = [[text.strip() for text in row] for row in rows]
+    agreeing = sum(len(row) == len(first) for row in below)
+    is_named = all(first) and len(set(first)) == len(first) > 1 and not any(map(_is_value, first))
+    return is_named and bool(below) and 2 * agreeing > len(below)
 
 
 def told_by_rows(data: bytes) -> str:

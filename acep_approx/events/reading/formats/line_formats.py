@@ -36,6 +36,10 @@ READY = {
     ),
 }
 """Formats by name. ``apache`` takes the lines of ``common`` and of ``combined``."""
+TOLD = ("apache", "syslog", "syslog5424")
+"""Those that lines are tried with."""
+TOLD_BY = 5
+"""Lines that are tried."""
 _PIECE = re.compile(r"\{(\w+)\}")
 
 
@@ -68,6 +72,19 @@ def line_pattern(given: str) -> str:
     if twice := [name for name in names if names.count(name) > 1]:
         raise _no_format(given, f"two groups are named {twice[0]!r}")
     return found
+
+
+def told_by_lines(start: bytes) -> str:
+    r"""The name of the format that all of the first lines of a log have; empty where there is none.
+
+    Examples
+    --------
+    >>> told_by_lines(b"Mar 28 09:30:00 web sshd[7]: accepted\nMar 28 09:31:00 web cron: done\n")
+    'syslog'
+    """
+    lines = [line.decode(errors="replace") for line in start.splitlines()[:TOLD_BY] if line.strip()]
+    fitting = (name for name in TOLD if all(re.fullmatch(READY[name], line) for line in lines))
+    return next(fitting, "") if lines else ""
 
 
 def _of_template(given: str) -> str:

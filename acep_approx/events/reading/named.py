@@ -1,0 +1,53 @@
+"""The files and folders that a user names: paths, and names with ``*`` in them."""
+
+from __future__ import annotations
+
+import re
+from glob import glob, has_magic
+from pathlib import Path
+
+from acep_approx.errors import DataError
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://?")
+"""``Path`` makes one slash of two."""
+
+
+def named_paths(given: str | Path) -> list[Path]:
+    """The paths that a name stands for; a name with ``*``, ``?`` or ``[...]`` for all that fit, in name order.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D010`` there is no such file; ``ACEP-D181`` an address such as ``https://...``.
+    """
+    path = Path(given)
+    if path.exists():
+        return [path]
+    if address := _ADDRESS.match(str(given)):
+        raise _an_address(str(given), address)
+    if not has_magic(str(given)):
+        raise _no_such_file(path)
+    if found := sorted(glob(str(given), recursive=True)):  # noqa: PTH207  (a Path globs below a folder only)
+        return [Path(name) for name in found]
+    raise DataError(f"{path}: no file has such a name", code="ACEP-D010", hint="check the folder and the pattern")
+
+
+def _an_address(given: str, found: re.Match[str]) -> DataError:
+    scheme = found[1].lower()
+    address = f"{found[1]}://{given[found.end() :]}"
+    if scheme in ("http", "https", "ftp"):
+        hint = f"load it first: curl -L -o FILE '{address}'; or feed it: curl -sL '{address}' | acep look -"
+    elif scheme == "file":
+        hint = f"name the file itself: {re.sub('^/*', '/', given[found.end() :])}"
+    else:
+        hint = f"copy it here first; or open it in Python: query.match(pyarrow.dataset.dataset({address!r}))"
+    return DataError(f"{address}: an address, and only files are read", code="ACEP-D181", hint=hint)
+
+
+def _no_such_file(path: Path) -> DataError:
+    from difflib import get_close_matches
+
+    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, there, n=1)
+    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
+    return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)
