@@ -12,12 +12,14 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from river.drift import ADWIN
 
 from history.arrays import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from river.drift import ADWIN
 
 DELTA = 1e-4
 """Chance of a false alarm, if errors are independent. They are not quite: what is learned changes which runs are kept,
@@ -112,6 +114,8 @@ class Detectors:
 
     def _detector(self, what: What, place: int) -> ADWIN:
         if (what, place) not in self._at:
+            from river.drift import ADWIN  # it loads scikit-learn and pandas, which takes longer than all of ours
+
             self._at[what, place] = ADWIN(delta=self.delta, clock=EVERY)  # type: ignore[no-untyped-call]
         return self._at[what, place]
 

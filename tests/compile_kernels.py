@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 from acep_approx import HistoryGraph, compile_query
+from acep_approx.errors import FewPointsWarning
 
 EVENTS = [{"ts": ts, "type": "AB"[ts % 2], "key": ts // 2 % 3, "x": ts * 7 % 11} for ts in range(60)]
 CELLS = "PATTERN SEQ(A a, B b) WHERE [key] WITHIN 10 ERRORS 1"
@@ -12,6 +15,7 @@ WAITING = "PATTERN SEQ(A a, B b, ~(C c)) WHERE b.x > a.x WITHIN 10 NON OVERLAP"
 
 def main() -> None:
     """Call for every output of each engine."""
+    warnings.simplefilter("ignore", FewPointsWarning)
     for text in (CELLS, RUNS, WAITING):
         query = compile_query(text)
         matches = query.match(EVENTS)

@@ -1,53 +1,113 @@
-"""``acep`` as a process of its own that need not load anything: it is forked from one that has loaded all.
+"""``acep`` as a program that need not load anything: it is forked from a process that has loaded all.
 
-Loading takes more than half of the time of a small run, and the pages of the docs have a hundred of them.
+Loading takes more than half of the time of a small run, and the pages of the docs have a hundred of them. The process
+that is forked from listens at a socket: a program of a few lines sends it words, folder, environment, and its own
+standard streams. Run as ``python -m tests.forked SOCKET``.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
+import shlex
+import signal
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.patience import PATIENCE
 
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(
-    ["pandas", "acep_approx.cli.main", "acep_approx.api.compile", "acep_approx.results.tuning"]
-)
+PROGRAM = """
+import json, os, signal, socket, sys
+with socket.socket(socket.AF_UNIX) as there:
+    there.connect({socket!r})
+    socket.send_fds(there, [b"."], [0, 1, 2])
+    there.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
+    there.shutdown(socket.SHUT_WR)
+    answers = there.makefile()
+    pid = int(answers.readline())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: os.kill(pid, number))
+    sys.exit(int(answers.readline() or 1))
+"""
 
 
-def acep(words: list[str]) -> tuple[int, str]:
-    """Run a command in the folder that this process is in.
+@contextmanager
+def program(folder: Path) -> Iterator[Path]:
+    """A folder for ``PATH`` that holds ``acep``.
 
     Parameters
     ----------
-    words : list of str
-        What follows ``acep``.
-
-    Returns
-    -------
-    (int, str)
-        Its exit code, and what it printed on stdout and stderr.
+    folder : Path
+        Where files of ours can lie; with a short name, as sockets want it.
     """
-    with TemporaryDirectory() as home:
-        printed = Path(home) / "printed"
-        process = SERVER.Process(target=_run, args=(words, printed))
-        process.start()
-        process.join(PATIENCE)
-        if process.exitcode is None:
-            process.kill()
-            raise TimeoutError(f"acep {' '.join(words)}")
-        return process.exitcode, printed.read_text(encoding="utf-8")
+    at, home = folder / "socket", folder / "bin"
+    home.mkdir()
+    client, command = folder / "client.py", home / "acep"
+    client.write_text(PROGRAM.format(socket=str(at)), encoding="utf-8")
+    command.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-IS", str(client)])} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    words = [sys.executable, "-m", "tests.forked", str(at)]
+    with subprocess.Popen(words, cwd=Path(__file__).parent.parent, stdin=subprocess.DEVNULL) as server:
+        try:
+            patience = time.monotonic() + PATIENCE
+            while not at.exists():
+                assert server.poll() is None, "the process to fork from has ended"
+                assert time.monotonic() < patience, "the process to fork from does not get ready"
+                time.sleep(0.05)
+            yield home
+        finally:
+            server.terminate()
 
 
-def _run(words: list[str], printed: Path) -> None:
-    with printed.open("wb") as file:
-        os.dup2(file.fileno(), sys.stdout.fileno())
-        os.dup2(file.fileno(), sys.stderr.fileno())
+def serve(at: str) -> None:
+    """Load everything, and fork for whoever asks."""
+    import pandas  # noqa: F401  (some commands need it)
+
     from acep_approx.cli.main import main
+    from tests import compile_kernels
 
-    sys.argv = ["acep", *words]
-    main()
+    compile_kernels.main()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
+    with socket.socket(socket.AF_UNIX) as home:
+        home.bind(draft := f"{at}~")
+        home.listen()
+        Path(draft).rename(at)
+        while True:
+            asked, _ = home.accept()
+            if not os.fork():
+                home.close()
+                _answer(asked, main)
+            asked.close()
+
+
+def _answer(asked: socket.socket, main: Any) -> None:
+    """Be the program that is asked for, and end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _, places, *_ = socket.recv_fds(asked, 1, 3)
+    words, folder, environment = json.load(asked.makefile())
+    asked.sendall(f"{os.getpid()}\n".encode())
+    for number, place in enumerate(places):
+        os.dup2(place, number)
+        os.close(place)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv, code = ["acep", *words], 0
+    try:
+        main()
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    asked.sendall(f"{code}\n".encode())
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -21,13 +21,12 @@ import io
 import os
 import re
 import runpy
-import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -111,6 +110,13 @@ def marks(path: Path) -> list[pytest.MarkDecorator]:
     return [pytest.mark.xdist_group("spark")] * needs_spark(path) + [pytest.mark.slow] * is_slow
 
 
+@pytest.fixture(scope="session")
+def program() -> Iterator[Path]:
+    """The folder of a program ``acep``."""
+    with TemporaryDirectory() as home, forked.program(Path(home)) as folder:
+        yield folder
+
+
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=marks(path)) for path in PAGES],
@@ -119,14 +125,9 @@ def marks(path: Path) -> list[pytest.MarkDecorator]:
 def test_examples_run_and_print_what_the_page_shows(path, tmp_path, monkeypatch, request):
     if needs_spark(path):
         request.getfixturevalue("spark")  # the one session of all tests
+    if any(block.language == "console" for block in blocks(path)):
+        monkeypatch.setenv("PATH", f"{request.getfixturevalue('program')}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    program = tmp_path / ".bin" / "acep"
-    program.parent.mkdir()
-    program.write_text(
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m acep_approx.cli.main "$@"\n', encoding="utf-8"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = None
@@ -161,8 +162,7 @@ def run_console(text: str, where: str) -> str:
         first, *rest = part.splitlines(keepends=True)
         more = list(takewhile(lambda line: line.startswith("> "), rest))
         command, shown = first + "".join(line[2:] for line in more), "".join(rest[len(more) :])
-        words = plain_acep(command)
-        code, printed = run_bash(command) if words is None else forked.acep(words)
+        code, printed = run_bash(command)
         if shown.strip():
             assert fits(shown, printed), f"{where}: `{command.strip()}` really prints\n{printed}"
         else:
@@ -183,18 +183,6 @@ def run_bash(command: str) -> tuple[int, str]:
     )
     compiling = r"^acep: compiling kernels.*\n"  # it depends on what ran before
     return done.returncode, re.sub(compiling, "", done.stdout, flags=re.M)
-
-
-def plain_acep(command: str) -> list[str] | None:
-    """The words that follow ``acep``, where a command is nothing else: no pipe, nothing that the shell expands."""
-    special = re.search(r"""[|&;<>()$`"\\*?\[~#!{]""", re.sub("'[^']*'", "", command))
-    return shlex.split(command)[1:] if command.startswith("acep ") and not special else None
-
-
-def test_what_the_shell_has_to_do_is_left_to_it():
-    assert plain_acep("acep run 'a(b|c)*d > $x' --errors 1\n") == ["run", "a(b|c)*d > $x", "--errors", "1"]
-    for command in ("acep run - | head", "acep run x; echo $?", "acep check $x", "cat x", "acep run *.csv", "acep < x"):
-        assert plain_acep(command) is None
 
 
 @pytest.mark.parametrize("name", ["flights", "history", "late"])

@@ -33,6 +33,13 @@ def test_compiling_a_query_imports_no_numba_and_no_pandas():
     assert not found & {"numba", "llvmlite", "pandas", "pyspark", "sklearn"}
 
 
+def test_a_worker_of_spark_imports_only_what_it_needs():
+    """Spark starts such a process for each stream; what notices changes is loaded where something is learned."""
+    found = imported("import acep_approx.spark.plan.processor")
+    assert "pyspark" in found
+    assert not found & {"numba", "pandas", "river", "sklearn", "scipy"}
+
+
 def test_a_run_over_a_file_imports_only_what_it_needs(tmp_path):
     pq.write_table(pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [1.5, 2.5]}), tmp_path / "events.parquet")
     query = "PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5"

@@ -6,6 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+SMALL = 1 << 20
+"""Bytes up to which columns are not compressed by several threads: to hand them over takes longer, by far where all
+cores are busy, as those of Spark's workers are."""
+
 
 def to_ipc(table: pa.Table, compression: str | None = None) -> bytes:
     """A table, with the metadata of its schema, as an Arrow stream.
@@ -22,7 +26,8 @@ def to_ipc(table: pa.Table, compression: str | None = None) -> bytes:
     {'x': [1, 2]}
     """
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=table.nbytes > SMALL)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -30,4 +35,5 @@ def to_ipc(table: pa.Table, compression: str | None = None) -> bytes:
 
 def from_ipc(data: Any) -> pa.Table:
     """The table of an Arrow stream: bytes, or an array of them; nothing is copied."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    buffer = pa.py_buffer(data)
+    return pa.ipc.open_stream(buffer, options=pa.ipc.IpcReadOptions(use_threads=buffer.size > SMALL)).read_all()
