@@ -10,6 +10,8 @@ import pytest
 
 from acep_approx.profiling import look
 from acep_approx.profiling.regularity import KeyOrder
+from experiments.hospital import Ward
+from experiments.streams import generated
 
 REAL = Path(__file__).parents[2] / "shared/data"
 GERMAN = """Zeit;Kunde;Vorgang;Betrag
@@ -142,6 +144,53 @@ def test_of_many_events_some_keys_are_looked_at():
     assert KeyOrder(keys).regularity(regular).order > 0.5
 
 
+def test_a_key_whose_events_are_all_of_one_type_links_nothing():
+    chance = random.Random(3)
+    rows = [{"ts": n, "a": f"k{chance.randint(1, 40)}", "b": chance.choice("xyz")} for n in range(400)]
+    for row in rows:
+        row["c"] = f"{row['b']}{chance.randint(1, 30)}"
+    assert look(rows).type.best == "b"
+    assert look(rows, type="b").key.best == "a"
+
+
+def test_a_guess_is_told_with_what_would_do_as_well(tmp_path):
+    chance = random.Random(3)
+    draws = ((chance.randint(1, 40), chance.randint(1, 50), chance.choice("xyz")) for _ in range(400))
+    rows = [{"ts": ts, "a": a, "b": b, "c": c} for ts, (a, b, c) in enumerate(draws)]
+    seen = look(rows)
+    assert {seen.key.best, seen.second.key} == {"a", "b"}
+    assert seen.second.type == "c"
+    assert "not sure of the type and the key" in str(seen)
+    other = look(rows, type=seen.second.type, key=seen.second.key)
+    assert (other.key.best, other.second) == (seen.second.key, None)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "my rows.parquet")
+    of_file = look(tmp_path / "my rows.parquet", rows=300)
+    assert of_file.second.command.startswith(f"acep look '{tmp_path / 'my rows.parquet'}'")
+    assert of_file.second.command.endswith(f"--key {of_file.second.key} --type c --rows 300")
+    assert "not sure" not in str(look([dict(zip(("ts", "a", "b", "c", "d"), row, strict=True)) for row in TICKETS]))
+
+
+GENERATED = {
+    "bikes": (lambda: generated.bikes(3000), "key", False),
+    "tweets_tokens": (lambda: generated.tweets_tokens(4000), "key", False),
+    "hospital": (lambda: pa.Table.from_pylist(Ward(minutes=30).events()), "hcw", False),
+    "ticks": (lambda: generated.ticks(6000, 1), "key", True),
+    "zeek": (lambda: generated.zeek(6000), "key", True),
+}
+"""What makes a stream, its key, and whether the choice is a guess."""
+
+
+@pytest.mark.parametrize("stream", GENERATED)
+def test_generated_streams_without_names(stream):
+    make, key, is_guess = GENERATED[stream]
+    table = make()
+    table = table.drop_columns([name for name in ("eid",) if name in table.column_names])
+    names = dict(zip("abcdefghijklmnopqrstuvwxyz", table.column_names, strict=False))
+    unit = "us" if pa.types.is_integer(table.column(0).type) else None
+    seen = look(pa.table(dict(zip(names, table.columns, strict=True))), time="a", unit=unit)
+    assert (names[seen.type.best], names[seen.key.best], seen.second is not None) == ("type", key, is_guess)
+
+
 FOUND = {
     "bikes": ("type", "key"),
     "flights": ("type", "key"),
@@ -149,9 +198,11 @@ FOUND = {
     "ticks": ("type", "key"),
     "tweets": ("type", "key"),
     "tweets_tokens": ("type", "key"),
-    "zeek": ("type", "dst"),
+    "zeek": ("type", "key"),
 }
-"""Of soccer the finer types, of zeek the other host."""
+"""Of soccer the finer types."""
+UNSURE = {"soccer": ("type", "key"), "ticks": ("key", "type"), "zeek": ("type", "dst")}
+"""What comes next, where the choice is a guess."""
 
 
 @pytest.mark.slow
@@ -162,3 +213,5 @@ def test_real_streams_without_names(stream):
     names = dict(zip("abcdefghijklmnopqrstuvwxyz", table.column_names, strict=False))
     seen = look(pa.table(dict(zip(names, table.columns, strict=True))), time="a", unit="us")
     assert (names[seen.type.best], names[seen.key.best]) == FOUND[stream]
+    second = None if seen.second is None else (names[seen.second.type], names[seen.second.key])
+    assert second == UNSURE.get(stream)

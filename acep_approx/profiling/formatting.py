@@ -140,6 +140,19 @@ def command(query: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
     return " ".join(map(quoted, ["acep", "run", query, *inputs, *options(given)]))
 
 
+def look_command(inputs: Sequence[str] | None, given: Mapping[str, Any]) -> str:
+    """The command that looks at events, as a shell takes it; of events that are no files the call of Python.
+
+    Examples
+    --------
+    >>> look_command(["events.csv"], {"type": "what", "key": "who"}), look_command(None, {"key": "who"})
+    ('acep look events.csv --type what --key who', "look(events, key='who')")
+    """
+    if inputs is None:
+        return f"look(events{_arguments(given)})"
+    return " ".join(map(quoted, ["acep", "look", *inputs, *options(given)]))
+
+
 def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> str:
     """The same from Python; without files the events are called so.
 

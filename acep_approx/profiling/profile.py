@@ -13,14 +13,15 @@ from acep_approx.events.reading.files import find_files
 from acep_approx.events.reading.named import named_paths
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.profiling import formatting
 from acep_approx.profiling.first_query import FirstQuery, ProfiledEvents, first_query
 from acep_approx.profiling.layout_words import layout_words
 from acep_approx.profiling.roles import RoleFound
 from acep_approx.profiling.scan import Scan
-from acep_approx.profiling.stream_profile import StreamProfile
+from acep_approx.profiling.stream_profile import SecondChoice, StreamProfile
 from acep_approx.profiling.text import as_text
 from acep_approx.profiling.times import TimeProfile
-from acep_approx.profiling.type_and_key import TypeAndKey
+from acep_approx.profiling.type_and_key import Pair, TypeAndKey
 
 
 class Look(StreamProfile):
@@ -99,7 +100,7 @@ def look(
     scan = Scan(source, {"time": time, "key": key, "type": type}, unit, TimeFormat.of(reading.get("time_format")))
     scan.read(rows, on_progress)
     given: dict[str, Any] = {"time": time, "key": key, "type": type}
-    type_, key_ = TypeAndKey(scan.columns, scan.rows, scan.time.best, scan.head()).roles(scan.roles, given)
+    type_, key_, other = TypeAndKey(scan.columns, scan.rows, scan.time.best, scan.head()).roles(scan.roles, given)
     given |= reading
     if source.malformed.count:
         given["on_malformed"] = "skip"
@@ -116,6 +117,7 @@ def look(
         time=scan.time,
         type=type_,
         key=key_,
+        second=None if other is None else _second(other, (type_, key_), given | {"unit": unit, "rows": rows}, paths),
         unit=scan.unit,
         is_unit_said=unit is not None,
         times=times,
@@ -142,6 +144,15 @@ def _files(paths: list[str] | None, format_: str | None) -> list[Path]:
     if any(not path.is_file() and not path.is_dir() for name in paths for path in named_paths(name)):
         return []
     return [file.path for file in find_files(paths, format_)]
+
+
+def _second(
+    other: Pair, roles: tuple[RoleFound, RoleFound], given: dict[str, Any], paths: list[str] | None
+) -> SecondChoice:
+    """The type and the key that would do about as well, with what takes them."""
+    chosen = {role.role: getattr(other, role.role) for role in roles if role.column is None}
+    said = {name: value for name, value in (given | chosen).items() if value is not None}
+    return SecondChoice(other.type, other.key, formatting.look_command(paths, said))
 
 
 def _types(scan: Scan, role: RoleFound) -> tuple[tuple[str, int], ...]:

@@ -12,6 +12,22 @@ from acep_approx.profiling.times import TimeProfile
 
 
 @dataclass(frozen=True)
+class SecondChoice:
+    """A type and a key that would do about as well as those that are chosen.
+
+    Attributes
+    ----------
+    type, key : str or None
+    command : str
+        What takes them.
+    """
+
+    type: str | None
+    key: str | None
+    command: str
+
+
+@dataclass(frozen=True)
 class StreamProfile:
     """What is in some events.
 
@@ -30,6 +46,8 @@ class StreamProfile:
     columns : tuple of ColumnProfile
     time, type, key : RoleFound
         The columns that play these roles, and those that could.
+    second : SecondChoice or None
+        Where the choice of the type and the key is a guess: what would do about as well.
     unit : str or None
         What a time column of numbers counts, if that was said or is plausible.
     is_unit_said : bool
@@ -54,6 +72,7 @@ class StreamProfile:
     time: RoleFound
     type: RoleFound
     key: RoleFound
+    second: SecondChoice | None
     unit: str | None
     is_unit_said: bool
     times: TimeProfile | None

@@ -154,7 +154,17 @@ def _roles(look: StreamProfile) -> Section:
         rows += [("", "", "", option, why) for option, why in others[1:]]
     header = ("role", "column", "why", "to say otherwise", "which has")
     lines = ("the time orders the events, a pattern names their types, and WHERE [key] keeps to events of one key",)
-    return Section("what acep takes them for", lines, header, tuple(rows))
+    return Section("what acep takes them for", lines + _doubt(look), header, tuple(rows))
+
+
+def _doubt(look: StreamProfile) -> tuple[str, ...]:
+    """What would do about as well as the type and the key that are chosen, if that is so."""
+    if look.second is None:
+        return ()
+    pairs = (("type", look.type, look.second.type), ("key", look.key, look.second.key))
+    others = [f"{quoted(str(other))} as the {name}" for name, role, other in pairs if other != role.best]
+    what = " and ".join(others)
+    return (f"not sure of the type and the key: {what} would do about as well. To take that: {look.second.command}",)
 
 
 def _why(look: StreamProfile, role: RoleFound) -> str:

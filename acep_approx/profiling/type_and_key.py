@@ -42,6 +42,10 @@ TRIED = 8
 """Columns that are tried as types, and as keys."""
 WEIGHT = 12.0
 """What it weighs that types follow one another regularly within keys: more than a name."""
+LINKING = 1.0
+"""What it weighs that keys have events of several types: one whose events are all of one type links nothing."""
+SURE = 1.0
+"""How much better a choice is than the next one where it is no guess; a name alone weighs more."""
 
 
 @dataclass(frozen=True)
@@ -91,17 +95,24 @@ class TypeAndKey:
         self._rows = rows
         self._head = head
 
-    def roles(self, roles: Roles | None, given: Mapping[str, str | None]) -> tuple[RoleFound, RoleFound]:
-        """The type and the key: what was said, or what names tell, and else what the events tell."""
+    def roles(
+        self, roles: Roles | None, given: Mapping[str, str | None]
+    ) -> tuple[RoleFound, RoleFound, Pair | None]:
+        """The type and the key: what was said, or what names tell, and else what the events tell.
+
+        Then those that would do about as well, if that is not sure.
+        """
         taken = Pair(given["type"] or (roles.type if roles else None), given["key"] or (roles.key if roles else None))
         types, keys = self._merits(_as_type, taken), self._merits(_as_key, taken)
         found = self._regularities([taken.type] if taken.type else [*types], [taken.key] if taken.key else [*keys])
-        best = _best(taken, types, keys, found)
+        ranked = _best(taken, types, keys, found)
+        best, second = ranked[0], ranked[1] if len(ranked) > 1 else None
         types = {name: merit.with_(found.get((name, best.key or ""))) for name, merit in types.items()}
         keys = {name: merit.with_(found.get((best.type or "", name))) for name, merit in keys.items()}
         return (
             RoleFound("type", taken.type, self._why_type(taken.type, given["type"]), _ranked(types, "type", best)),
             RoleFound("key", taken.key, _why_key(taken.key, given["key"]), _ranked(keys, "key", best)),
+            second,
         )
 
     def _merits(self, judge: Callable[[ColumnScan, int], Merit | None], taken: Pair) -> Merits:
@@ -140,17 +151,18 @@ def _why_key(taken: str | None, given: str | None) -> str:
     return "you said so" if given else "by its name"
 
 
-def _best(taken: Pair, types: Merits, keys: Merits, found: Found) -> Pair:
-    """The two columns that go together best, of which some are taken already."""
+def _best(taken: Pair, types: Merits, keys: Merits, found: Found) -> list[Pair]:
+    """The two columns that go together best, of which some are taken already; and the next best if that is close."""
 
     def points(pair: tuple[str, str]) -> float:
         merits = (side[name].points for side, name in zip((types, keys), pair, strict=True) if name in side)
-        return sum(merits) + WEIGHT * found[pair].strength
+        return sum(merits) + WEIGHT * found[pair].strength + LINKING * found[pair].several
 
     if found:
-        return Pair(*max(found, key=points))
+        ranked = sorted(found, key=points, reverse=True)
+        return [Pair(*pair) for pair in ranked[:2] if points(ranked[0]) - points(pair) < SURE]
     type_ = taken.type or next(iter(types), None)
-    return Pair(type_, taken.key or next((name for name in keys if name != type_), None))
+    return [Pair(type_, taken.key or next((name for name in keys if name != type_), None))]
 
 
 def _ranked(merits: Merits, role: str, best: Pair) -> tuple[Candidate, ...]:
