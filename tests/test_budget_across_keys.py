@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,8 +28,8 @@ from tests.spark_driving import micro_batches
 Ints = npt.NDArray[np.int64]
 HALF, BUDGET, MICRO_BATCH = 60_000, "10%", 2_000
 LONG, LARGE = 100_000, 50_000
-STREAM = swapped(2, HALF)
-QUERY = compile_query(STREAM.query, engine="runs")
+SEEDS = (1, 2, 3)
+QUERY = compile_query(swapped(2, HALF).query, engine="runs")
 
 
 def ends(found: pa.Table) -> Ints:
@@ -40,49 +43,85 @@ def recall(exact: Ints, found: Ints, first: int, end: int) -> float:
     return float(np.isin(wanted, found).mean())
 
 
-@pytest.fixture(scope="module")
-def whole() -> tuple[pa.Table, Ints, float]:
-    """All events, each with a number, the ticks of the match points, and run-steps per event of the exact run."""
-    events = pa.concat_tables([STREAM.before, STREAM.after]).combine_chunks()
-    events = events.append_column("number", pa.array(np.arange(len(events))))
-    matches = QUERY.match(events, bind="number")
-    return events, ends(matches.points()), matches.work.steps / len(events)
+@dataclass(frozen=True)
+class Changing:
+    """A stream that changes in its middle: what is known of it, and what one process that learns finds.
+
+    Its events with their numbers, and those before the change; the ticks of its match points, and the run-steps per
+    event of the exact run; a history of what was before the change.
+    """
+
+    events: pa.Table
+    before: pa.Table
+    exact: Ints
+    full: float
+    home: Path
+    here: Ints
+
+    @property
+    def history(self) -> HistoryGraph:
+        """The history, as if nothing had been learned on top of it."""
+        return HistoryGraph.load(self.home, QUERY)
+
+    def recall(self, found: Ints, *, after: bool) -> float:
+        """Of the match points after the change, or before it."""
+        half = len(self.before)
+        return recall(self.exact, found, half if after else 0, 2 * half if after else half)
+
+
+Streams = Callable[[int, int], Changing]
+"""By seed, and how many events there are before the change, and after it."""
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A history of what was before the change."""
-    home = tmp_path_factory.mktemp("old") / "history"
-    HistoryGraph(QUERY).fit(STREAM.before).save(home)
-    return home
+def streams(tmp_path_factory: pytest.TempPathFactory) -> Streams:
+    """Each of them is made once."""
+
+    @cache
+    def changing(seed: int, half: int) -> Changing:
+        stream, home = swapped(seed, half), tmp_path_factory.mktemp("old") / "history"
+        events = pa.concat_tables([stream.before, stream.after]).combine_chunks()
+        events = events.append_column("number", pa.array(np.arange(len(events))))
+        matches = QUERY.match(events, bind="number")
+        exact, full = ends(matches.points()), matches.work.steps / len(events)
+        HistoryGraph(QUERY).fit(stream.before).save(home)
+        here = in_one(events, HistoryGraph.load(home, QUERY), full, learn=True)
+        return Changing(events, stream.before, exact, full, home, here)
+
+    return changing
 
 
-def test_a_budget_finds_as_much_in_a_large_piece_as_in_small_ones(whole: tuple[pa.Table, Ints, float], old: Path):
+def in_one(events: pa.Table, known: HistoryGraph, full: float, *, learn: bool) -> Ints:
+    """Ticks of the match points that a run in one process finds."""
+    return ends(QUERY.match_within(events, BUDGET, history=known, learn=learn, bind="number", full_work=full).points())
+
+
+def test_a_budget_finds_as_much_in_a_large_piece_as_in_small_ones(streams: Streams):
     """Only a quarter of the keys leads to matches; in a piece the events of a key come together."""
-    _, exact, full = whole
-    shares = []
+    stream, shares = streams(2, HALF), []
     for size in (GROUPED_AT_ONCE, HALF):
-        shedder = Shedder(QUERY.plan, Load(Budget.parse(BUDGET), HistoryGraph.load(old, QUERY), full_work=full))
+        shedder = Shedder(QUERY.plan, Load(Budget.parse(BUDGET), stream.history, full_work=stream.full))
         matcher = Matcher(QUERY.plan, shedding=shedder)
         for first in range(0, HALF, size):
-            matcher.push(STREAM.before.slice(first, size))
-        shares.append(recall(exact, shedder.metrics.points.joined("tick"), 0, HALF))
+            matcher.push(stream.before.slice(first, size))
+        shares.append(stream.recall(shedder.metrics.points.joined("tick"), after=False))
     small, large = shares
     assert small > 0.8
     assert large > small - 0.05
 
 
-def in_shards(
-    events: pa.Table, shards: int, size: int, full: float, old: Path, place: Path
-) -> tuple[Ints, list[SimpleNamespace]]:
+def in_shards(stream: Changing, shards: int, size: int, place: Path) -> tuple[Ints, list[SimpleNamespace]]:
     """Ticks of the match points that a job on Spark finds, which learns, and its metrics; without Spark."""
     control, history = place / "control", place / "history"
     control.mkdir(parents=True)
-    shutil.copytree(old, history)
-    load = Spending(Budget.parse(BUDGET), str(history), str(control), full_work=full, learns=True)
-    job = Job(QUERY, events.schema, Roles("ts", None, "type", None), ("number",), "number", "points", shards, load)
+    shutil.copytree(stream.home, history)
+    load = Spending(Budget.parse(BUDGET), str(history), str(control), full_work=stream.full, learns=True)
+    roles = Roles("ts", None, "type", None)
+    job = Job(QUERY, stream.events.schema, roles, ("number",), "number", "points", shards, load)
     driver, found, rows = Driver(job, control), list[Ints](), list[SimpleNamespace]()
-    steps = micro_batches(job, events, {}, key="id", size=size, finds=lambda results: found.append(ends(results)))
+    steps = micro_batches(
+        job, stream.events, {}, key="id", size=size, finds=lambda results: found.append(ends(results))
+    )
     for batch, metrics in enumerate(steps):
         driver.process(metrics, batch)
         rows += metrics
@@ -90,71 +129,47 @@ def in_shards(
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_many_shards_that_learn_find_what_one_process_finds(
-    shards: int, whole: tuple[pa.Table, Ints, float], old: Path, tmp_path: Path
-):
+def test_many_shards_that_learn_find_what_one_process_finds(shards: int, streams: Streams, tmp_path: Path):
     """Before the stream changes, and after it (means over three streams), in micro-batches of 2,000 events."""
-    events, exact, full = whole
-    known = HistoryGraph.load(old, QUERY)
-    here, there = in_one(events, known, full), in_shards(events, shards, MICRO_BATCH, full, old, tmp_path / "one")[0]
-    before = recall(exact, there, 0, HALF)
-    assert before > recall(exact, here, 0, HALF) - 0.15  # at first each shard must come to a price of its own
-    one, many = after_changes(shards, MICRO_BATCH, tmp_path, HALF)
+    some = [streams(seed, HALF) for seed in SEEDS]
+    there = [in_shards(stream, shards, MICRO_BATCH, tmp_path / str(n))[0] for n, stream in enumerate(some)]
+    second, found = some[1], there[1]
+    before = second.recall(found, after=False)
+    assert before > second.recall(second.here, after=False) - 0.15  # at first each shard must come to a price
+    one, many = after_changes(some, [stream.here for stream in some]), after_changes(some, there)
     assert many > one - 0.1
-    assert many > frozen_recall(whole, known) + 0.4
+    frozen = in_one(second.events, second.history, second.full, learn=False)
+    assert many > second.recall(frozen, after=True) + 0.4
 
 
-def in_one(events: pa.Table, known: HistoryGraph, full: float) -> Ints:
-    """Ticks of the match points that a run in one process finds, which learns."""
-    return ends(QUERY.match_within(events, BUDGET, history=known, learn=True, bind="number", full_work=full).points())
+def after_changes(some: list[Changing], found: list[Ints]) -> float:
+    """Recall after a change, the mean over the streams."""
+    return float(np.mean([stream.recall(one, after=True) for stream, one in zip(some, found, strict=True)]))
 
 
-def test_one_shard_learns_within_a_large_micro_batch_as_one_process_does(tmp_path: Path):
+def test_one_shard_learns_within_a_large_micro_batch_as_one_process_does(streams: Streams, tmp_path: Path):
     """After a change, in micro-batches of 50,000 events: means over three streams; learning in time, and in budget."""
-    here, there = after_changes(1, LARGE, tmp_path)
+    here, there, rows = in_large(streams, 1, LARGE, tmp_path)
     assert there > here - 0.05
+    assert all(row.steps <= row.bound for row in rows)  # with more shards what was saved may be spent
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [MICRO_BATCH, LARGE])
-def test_four_shards_learn_in_large_micro_batches_too(size: int, tmp_path: Path):
+def test_four_shards_learn_in_large_micro_batches_too(size: int, streams: Streams, tmp_path: Path):
     """Of few keys that matter, which lie in one or two shards: these learn alone until the micro-batch ends.
 
     They are asked for less, also because the budget of a shard changes from one micro-batch to the next only.
     """
-    here, there = after_changes(4, size, tmp_path)
+    here, there, _ = in_large(streams, 4, size, tmp_path)
     assert there > here - (0.05 if size == MICRO_BATCH else 0.3)
 
 
-def after_changes(shards: int, size: int, place: Path, half: int = LONG) -> tuple[float, float]:
-    """Recall after a change, the means over three streams: of one process that learns, and of shards.
-
-    The bound of each large micro-batch is held to where there is one shard; else what was saved may be spent.
-    """
-    here, there = [], []
-    for seed in range(1, 4):
-        events, before, exact, full = changed(seed, half)
-        home = place / f"old {seed}"
-        HistoryGraph(QUERY).fit(before).save(home)
-        here.append(recall(exact, in_one(events, HistoryGraph.load(home, QUERY), full), half, 2 * half))
-        found, rows = in_shards(events, shards, size, full, home, place / str(seed))
-        there.append(recall(exact, found, half, 2 * half))
-        if shards == 1 and size == LARGE:
-            assert all(row.steps <= row.bound for row in rows)
-    return float(np.mean(here)), float(np.mean(there))
-
-
-def changed(seed: int, half: int) -> tuple[pa.Table, pa.Table, Ints, float]:
-    """A stream that changes after some events, what comes before that, the ticks of its match points, full work."""
-    stream = swapped(seed, half)
-    events = pa.concat_tables([stream.before, stream.after]).combine_chunks()
-    events = events.append_column("number", pa.array(np.arange(len(events))))
-    matches = QUERY.match(events, bind="number")
-    return events, stream.before, ends(matches.points()), matches.work.steps / len(events)
-
-
-def frozen_recall(whole: tuple[pa.Table, Ints, float], known: HistoryGraph) -> float:
-    """Recall after the change of a history that does not learn."""
-    events, exact, full = whole
-    found = QUERY.match_within(events, BUDGET, history=known, bind="number", full_work=full).points()
-    return recall(exact, ends(found), HALF, 2 * HALF)
+def in_large(streams: Streams, shards: int, size: int, place: Path) -> tuple[float, float, list[SimpleNamespace]]:
+    """Recall after a change of longer streams: of one process that learns, and of shards; and their metrics."""
+    some, rows, there = [streams(seed, LONG) for seed in SEEDS], list[SimpleNamespace](), list[Ints]()
+    for number, stream in enumerate(some):
+        found, metrics = in_shards(stream, shards, size, place / str(number))
+        there.append(found)
+        rows += metrics
+    return after_changes(some, [stream.here for stream in some]), after_changes(some, there), rows
