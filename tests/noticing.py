@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def first_noticed(disagreement: Callable[[int], object], worlds: int) -> int:
-    """The first world in which something differs; -1 if none does."""
-    for seed in range(worlds):
+def first_noticed(disagreement: Callable[[int], object], worlds: int, known: int | None = None) -> int:
+    """A world in which something differs, of so many; -1 if there is none.
+
+    ``known`` is the one that was the first when the worlds were last looked through: it saves the way to it. Once
+    worlds are made otherwise it may show nothing; then all are looked through.
+    """
+    for seed in (*([] if known is None or known >= worlds else [known]), *range(worlds)):
         try:
             if disagreement(seed):
                 return seed

@@ -16,7 +16,7 @@ from acep_approx.matching.pipeline import Pipeline
 from tests.cases import cases
 from tests.cel_mutants import MUTANTS
 from tests.cel_runs import pushed
-from tests.processes import python
+from tests.plain_python import plainly
 
 WORLDS = cases(3_000)
 PRICES = [
@@ -29,10 +29,7 @@ FALLING = "SELECT price_1 AS high, price AS low FROM Stock FOLD{$2.name = $.name
 @pytest.mark.parametrize("mutant", [pytest.param(m.__name__, marks=pytest.mark.slow) for m in MUTANTS[1:]])
 def test_a_mutant_is_noticed(mutant: str) -> None:
     """Random queries tell a wrong variant from the right one, in a process of its own, as plain Python."""
-    script = f"from tests.cel_mutants import noticed; print(noticed('{mutant}', {WORLDS}))"
-    done = python("-c", script, ACEP_JIT="0")
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 0
+    assert plainly("tests.cel_mutants", "noticed", mutant, WORLDS) >= 0
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

@@ -13,15 +13,12 @@ from experiments.speed.runs_workloads import Prepared, rising_workload
 from tests.cases import cases
 from tests.match_tables import bindings
 from tests.naive import expected_matches
-from tests.processes import python
+from tests.plain_python import plainly
 
 
 def test_both_ways_make_the_same() -> None:
     """Rows in order, counters and the state, byte by byte, on random worlds, with thresholds that leave out one way."""
-    script = f"from tests.few_and_blocks import differing; print(differing({cases(1000)}))"
-    done = python("-c", script, ACEP_JIT="0")
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == -1
+    assert plainly("tests.few_and_blocks", "differing", cases(1000)) == -1
 
 
 @pytest.mark.parametrize("lineage", [False, True])

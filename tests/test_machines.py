@@ -18,7 +18,7 @@ from tests.cases import cases
 from tests.machine_mutants import MUTANTS
 from tests.machine_runs import bindings, disagreement
 from tests.machine_worlds import COUNTER, TOP, MachineWorld, X, Y, machine_of, machine_world, plan_of
-from tests.processes import python
+from tests.plain_python import plainly
 
 A, B, C = range(3)
 WORLDS = cases(2000)
@@ -34,10 +34,7 @@ def test_machines_made_by_hand_find_what_brute_force_finds(part: int) -> None:
 @pytest.mark.parametrize("mutant", [pytest.param(m.__name__, marks=pytest.mark.slow) for m in MUTANTS[1:]])
 def test_a_mutant_is_noticed(mutant: str) -> None:
     """Random machines tell a wrong variant from the right one, in a process of its own, as plain Python."""
-    script = f"from tests.machine_mutants import noticed; print(noticed('{mutant}', {WORLDS}))"
-    done = python("-c", script, ACEP_JIT="0")
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 0
+    assert plainly("tests.machine_mutants", "noticed", mutant, WORLDS) >= 0
 
 
 STOCK = QuerySyntax(OtherPattern("a fold"), Window(100, "ticks"))

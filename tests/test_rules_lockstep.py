@@ -14,7 +14,7 @@ from acep_approx.rules.program import Program
 from experiments.speed.rules import ACROSS, PARTS, THREE, TOGGLE, by_hand, stream
 from tests.cases import cases
 from tests.lockstep_mutants import MUTANTS
-from tests.processes import python
+from tests.plain_python import plainly
 from tests.rule_runs import disagreement
 from tests.rule_worlds import rule_world
 
@@ -67,10 +67,7 @@ def test_every_part_of_the_benchmark_says_something() -> None:
 
 def seed_that_notices(mutant: str, worlds: int) -> int:
     """``noticed`` in a process of its own, as plain Python."""
-    script = f"from tests.lockstep_mutants import noticed; print(noticed('{mutant}', {worlds}))"
-    done = python("-c", script, ACEP_JIT="0")
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    return int(plainly("tests.lockstep_mutants", "noticed", mutant, worlds))
 
 
 def test_the_kernel_itself_is_right() -> None:

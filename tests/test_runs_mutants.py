@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import cases
-from tests.processes import python
+from tests.plain_python import plainly
 from tests.runs_mutants import (
     MUTANTS,
     TIED_MUTANTS,
@@ -23,11 +23,8 @@ MOST_WORLDS = cases(3000)
 
 
 def seed_that_notices(mutant: str, worlds: int) -> int:
-    """``noticed`` in a process of its own."""
-    script = f"from tests.runs_mutants import noticed; print(noticed('{mutant}', {worlds}))"
-    done = python("-c", script, ACEP_JIT="0")
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    """``noticed`` in a process of its own, as plain Python."""
+    return int(plainly("tests.runs_mutants", "noticed", mutant, worlds))
 
 
 def test_the_engine_itself_is_right() -> None:

@@ -13,27 +13,20 @@ from acep_approx import compile_query
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs import pools as kp
 from tests.cases import cases
-from tests.processes import python
+from tests.plain_python import plainly
 from tests.waiting_worlds import MUTANTS, OFF, ON
 
 STREAM = 4000
 
 
-def found_by(call: str) -> int:
-    """What a function of ``waiting_worlds`` returns in plain Python."""
-    done = python("-c", f"from tests.waiting_worlds import *; print({call})", ACEP_JIT="0")
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
-
-
 def test_bounds_change_nothing_but_the_work() -> None:
     """Rows and counters on random worlds: all comparisons, NULL, NaN, numbers beyond 2^53, ties, restarts."""
-    assert found_by(f"differing({cases(2000)})") == -1
+    assert plainly("tests.waiting_worlds", "differing", cases(2000)) == -1
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_noticed(name: str) -> None:
-    assert found_by(f"differing_mutant({name!r}, {cases(2000)})") >= 0
+    assert plainly("tests.waiting_worlds", "differing_mutant", name, cases(2000)) >= 0
 
 
 def rises(count: int, seed: int) -> pa.Table:
