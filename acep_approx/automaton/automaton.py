@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
@@ -164,6 +165,11 @@ class Automaton:
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that change whenever the meaning of the automaton does."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """Each state that is saved or restored asks for it."""
         meaning = (self.size, self.errors, self.letters, self.variables, self.arcs, self.finals)
         return hashlib.sha256(_stable(meaning).encode()).hexdigest()[:16]
 

@@ -100,6 +100,11 @@ class Plan:
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that change whenever what is run does."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """Each state that is saved or restored asks for it."""
         if self.cel is not None:
             meaning = to_cel(replace(self.cel, window=None, select=replace(self.cel.select, publish=None)))
             return hashlib.sha256(meaning.encode()).hexdigest()[:16]
