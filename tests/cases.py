@@ -14,9 +14,9 @@ LEAST = 10
 """Where a fifth would be fewer."""
 
 
-def cases(full: int) -> int:
-    """How many of a full number of random cases."""
-    return full if FULL else min(full, max(full // 5, LEAST))
+def cases(full: int, otherwise: int | None = None) -> int:
+    """How many of a full number of random cases: a fifth, or another number that is known to be enough."""
+    return full if FULL else otherwise or min(full, max(full // 5, LEAST))
 
 
 def examples(full: int, *, shrink: bool = True) -> settings:
