@@ -67,6 +67,23 @@ def test_queries_in_cel_read_one_another_and_know_when_events_began(here: Path) 
     assert "Pair: published by trips:1; read by trips:2" in acep("explain", "--queries", "queries").stdout
 
 
+def test_of_many_queries_without_a_match_the_first_ones_say_why(here: Path) -> None:
+    (here / "queries" / "high.csv").write_text("low\n7\n8\n9\n")
+    (here / "down.csv").write_text("ts,type,p\n1,S,3\n2,S,2\n3,S,1\n")
+    said = acep("run", "--queries", "queries", "down.csv", "--key", "p").stderr
+    assert "queries without a match: high[0], high[1], high[2], up:1, top\n  high[0]: " in said
+    assert "passes a.p >= 7 (the largest is 3)\n" in said or "passes a.p >= 7 (the nearest is 3)\n" in said
+    assert "  high[2]: " in said
+    assert "  up:1: " not in said
+    assert "to see more of high[0]: acep why 'PATTERN S a WHERE a.p >= 7 WITHIN 3' down.csv --key-column p" in said
+    (here / "queries" / "high.acep").unlink()
+    said = acep("run", "--queries", "queries", "down.csv").stderr
+    assert "  up:1: " in said
+    assert "  top: it reads Up, which other queries publish: up:1\n" in said
+    piped = acep("run", "--queries", "queries", "-", stdin=(here / "down.csv").read_bytes()).stderr
+    assert piped.endswith("queries without a match: up:1, top\n")
+
+
 def test_all_formats_and_outputs_hold_what_a_set_finds(here: Path) -> None:
     desk = QuerySet()
     desk.add(UP, id="up:1")

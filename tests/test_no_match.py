@@ -294,6 +294,7 @@ def bound_by_a_path(world: RichWorld, variable: str) -> bool:
 
 LOST = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 1 h"
 LATE = "no match: no Delivered (d) comes after p and l of the same key within 1 h; they take at"
+MORE_GONE = f"acep why '{LOST.replace('d)', 'd, X x)')}' events.csv --key 'box 1' --around 2024-05-01T08:06:00Z\n"
 MORE = f"to see more: acep why '{LOST}' events.csv --key 'box 1' --around 2024-05-01T08:00:00Z\n"
 
 
@@ -355,13 +356,18 @@ def test_a_set_and_rules_name_those_that_are_silent(tmp_path):
         (tmp_path / "queries" / f"{name}.acep").write_text(query, encoding="utf-8")
     said = acep("run", "--queries", str(tmp_path / "queries"), "events.csv").stderr
     assert "queries without a match: gone, lost\n" in said
+    assert "  gone: 2 events are Packed (p), 1 Loaded (l), 2 Delivered (d), but no event is X (x)\n" in said
+    assert "  lost: no Delivered (d) comes after p and l of the same key within 1 h; they take at" in said
+    assert f"to see more of gone: {MORE_GONE}" in said
     rules = (
         "TABLE seen (kg FLOAT, times INT, KEY (kg))\n"
         f"RULE lost ON {LOST} DO UPSERT seen SET times = 1 AT (d.kg) END\n"
         f"RULE some ON {LOST.replace('1 h', '2 h')} DO UPSERT seen SET times = 1 AT (d.kg) END\n"
     )
     (tmp_path / "rules.acep").write_text(rules, encoding="utf-8")
-    assert "rule without a match: lost\n" in acep("run", str(tmp_path / "rules.acep"), "events.csv").stderr
+    said = acep("run", str(tmp_path / "rules.acep"), "events.csv").stderr
+    assert "rule without a match: lost\n  lost: no Delivered (d) comes after p and l of the same key" in said
+    assert MORE in said
 
 
 @pytest.mark.usefixtures("folder")

@@ -98,6 +98,11 @@ class RuleSet:
         """Whether a rule ends with a negation: its matches are known when their windows have closed."""
         return any(rule.is_late for rule in self._program.rules)
 
+    @property
+    def readers(self) -> list[str]:
+        """The names of the rules whose patterns read tables."""
+        return [one.rule.name for one in self._program.rules if one.reads or one.late_reads]
+
     def check(
         self,
         events: Any,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,16 @@ from acep_approx.errors import AcepError
 
 if TYPE_CHECKING:
     from acep_approx.cli.write import Results
+    from acep_approx.events.source import Source
     from acep_approx.why.no_match.result import NoMatch
 
 STDIN = "-"
 SHOWN = 10
 """Queries or rules without a match that are named."""
+EXPLAINED = 3
+"""Of these it is said why."""
+LOOKED_AT = 200_000
+"""Events that are looked at for each."""
 
 
 def found_nothing(results: Results, output: ResultKind) -> bool:
@@ -75,16 +81,77 @@ def say_no_match_so_far(place: str) -> None:
         say("no match so far; to ask why, keep the events in a file: acep why QUERY FILE")
 
 
-def say_silent(names: list[str], thing: str) -> None:
-    """Say which of many queries or rules have no match."""
-    if names:
-        more = f", and {len(names) - SHOWN:,} others" if len(names) > SHOWN else ""
-        say(f"{thing} without a match: {', '.join(names[:SHOWN])}{more}")
+@dataclass(frozen=True)
+class SilentOnes:
+    """Queries or rules without a match, and the events that they were run on.
+
+    Attributes
+    ----------
+    names : list of str
+    thing : {"query", "rule"}
+    text_of : callable
+        The text of a query by its name.
+    context : typer.Context
+        Of the command that ran.
+    inputs : list of str or Source
+        As the command names them; of a ``Source`` nothing more is said.
+    told : mapping of str to str
+        What is said of some in the place of what the events tell.
+    """
+
+    names: list[str]
+    thing: str
+    text_of: Callable[[str], str]
+    context: typer.Context
+    inputs: Any
+    told: Mapping[str, str] = field(default_factory=dict)
+
+    def say(self, source: Source | None, **options: Any) -> None:
+        """Say which there are, and of the first ones which step no event passed.
+
+        Parameters
+        ----------
+        source : Source or None
+            The events, which are read again for each; None, or one that can be read only once: nothing is said of why.
+        **options
+            ``sort`` and the roles of columns, as for ``Query.match``.
+        """
+        if not self.names:
+            return
+        more = f", and {len(self.names) - SHOWN:,} others" if len(self.names) > SHOWN else ""
+        things = {"query": "queries", "rule": "rules"}[self.thing] if len(self.names) > 1 else self.thing
+        say(f"{things} without a match: {', '.join(self.names[:SHOWN])}{more}")
+        if source is None or not source.reusable or isinstance(self.inputs, type(source)):
+            return
+        with progress_bar("no match: looking why", enabled=True):
+            found = [(name, self._why(name, source, options)) for name in self.names[:EXPLAINED]]
+        for name, why in found:
+            say(f"  {name}: {why if isinstance(why, str) else why.headline.removeprefix('no match: ')}")
+        asked = next(((name, why) for name, why in found if not isinstance(why, str)), None)
+        if asked is not None:
+            name, answer = asked
+            on_one_line = " ".join(self.text_of(name).split("\n"))
+            command = why_command(self.context, answer, (on_one_line, self.inputs))
+            say(f"to see more{' of ' + name if len(self.names) > 1 else ''}: {command}")
+
+    def _why(self, name: str, source: Source, options: dict[str, Any]) -> NoMatch | str:
+        from acep_approx.api.compile import compile_query
+
+        if name in self.told:
+            return self.told[name]
+        try:
+            return compile_query(self.text_of(name)).match(source, **options).no_match(most=LOOKED_AT)
+        except (AcepError, OSError) as error:
+            return f"why could not be found out: {error.message if isinstance(error, AcepError) else error}"
 
 
-def why_command(context: typer.Context, found: NoMatch) -> str:
-    """The command that shows the place of the furthest partial match, with the options that the run was given."""
-    words = ["acep", "why", *_texts(context.params["query"]), *_texts(context.params["inputs"])]
+def why_command(context: typer.Context, found: NoMatch, asked: tuple[str, list[str]] | None = None) -> str:
+    """The command that shows the place of the furthest partial match, with the options that the run was given.
+
+    ``asked`` are the query and the inputs, where the command was not given them so.
+    """
+    query, inputs = (context.params["query"], context.params["inputs"]) if asked is None else asked
+    words = ["acep", "why", *_texts(query), *_texts(inputs)]
     given = given_options(context)
     for option in _options_of_why(context):
         name = str(option.name)

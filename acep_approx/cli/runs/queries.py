@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.no_match import say_silent
+from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file
@@ -40,6 +40,7 @@ SHOWN = 5
 class QueriesRun:
     """What a run is to do, after all checks."""
 
+    context: typer.Context
     folder: Path
     options: QueriesOptions
     inputs: list[str]
@@ -64,7 +65,7 @@ class QueriesRun:
         output.check(form, is_expanded=False)
         if output.file is not None:
             check_file(output.file, {"rejected rows": source.rejects, "late events": source.late}, inputs)
-        return cls(options.queries, options, inputs, source, output, form, request.quiet, page)
+        return cls(request.context, options.queries, options, inputs, source, output, form, request.quiet, page)
 
 
 def run_queries(job: QueriesRun) -> None:
@@ -122,8 +123,7 @@ def run_queries(job: QueriesRun) -> None:
         say(f"{read}; {clock.perf_counter() - begun:.2f} s")
         say_found_by(results, by_query, job.output.output)
         if not results.is_cut:
-            silent = [id_ for id_ in folder.desk if not by_query[id_]]
-            say_silent(silent, "query" if len(silent) == 1 else "queries")
+            _say_silent(job, folder, source, by_query)
         say_unit(source)
         say_malformed(source.malformed)
     if job.page is not None and gathered is not None:
@@ -131,6 +131,20 @@ def run_queries(job: QueriesRun) -> None:
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
+
+
+def _say_silent(job: QueriesRun, folder: Folder, source: Source, by_query: Counter[str]) -> None:
+    """Say which queries have no match, and of the first ones why."""
+    desk = folder.desk
+    silent = [id_ for id_ in desk if not by_query[id_]]
+    told = {
+        id_: f"it reads {stream}, which other queries publish: {', '.join(publishers[:SHOWN])}"
+        for stream, (publishers, readers) in desk.streams().items()
+        for id_ in readers
+    }
+    ones = SilentOnes(silent, "query", desk.text, job.context, job.inputs, told)
+    is_sorted = job.source.sort or job.options.reorder is not None
+    ones.say(None if job.options.stamp else source, sort=is_sorted, **job.source.roles)
 
 
 def _gathered(folder: Folder) -> GatheredMatches:

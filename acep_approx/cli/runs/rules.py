@@ -8,7 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.no_match import say_silent
+import typer
+
+from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
@@ -44,6 +46,7 @@ class RulesRun:
         Whether events are still being written.
     """
 
+    context: typer.Context
     text: str
     inputs: Any
     options: RuleOptions
@@ -74,7 +77,7 @@ class RulesRun:
         if request.is_live and form is Format.TABLE:
             form = Format.JSONL  # a table is shown at the end
         how = (form, request.quiet, request.is_live, page)
-        job = cls(request.text, request.inputs, options, request.options.source, output, *how)
+        job = cls(request.context, request.text, request.inputs, options, request.options.source, output, *how)
         job._check_files()
         events_between(options.checkpoint_every)
         return job
@@ -154,6 +157,7 @@ def run_rules(job: RulesRun) -> None:
     if not job.quiet:
         seconds = clock.perf_counter() - begun
         _say(rules, output, {name: after[name] - before[name] for name in after}, before["events"], seconds)
+        _say_silent(job, rules, output, None if before["events"] else source)
         if job.options.store is not None and not job.options.finish and rules.waits_for_windows:
             say("matches may wait for windows to close: --finish says that no more events will come")
         say_how_read(source)
@@ -224,8 +228,6 @@ def _say(rules: RuleSet, output: RulesOutput, happened: dict[str, int], before: 
         for rule, number in output.found.items()
     ]
     _say_each(amount(sum(output.found.values()), "match"), parts)
-    silent = [rule.name for rule in rules.file.rules if not output.found[rule.name]]
-    say_silent(silent, "rule" if len(silent) == 1 else "rules")
     changed = {name: number for name, number in output.changed.items() if number}
     _say_each(amount(sum(changed.values()), "change"), [f"{name} {number:,}" for name, number in changed.items()])
     if happened["conflicts"]:
@@ -234,6 +236,17 @@ def _say(rules: RuleSet, output: RulesOutput, happened: dict[str, int], before: 
         say(f"{amount(happened['without_row'], 'write')} of rows that were not there")
     if output.called:
         _say_each(amount(sum(output.called.values()), "call"), [f"{n} {k:,}" for n, k in output.called.items()])
+
+
+def _say_silent(job: RulesRun, rules: RuleSet, output: RulesOutput, source: Source | None) -> None:
+    """Say which rules have no match, and of the first ones why, as far as the events tell."""
+    from acep_approx.query.printer import to_text
+
+    queries = {rule.name: rule.query for rule in rules.file.rules}
+    silent = [name for name in queries if not output.found[name]]
+    told = dict.fromkeys(rules.readers, "its conditions read tables, which acep why does not know")
+    ones = SilentOnes(silent, "rule", lambda name: to_text(queries[name]), job.context, job.inputs, told)
+    ones.say(source, sort=job.source.sort, **job.source.roles)
 
 
 def _say_each(total: str, parts: list[str]) -> None:
