@@ -127,7 +127,6 @@ def test_flush_lets_a_file_grow_under_its_name(csv, tmp_path):
         (["--format", "table"], "ACEP-U138", "--format table does not go with --follow"),
         (["-o", "found.parquet"], "ACEP-U138", "--format parquet does not go with --follow"),
         (["--output", "compressed", "-o", "f"], "ACEP-U138", "--output compressed does not go with --follow"),
-        (["--page", "p.html"], "ACEP-U138", "--page does not go with --follow"),
         (["--budget", "20%", "--full-work", "9", "--expand"], "ACEP-U138", "--expand does not go with --follow"),
         (["--checkpoint", "cp", "--limit", "3"], "ACEP-U138", "--limit does not go with --checkpoint"),
         (["--checkpoint", "cp", "--budget", "9 runs"], "ACEP-U138", "--budget does not go with --checkpoint"),

@@ -215,6 +215,11 @@ class QuerySet(SetMembers):
         return self._running.epochs.take_late()
 
     @property
+    def arrived(self) -> int:
+        """How many events there were so far, those that came late among them."""
+        return self._running.epochs.arrived
+
+    @property
     def late_count(self) -> int:
         """How many events came later than ``reorder`` allows."""
         return self._running.epochs.late

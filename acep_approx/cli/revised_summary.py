@@ -94,6 +94,19 @@ def rows_read(rows: int, inserted: int, retracted: int, seconds: float) -> str:
     return f"{amount(rows, 'row')} read{': ' if became else ''}{', '.join(became)}; {seconds:.2f} s{rate}"
 
 
+def facts_of(matcher: RevisedMatcher, changes: Changes) -> list[tuple[str, str]]:
+    """What became of rows and results, as a page says it."""
+    counts = matcher.revisions
+    facts = [("rows", f"{matcher.rows:,}: {amount(counts.inserted, 'event')} inserted, {counts.retracted:,} retracted")]
+    if counts.rejected:
+        why = [f"{number:,} {REASONS[name]}" for name in REASONS if (number := getattr(counts, name))]
+        facts.append(("rows left out", ", ".join(why)))
+    if changes.came:
+        put_out = f"{changes.came:,} put out, {changes.gone:,} of them taken back"
+        facts.append(("results", f"{put_out}; {changes.came - changes.gone:,} remain"))
+    return facts
+
+
 def say_changes(results: Results, changes: Changes, thing: str) -> None:
     """Say how many results were put out, how many of them were taken back, and how many there are at the end.
 

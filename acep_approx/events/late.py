@@ -81,6 +81,11 @@ class LateEvents:
         self._sink: Sink | None = None
         self.forget()
 
+    @property
+    def renumbers(self) -> bool:
+        """Whether ``original`` gives other numbers than it gets."""
+        return self.count > 0
+
     def check(self, *, sort: bool) -> None:
         """Refuse to leave out late events where the events are sorted.
 

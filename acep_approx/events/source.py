@@ -14,13 +14,14 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid, with_times
+from acep_approx.events.kept import CountedRows, KeptEvents, KeptReader, Renumbered
 from acep_approx.events.late import LateEvents
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
 from acep_approx.events.reading.files import check_format, find_files, open_file
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.memory import DictEvents
+from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
@@ -74,6 +75,8 @@ class Source:
         Rows skipped so far in this pass.
     late : LateEvents
         Events left out so far in this pass.
+    kept : KeptEvents or None
+        What has passed of events that can be read only once, where it is kept; see ``keep``.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Source:
         self.reusable = reader.reusable
         self.malformed = MalformedRows() if malformed is None else malformed
         self.late = LateEvents() if late is None else late
+        self.kept: KeptEvents | None = None
         self._used = False
         self._span: tuple[int, int, str | None] | None = None
 
@@ -186,6 +190,55 @@ class Source:
         """The same events for another reader: with counts of its own, and no files for rows that are left out."""
         return Source(self._reader, MalformedRows(self.malformed.policy), LateEvents(self.late.policy), self._times)
 
+    def keep(self) -> None:
+        """Let events that can be read only once be kept as they pass, for ``again``: all columns are read then."""
+        if not self.reusable and self.kept is None:
+            self.kept = KeptEvents()
+
+    def again(self, before: int = 0) -> Source:
+        """The events once more: this source, where it can be read several times, else one of what was kept.
+
+        Parameters
+        ----------
+        before : int
+            Events of the stream that came before this source: its rows are numbered behind them.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U103``: they have been read, and nothing was kept.
+        """
+        if self.reusable:
+            return self
+        if self.kept is None:
+            raise self._gone()
+        first = before + self.kept.seen - self.kept.rows
+        late = Renumbered(lambda rows: rows + first, self.late.policy) if first else LateEvents(self.late.policy)
+        other = Source(KeptReader(self.kept, self._reader.schema), CountedRows(self.malformed), late, self._times)
+        other.kept, other._joined = self.kept, self._joined
+        return other
+
+    def instead(self, rows: Callable[[Source], pa.Table], late: LateEvents) -> Source:
+        """Some of the events as a source that can be read again.
+
+        Parameters
+        ----------
+        rows : callable
+            Gives a table of some of its rows, with the columns of the source that it is given.
+        late : LateEvents
+            Knows their numbers.
+        """
+        plain = Source(self._reader)
+        plain._joined = self._reader.schema, None
+        other = Source(TableEvents(rows(plain)), self.malformed, late, self._times)
+        other.kept, other._joined = self.kept, self._joined
+        return other
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the events have been read, and cannot be read again."""
+        return self._used and not self.reusable and self.kept is None
+
     def batches(
         self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
@@ -216,13 +269,17 @@ class Source:
             if name not in known:
                 raise missing_column(name, known)
         if self._used and not self.reusable:
-            raise UsageError(
-                "these events can be read only once, and they have been read",
-                code="ACEP-U103",
-                hint="open them again; a list, a table or a file can be read several times",
-            )
+            raise self._gone()
         self._used = True
         return self._read(names, batch_rows)
+
+    @staticmethod
+    def _gone() -> UsageError:
+        return UsageError(
+            "these events can be read only once, and they have been read",
+            code="ACEP-U103",
+            hint="open them again; a list, a table or a file can be read several times",
+        )
 
     def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         self._span = None
@@ -238,10 +295,16 @@ class Source:
         """Some columns, the time that a date and a time of day make among them."""
         joined = self._dated(self._reader.schema)
         if joined is None or joined.name not in names:
-            yield from self._reader.read(names, batch_rows)
+            yield from self._rows(names, batch_rows)
             return
         whole = dict.fromkeys([*(name for name in names if name != joined.name), joined.date, joined.clock])
-        yield from with_times(self._reader.read([*whole], batch_rows), joined, names)
+        yield from with_times(self._rows([*whole], batch_rows), joined, names)
+
+    def _rows(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Columns of the reader."""
+        if self.kept is None or self.reusable:
+            return self._reader.read(names, batch_rows)
+        return self.kept.passing(self._reader, names, batch_rows)
 
 
 def open_source(

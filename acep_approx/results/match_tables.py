@@ -81,7 +81,7 @@ class MatchTables:
         late, columns = self.source.late, () if matcher.bind_by else row_columns(self.plan, matcher.output)
         for table in self._found(matcher, pipeline):
             # of compressed output the links must change their numbers with the hits
-            is_changed = late.count and table.num_rows and matcher.output != "compressed"
+            is_changed = late.renumbers and table.num_rows and matcher.output != "compressed"
             yield renumbered(table, columns, late.original) if is_changed else table
 
     def _found(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
@@ -213,7 +213,7 @@ class MatchTables:
             return Compressed(pa.table({}), pa.table({}), None)
         pipeline = matcher.bind(self.source.schema)
         found = pipeline.compressed(joined(self._through(matcher, pipeline)))
-        return found.renumbered(self.source.late.original) if self.source.late.count else found
+        return found.renumbered(self.source.late.original) if self.source.late.renumbers else found
 
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``results.bundles``."""

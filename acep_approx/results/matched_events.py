@@ -108,7 +108,7 @@ def _rows(table: pa.Table, variables: tuple[str | None, ...], late: LateEvents) 
     order = np.lexsort((is_missing, places, matched))  # as in the pattern
     order = order[np.lexsort((_before(rows[order], is_missing[order], matched[order]), matched[order]))]
     rows, is_missing = rows[order], is_missing[order]
-    if late.count:
+    if late.renumbers:
         rows = late.original(rows)
     names = pa.array(variables, pa.string()).take(pa.array(places[order]))
     own = [to_arrow(matched[order]), names, pa.array(is_missing), to_arrow(rows, ~is_missing)]

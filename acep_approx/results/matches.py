@@ -267,14 +267,20 @@ class Matches(MatchTables):
         Raises
         ------
         UsageError
-            ``ACEP-U150``: the events can be read only once.
+            ``ACEP-U150``: the events can be read only once, and have been.
+
+        Notes
+        -----
+        Events that can be read only once are read and kept, compressed, up to 128 MiB; of more the latest ones. Then
+        the other methods see the kept ones, too.
 
         Complexity: a few passes over the events; the size of the page is bounded, and it says what it leaves out.
         """
         from acep_approx.pages.shell import write_page
-        from acep_approx.results.explorer.explorable import PageLabels
+        from acep_approx.results.explorer.explorable import PageLabels, reread
         from acep_approx.results.explorer.explore import page_text
 
+        self.source = reread(self.source)
         text = page_text(self, PageLabels.of(source, title))
         if path is None:
             return text

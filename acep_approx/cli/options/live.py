@@ -54,7 +54,6 @@ LASTING = ("until_idle", "checkpoint", "checkpoint_every", "kafka_option")
 """Options that are of use with live input only; two of them have another use beside rules or on Spark."""
 NEVER = {
     "sort": "leave it out; of events that are late by so much at most: --watermark '10 s'",
-    "page": "leave it out: it reads the events several times",
     "expand": "leave it out: it reads the events twice",
     "spark": "leave --follow out: --stream matches a folder that gets new files",
 }

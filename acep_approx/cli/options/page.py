@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -15,8 +15,10 @@ from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder
 from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address, parse_address
 
 if TYPE_CHECKING:
+    from acep_approx.events.source import Source
     from acep_approx.results.explorer.explorable import Explorable, PageLabels
     from acep_approx.results.explorer.many_queries import GatheredMatches
 
@@ -54,7 +56,8 @@ class PageOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page of HTML too: where matches lie in time, their events, what nearly matched and why not.",
+            help="Write a page of HTML too, at the end: where matches lie in time, their events, what nearly matched "
+            "and why not.",
         ),
     ] = None
 
@@ -101,8 +104,8 @@ class PageRequest:
         Raises
         ------
         UsageError
-            ``ACEP-U151``: of standard input; ``ACEP-U152``: what does not go with a page; ``ACEP-U013``,
-            ``ACEP-U016``, ``ACEP-U017``: it cannot be written there.
+            ``ACEP-U152``: what does not go with a page; ``ACEP-U013``, ``ACEP-U016``, ``ACEP-U017``: it cannot be
+            written there.
         """
         file = options.page
         if file is None:
@@ -111,12 +114,6 @@ class PageRequest:
         for name, hint in APART.items():
             if name in given:
                 raise UsageError(f"{given[name]} does not go with --page", code="ACEP-U152", hint=hint)
-        if "-" in inputs:
-            raise UsageError(
-                "a page reads the events several times, and standard input comes once",
-                code="ACEP-U151",
-                hint="save the events to a file, and name that",
-            )
         check_folder(file)
         written = {name: context.params.get(name) for name in WRITTEN}
         check_file(file, {WRITTEN[name]: path for name, path in written.items()}, inputs)
@@ -129,23 +126,57 @@ class PageRequest:
         from acep_approx.results.explorer.explorable import PageLabels
 
         events: Any = self.inputs[0] if len(self.inputs) == 1 else self.inputs
-        names = ", ".join(Path(name).name for name in self.inputs[:3]) + (", ..." if len(self.inputs) > 3 else "")
+        names = ", ".join(map(_name, self.inputs[:3])) + (", ..." if len(self.inputs) > 3 else "")
+        if "-" in self.inputs:
+            notes = ("The events came on standard input: give them again.",)
+            return PageLabels(source=names, command=self.command, events="", ask=self.ask, notes=notes)
+        if any(map(is_address, self.inputs)):
+            return PageLabels(source=names, command=self.command, events="")
         return PageLabels(source=names, command=self.command, events=repr(events), ask=self.ask)
 
-    def gathered(self, gathered: GatheredMatches, source: RunInputOptions, more: Iterable[str] = ()) -> None:
-        """Make the page of matches that were gathered, with more sections, as HTML."""
-        from acep_approx.events.source import open_source
+    def gathered(
+        self,
+        gathered: GatheredMatches,
+        options: RunInputOptions,
+        source: Source,
+        more: Iterable[str] = (),
+        before: int = 0,
+    ) -> None:
+        """Make the page of matches that were gathered.
+
+        Parameters
+        ----------
+        gathered : GatheredMatches
+        options : RunInputOptions
+        source : Source
+            The events; those that can be read only once were kept.
+        more : iterable of str
+            Further sections, as HTML.
+        before : int
+            Events of earlier runs of the same stream.
+        """
         from acep_approx.pages.explorer.page import explorer_page
         from acep_approx.results.explorer.many_queries import RereadEvents
 
-        again = RereadEvents(open_source(self.inputs, **source.reading), source.roles, source.sort)
+        again = RereadEvents(source.again(before), options.roles, options.sort)
         self.save(explorer_page(gathered.explored(again, self.labels), more))
 
-    def write(self, found: Explorable) -> None:
-        """Make the page of some matches."""
+    def write(self, found: Explorable, facts: Iterable[tuple[str, str]] | None = None) -> None:
+        """Make the page of some matches.
+
+        Parameters
+        ----------
+        found : Explorable
+            Of events that can be read only once: these were kept.
+        facts : iterable of (str, str), optional
+            What became of the events, where they were late or changed: nobody can be asked about these again.
+        """
+        from acep_approx.results.explorer.explorable import reread
         from acep_approx.results.explorer.explore import page_text
 
-        self.save(page_text(found, self.labels))
+        labels = self.labels if facts is None else replace(self.labels, events="", ask="", facts=tuple(facts))
+        found.source = reread(found.source)
+        self.save(page_text(found, labels))
 
     def save(self, text: str) -> None:
         """Write the page (``ACEP-U012``: it cannot be written)."""
@@ -154,6 +185,13 @@ class PageRequest:
 
         with refusing(self.file):
             write_page(text, self.file)
+
+
+def _name(place: str) -> str:
+    """What an input is called."""
+    if place == "-":
+        return "standard input"
+    return f"the topic {parse_address(place).topic}" if is_address(place) else Path(place).name
 
 
 def _reading(context: typer.Context) -> Iterator[str]:

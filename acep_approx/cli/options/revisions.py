@@ -111,7 +111,6 @@ OF_BUDGETS = [
     field.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for field in fields(group)
 ]
 APART = dict.fromkeys(OF_BUDGETS, "leave one of them out") | {
-    "page": "leave it out: a page is of events that are in order and do not change",
     "sort": "leave it out: events are put in order of time as far as they may be late"
 }
 """Options that do not go with it, and what to do."""

@@ -15,10 +15,12 @@ from acep_approx.cli.options.choices import Format, OnLate, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.live import LiveOptions, plainly
 from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.process import leave_pandas_out
-from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
+from acep_approx.cli.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
 from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.runs.request import RunRequest
+from acep_approx.cli.runs.revised import page_of_remaining
 from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import amount, said, say
 
@@ -183,10 +185,26 @@ def run_live(asked: QueryRun, request: RunRequest) -> None:
         checkpointing = Checkpointing(**job.checkpointing)
         live_run = follow_query(asked.query, job.place, checkpointing, reading, given, also_asked=asked_of(job))
         with closing(live_run), ends_cleanly(live_run.stop):
+            if asked.page is not None:
+                live_run.source.keep()
             changes = Changes() if revisions is not None and revisions.is_changelog else None
             results = put_out(job, live_run, live_run.results(), changes)
             if not job.quiet:
                 _say(job, live_run, results, changes, clock.perf_counter() - begun)
+            if asked.page is not None:
+                _write_page(asked, asked.page, live_run, changes)
+
+
+def _write_page(asked: QueryRun, page: PageRequest, live_run: LiveRun, changes: Changes | None) -> None:
+    """Make the page of what came since the run began, as if the stream ended here."""
+    from acep_approx.revisions.matcher import RevisedMatcher
+
+    source, matcher = live_run.source, live_run.runs.matcher  # type: ignore[attr-defined]
+    if isinstance(matcher, RevisedMatcher):
+        page_of_remaining(asked, source, facts_of(matcher, changes or Changes()))
+        return
+    before = matcher.progress.events - (source.kept.seen if source.kept else 0)
+    page.write(asked.query.match(source.again(before), **asked.source.roles))
 
 
 def asked_of(job: LiveJob) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.runs.live import LOGS, LiveJob, asked_of, put_out, say_going_on, say_tombstones
-from acep_approx.cli.runs.queries import queries_in_words, say_found_by
+from acep_approx.cli.runs.queries import Taken, gathered_of, queries_in_words, say_found_by
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import say_malformed
 from acep_approx.cli.terminal import amount, said, say
@@ -44,7 +44,7 @@ def run_live_queries(request: RunRequest) -> None:
         With 130 after Ctrl-C; with the code of the first query that was left out.
     """
     leave_pandas_out()
-    job, options = LiveJob.of(request), request.options.many
+    job, options, page = LiveJob.of(request), request.options.many, request.page
     if not job.is_pushed or OUTPUTS.get(job.output.output) == "counts":
         what = "--on-late skip" if OUTPUTS.get(job.output.output) != "counts" else "--output count"
         raise apart(what, "live input and --queries", "choose matches or points; late events: --reorder '5 s'")
@@ -61,7 +61,10 @@ def run_live_queries(request: RunRequest) -> None:
             **job.reading,
         )
         with closing(live_run), ends_cleanly(live_run.stop):
-            results = put_out(job, live_run, _tables(live_run, by_query))
+            gathered = None if page is None else gathered_of(folder)
+            if page is not None:
+                live_run.source.keep()
+            results = put_out(job, live_run, _tables(live_run, Taken(by_query, gathered)))
             if not job.quiet:
                 read = f"{amount(live_run.source.given, 'event')} read, {queries_in_words(len(folder.desk))}"
                 say(f"{read}; {clock.perf_counter() - begun:.2f} s")
@@ -71,6 +74,10 @@ def run_live_queries(request: RunRequest) -> None:
                 say_malformed(live_run.source.malformed)
                 say_tombstones(live_run.source)
                 say_going_on(job)
+            if page is not None and gathered is not None:
+                kept = live_run.source.kept
+                before = folder.desk.arrived - (kept.seen if kept else 0)
+                page.gathered(gathered, job.source, live_run.source, before=before)
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
@@ -104,8 +111,8 @@ def _leaves_out(folder: Folder, options: QueriesOptions) -> Any:
     return on_schema
 
 
-def _tables(live_run: LiveRun, by_query: Counter[str]) -> Iterator[pa.Table]:
+def _tables(live_run: LiveRun, taken: Taken) -> Iterator[pa.Table]:
     """The results of each batch as one table; those of no events are left out, as they show no columns of a query."""
     for found in live_run.results():
-        by_query.update({id_: rows.num_rows for id_, rows in found.items()})
+        taken.take(found)
         yield found.to_arrow()

@@ -69,6 +69,8 @@ def _matches(job: QueryRun, **more: Any) -> Any:
     from acep_approx.events.source import open_source
 
     events = open_source(job.inputs, **job.source.reading)
+    if job.page is not None:
+        events.keep()
     more |= job.source.roles
     more |= {"sort": job.source.sort, "bind": job.output.bound, "merge": job.merge}
     budget = job.budget.spending.budget

@@ -101,12 +101,14 @@ def run_queries(job: QueriesRun) -> None:
         folder.desk.check(source.schema, folder.misfit)
         folder.refuse()
     by_query: Counter[str] = Counter()
-    gathered = None if job.page is None else _gathered(folder)
+    gathered = None if job.page is None else gathered_of(folder)
+    if job.page is not None:
+        source.keep()
     is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
     with progress_bar("matching", enabled=not (job.quiet or is_seen)) as bar:
         bar.total = source.rows
         events = _Events(bar)
-        with closing(_tables(folder, source, job, _Taken(by_query, gathered), events)) as tables:
+        with closing(_tables(folder, source, job, Taken(by_query, gathered), events)) as tables:
             results = Results(tables, job.output.most_rows(job.form))
             shown = list(results) if job.form is Format.TABLE else []
             if job.form is not Format.TABLE:
@@ -127,7 +129,7 @@ def run_queries(job: QueriesRun) -> None:
         say_unit(source)
         say_malformed(source.malformed)
     if job.page is not None and gathered is not None:
-        job.page.gathered(gathered, job.source)
+        job.page.gathered(gathered, job.source, source)
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
@@ -147,7 +149,7 @@ def _say_silent(job: QueriesRun, folder: Folder, source: Source, by_query: Count
     ones.say(None if job.options.stamp else source, sort=is_sorted, **job.source.roles)
 
 
-def _gathered(folder: Folder) -> GatheredMatches:
+def gathered_of(folder: Folder) -> GatheredMatches:
     """What gets the matches of each query, for a page."""
     from acep_approx.results.explorer.many_queries import GatheredMatches
 
@@ -167,7 +169,7 @@ class _Events:
 
 
 @dataclass
-class _Taken:
+class Taken:
     """What has been found: numbers by query, and the matches, where there is to be a page."""
 
     by_query: Counter[str]
@@ -182,7 +184,7 @@ class _Taken:
 
 
 def _tables(
-    folder: Folder, source: Source, job: QueriesRun, taken: _Taken, progress: _Events
+    folder: Folder, source: Source, job: QueriesRun, taken: Taken, progress: _Events
 ) -> Generator[pa.Table]:
     """The results as a stream of tables; the first one has rows, if any has."""
     counts: Counter[tuple[str, int]] = Counter()

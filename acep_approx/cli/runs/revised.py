@@ -6,13 +6,13 @@ import sys
 import time as clock
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.revisions import OUTPUTS
 from acep_approx.cli.process import leave_pandas_out
-from acep_approx.cli.revised_summary import Changes, say_changes, say_holding, say_rows
+from acep_approx.cli.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
 from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.summary import SINGULAR, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, progress_bar, say
@@ -61,6 +61,22 @@ def run_revised(job: QueryRun) -> None:
     sys.stdout.flush()
     if not job.quiet:
         _summarise(feed, results, changes, clock.perf_counter() - begun)
+    if job.page is not None:
+        page_of_remaining(job, feed.source, facts_of(feed.matcher, changes))
+
+
+def page_of_remaining(job: QueryRun, source: Source, facts: list[tuple[str, str]]) -> None:
+    """Make the page of the events that are there in the end, in order of time."""
+    from acep_approx.events.live.source import LiveSource
+    from acep_approx.results.explorer.remaining import remaining
+
+    assert job.page is not None, "it is asked for"
+    assert job.revisions is not None, "it is asked for"
+    roles: dict[str, Any] = job.source.roles
+    matcher = job.query.matcher(**job.revisions.header() | {"emit": "final", "changelog": None}, **roles)
+    partitions = source.unread_partitions if isinstance(source, LiveSource) else ()
+    there = remaining(cast("RevisedMatcher", matcher), source.again(), partitions)
+    job.page.write(job.query.match(there, **roles), facts)
 
 
 def _summarise(feed: _Feed, results: Results, changes: Changes, seconds: float) -> None:
@@ -109,6 +125,8 @@ class _Feed:
         assert job.revisions is not None, "it is asked for"
         self.job, self.revisions = job, job.revisions
         self.source: Source = open_source(job.inputs, **plain)
+        if job.page is not None:
+            self.source.keep()
         self.matcher = self._fresh()
 
     def tables(self, progress: EventBar) -> Generator[pa.Table]:

@@ -132,6 +132,8 @@ def run_rules(job: RulesRun) -> None:
     rules = compile_rules(job.text)
     rows = _tables(job.options.table or [])
     source = open_source(job.inputs, **job.source.reading)
+    if job.page is not None:
+        source.keep()
     is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
     with ExitStack() as files:
         gathered = None if job.page is None else _gathered(rules)
@@ -166,7 +168,7 @@ def run_rules(job: RulesRun) -> None:
         if source.late.count:
             say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
     if job.page is not None and gathered is not None:
-        job.page.gathered(gathered, job.source, _done(output))
+        job.page.gathered(gathered, job.source, source, _done(output))
 
 
 def _gathered(rules: RuleSet) -> GatheredMatches:

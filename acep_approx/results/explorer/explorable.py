@@ -25,6 +25,7 @@ class Explorable(Protocol):
     source: Source
     limit: int | None
     progress: RunProgress
+    has_warned: bool
     _options: dict[str, Any]
     _sort: bool
     _on_progress: Callable[[int], None] | None
@@ -70,11 +71,13 @@ class PageLabels:
     command : str
         The command that makes the page; empty where it was made from Python.
     events : str
-        What stands for the events in the call of Python.
+        What stands for the events in the call of Python; empty: there is no such call.
     ask : str
         The command that asks about a place, without the place, e.g. ``acep why q.acep events.csv``; empty: by Python.
     notes : tuple of str
         What else is to be known to make the page again.
+    facts : tuple of (str, str)
+        What else became of the events and the results, in words.
     """
 
     title: str = ""
@@ -84,6 +87,7 @@ class PageLabels:
     events: str = "events"
     ask: str = ""
     notes: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, source: str, title: str) -> Self:
@@ -109,21 +113,31 @@ def by_rows(found: Any_) -> Any_:
     return other
 
 
-def check_reusable(source: Source) -> None:
-    """Refuse events that can be read only once: a page reads them several times.
+def reread(source: Source) -> Source:
+    """Events that can be read several times, as a page does: where they come once, they are read, and kept.
 
     Raises
     ------
     UsageError
-        ``ACEP-U150``.
+        ``ACEP-U150``: they have come, and were not kept.
     """
-    if not source.reusable:
+    if source.is_used_up:
         raise UsageError(
-            "these events can be read only once, and a page reads them several times: for the matches, for their "
-            "events, for what nearly matched",
+            "these events can be read only once, and have been: a page reads them several times",
             code="ACEP-U150",
-            hint="give a file, a table or a list",
+            hint="ask for the page first: it keeps them for all else; or give a file, a table or a list",
         )
+    if source.reusable:
+        return source
+    late = source.late.file
+    if source.kept is None:
+        source.keep()
+        source.late.file = None  # who reads them in order finds which are late
+        for _ in source.batches():
+            pass
+    again = source.again()
+    again.late.file = late if source.late.file is None else None
+    return again
 
 
 def joined(tables: list[pa.Table]) -> pa.Table:

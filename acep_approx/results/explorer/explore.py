@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,12 +12,12 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.pages.explorer.data import Explored
+from acep_approx.pages.explorer.data import EventShown, Explored, MatchShown
 from acep_approx.pages.explorer.page import explorer_page
 from acep_approx.pages.over_time import errors_text
 from acep_approx.query.printer import to_text
 from acep_approx.results.explorer.events import EventColumns, events_at
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, check_reusable, silent
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, silent
 from acep_approx.results.explorer.listing import Listing, listing
 from acep_approx.results.explorer.near_matches import asking, near_matches
 from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses
@@ -28,31 +29,28 @@ def page_text(found: Explorable, labels: PageLabels) -> str:
     Parameters
     ----------
     found : Explorable
-        The matches.
+        The matches, of events that can be read several times; see ``explorable.reread``.
     labels : PageLabels
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U150``: the events can be read only once.
     """
-    check_reusable(found.source)
-    more = list(found.page_sections())
-    return explorer_page(explored(found, labels), more)
+    counts = silent(found).count_by_errors()  # a whole pass: late events and rows that cannot be read are written
+    with found.source.looked_at():
+        more = list(found.page_sections())
+        return explorer_page(explored(found, labels, counts), more)
 
 
-def explored(found: Explorable, labels: PageLabels) -> Explored:
-    """What the explorer shows.
+def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> Explored:
+    """What the explorer shows, of which the matches by number of errors are known.
 
     Complexity: up to seven passes over the events, each bounded in memory; see ``listing`` and ``near``.
     """
     found = silent(found)
-    counts = found.count_by_errors()
-    plain = by_rows(found)  # after the first pass, which warns if something is wrong
+    found.has_warned = True  # in the first pass
+    plain = by_rows(found)
     _, pipeline = found.source.settle(partial(plain._bound, "points"))
     if pipeline is None:  # no columns, no events
         return _empty(found, labels)
     points = plain.points()
+    left_out = list(_left_out(found, plain))  # as of a whole pass: others stop where they know enough
     chosen = listing(found, sum(counts.values()))
     near = near_matches(plain, labels, points)
     read = plain.progress
@@ -67,15 +65,17 @@ def explored(found: Explorable, labels: PageLabels) -> Explored:
     query = query_shown(pipeline.plan.query, pipeline.window, points_of, chosen)
     facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
     facts += [("window", query.window)] if query.window else []
+    events = events_at(found.source, pipeline.roles, rows, columns, sort=found._sort)
+    kept = found.source.kept
     return Explored(
         title=labels.title or _title(query.total, labels.source),
         told=labels.told if query.total else (*labels.told, capital(found.no_match().headline)),
         queries=[query],
-        matches=chosen.matches,
-        events=events_at(found.source, pipeline.roles, rows, columns, sort=found._sort),
+        matches=in_time_order(chosen.matches, events),
+        events=events,
         near=near.places,
         near_told=near.told,
-        facts=[*([("input", labels.source)] if labels.source else []), *facts, *_left_out(found)],
+        facts=[*([("input", labels.source)] if labels.source else []), *facts, *left_out, *labels.facts],
         tiles=tiles_of(counts, errors),
         is_time=is_time,
         keys=tuple(one.name for one in found.plan.query.equivalences),
@@ -83,7 +83,7 @@ def explored(found: Explorable, labels: PageLabels) -> Explored:
         used=columns.used,
         ask=_ask(found, labels, is_time=is_time),
         again=how_to_reproduce(found, labels),
-        notes=[chosen.note] if chosen.note else [],
+        notes=[note for note in (chosen.note, kept.told if kept else "") if note],
         again_told=labels.notes,
     )
 
@@ -129,11 +129,21 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
     return told
 
 
-def _left_out(found: Explorable) -> Iterator[tuple[str, str]]:
+def in_time_order(matches: list[MatchShown], events: Mapping[int, EventShown]) -> list[MatchShown]:
+    """The matches with their events in order of time, whatever their numbers; those that are not known stay."""
+    return [
+        replace(match, events=tuple(sorted(match.events, key=lambda bound: events[bound[1]].tick)))
+        if all(row in events for _, row in match.events)
+        else match
+        for match in matches
+    ]
+
+
+def _left_out(found: Explorable, plain: Explorable) -> Iterator[tuple[str, str]]:
     told = {
         "late": found.source.late.count,
         "could not be read": found.source.malformed.count,
-        "without key": found.progress.without_key,
+        "without key": plain.progress.without_key,
     }
     words = ", ".join(f"{number:,} {name}" for name, number in told.items() if number)
     if words:
@@ -156,6 +166,8 @@ def _columns(found: Explorable, pipeline: Pipeline) -> EventColumns:
 
 
 def _ask(found: Explorable, labels: PageLabels, *, is_time: bool) -> str:
+    if not (labels.ask or labels.events):
+        return ""
     keys = dict.fromkeys((one.name for one in found.plan.query.equivalences), "VALUE")
     return asking(labels, "TIME", keys, is_time=is_time)
 
@@ -174,4 +186,5 @@ def how_to_reproduce(found: Explorable, labels: PageLabels) -> list[tuple[str, s
         f'query = compile_query("""\n{text}\n""")\n'
         f'query.{method}({labels.events}{more}{given}).page("page.html")'
     )
-    return [*([("On the command line", labels.command)] if labels.command else []), ("In Python", call)]
+    in_python = [("In Python", call)] if labels.events else []
+    return [*([("On the command line", labels.command)] if labels.command else []), *in_python]

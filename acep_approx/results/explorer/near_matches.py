@@ -185,6 +185,8 @@ def asking(labels: PageLabels, place: str, key: Mapping[str, Any], *, is_time: b
     """The command, or the call, that asks about a place."""
     if labels.ask:
         return " ".join([labels.ask, "--around", _word(place), *(f"--key {_word(part)}" for part in _parts(key))])
+    if not labels.events:
+        return ""
     around = repr(place) if is_time else place
     keys = f", key={dict(key)!r}" if key else ""
     return f"print(query.why({labels.events}, around={around}{keys}))"

@@ -1,0 +1,215 @@
+"""The explorer of every kind of run: events that come once, that are late or change, that are still being written."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pyarrow as pa
+import pytest
+
+from acep_approx import UsageError, compile_query
+from acep_approx.events import kept, open_source
+from acep_approx.results.explorer import near_matches
+from tests.command_line import acep, csv_text
+
+LOST = "PATTERN SEQ(Packed p, Loaded l, Delivered d) WHERE [key] WITHIN 3 h ERRORS 1 WEIGHTS (p = 2, d = 2)"
+PAIR = "PATTERN SEQ(A a, B b) WITHIN 5"
+
+
+def data_of(page: str) -> dict:
+    """What the script of a page reads."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+def facts_of(page: str) -> dict[str, str]:
+    """What the page says of the run, by name."""
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+
+
+def bound(page: str) -> list[list]:
+    """The variables and rows of each match."""
+    return [match[6] for match in data_of(page)["matches"]]
+
+
+def pairs(number: int) -> list[dict]:
+    return [{"ts": at, "type": "AB"[at % 2], "x": at, "note": f"n{at}"} for at in range(number)]
+
+
+@pytest.fixture(autouse=True)
+def few_places(monkeypatch):
+    """Each question takes some 50 ms."""
+    monkeypatch.setattr(near_matches, "PLACES", 4)
+
+
+@pytest.fixture
+def boxes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "boxes.csv").write_text(csv_text(), encoding="utf-8")
+    (tmp_path / "lost.acep").write_text(LOST, encoding="utf-8")
+    (tmp_path / "pair.acep").write_text(PAIR, encoding="utf-8")
+    return tmp_path
+
+
+def page_at(folder, *arguments: str, stdin: bytes = b"", code: int = 0) -> str:
+    acep("run", *arguments, "--page", "out.html", "--quiet", "-o", "out.jsonl", stdin=stdin, code=code)
+    return (folder / "out.html").read_text(encoding="utf-8")
+
+
+# --- events that come once ------------------------------------------------------------------------------------
+
+
+def test_events_that_come_once_make_the_same_page():
+    query = compile_query(PAIR)
+    rows = pairs(40)
+    whole = query.match(rows).page()
+    once = query.match(iter(rows))
+    assert once.page() == whole
+    assert once.to_arrow().num_rows == len(query.match(rows))  # they were kept for all else, too
+    batches = pa.Table.from_pylist(rows).to_batches(max_chunksize=7)
+    assert data_of(query.match(batches_of(batches)).page()) == data_of(whole)
+
+
+def batches_of(batches: list[pa.RecordBatch]) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+
+
+def test_events_that_are_gone_are_refused():
+    matches = compile_query(PAIR).match(iter(pairs(4)))
+    matches.to_arrow()
+    with pytest.raises(UsageError, match="ACEP-U150") as refused:
+        matches.page()
+    assert "ask for the page first" in str(refused.value.hint)
+
+
+def test_of_too_many_events_the_latest_are_kept(monkeypatch):
+    monkeypatch.setattr(kept, "MOST_BYTES", 6_000)
+    monkeypatch.setattr(kept, "PACKED", 50)
+    page = compile_query(PAIR).match(iter(pairs(1000))).page()
+    (first, of) = re.search(r"Kept were the last ([\d,]+) of ([\d,]+) events", page).groups()
+    rows = [int(row) for row in data_of(page)["events"]]
+    assert of == "1,000"
+    assert min(rows) >= 1000 - int(first) > 0
+    assert max(rows) == 999
+    for row, (tick, _, *values) in data_of(page)["events"].items():
+        assert (tick, values) == (int(row), [row, f"n{row}"])  # they have the numbers of the whole stream
+
+
+def test_late_events_of_a_stream_that_comes_once(tmp_path):
+    rows = [{"ts": at, "type": "AB"[at % 2]} for at in (0, 1, 4, 2, 5)]
+    page = compile_query(PAIR).match(iter(rows), on_late="skip", late=tmp_path / "late.jsonl").page()
+    assert facts_of(page)["left out"] == "1 late"
+    assert [["a", 2], ["b", 4]] in bound(page)
+    assert len((tmp_path / "late.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_kept_source_knows_where_its_rows_stand():
+    source = open_source(iter(pairs(6)))
+    source.keep()
+    assert [batch.num_rows for batch in source.batches(["ts"])] == [6]
+    again = source.again(before=10)
+    assert again.schema.names == ["ts", "type", "x", "note"]
+    assert [batch.column("x").to_pylist() for batch in again.batches(["x"], 4)] == [[0, 1, 2, 3], [4, 5]]
+    matches = compile_query("PATTERN A a WHERE a.x > 3 WITHIN 1").match(again)
+    assert [one.values for one in matches] == [{"a": 14}]
+
+
+def test_standard_input(boxes):
+    page = page_at(boxes, "lost.acep", "-", stdin=csv_text().encode())
+    whole = page_at(boxes, "lost.acep", "boxes.csv")
+    assert data_of(page)["matches"] == data_of(whole)["matches"]
+    assert data_of(page)["events"] == data_of(whole)["events"]
+    assert "3 matches in standard input" in page
+    assert "acep why lost.acep - --around TIME" in page
+    assert "give them again" in page
+    assert "In Python" not in page
+
+
+def test_a_run_that_stops_early_says_so(boxes):
+    text = "ts,type\n" + "".join(f"{at},{'AB'[at % 2]}\n" for at in range(4000))
+    pieces = [text[:200].encode(), text[200:].encode()]
+    page = page_at(boxes, "pair.acep", "-", "--limit", "1", stdin=pieces)
+    assert "The run stopped before the end of its input" in page
+
+
+# --- late, changed, taken back --------------------------------------------------------------------------------
+
+CHANGES = """id,ts,type,ticket,op
+e1,1,A,7,insert
+e2,5,B,7,insert
+e3,4,B,7,insert
+e4,2,B,7,insert
+e2,5,B,7,delete
+e5,20,A,8,insert
+e6,23,B,8,insert
+e7,12,B,8,insert
+"""
+
+
+def test_late_and_changed_events_are_shown_as_they_are_in_the_end(boxes):
+    options = ("pair.acep", "-", "--watermark", "6", "--id", "id", "--emit", "early", "--op", "op")
+    page = page_at(boxes, *options, stdin=[line.encode() for line in CHANGES.splitlines(keepends=True)])
+    assert bound(page) == [[["a", 0], ["b", 3]], [["a", 0], ["b", 2]], [["a", 5], ["b", 6]]]
+    assert data_of(page)["events"]["2"] == [4, "B", "e3", "7"]
+    facts = facts_of(page)
+    assert facts["rows"] == "8: 6 events inserted, 1 retracted"
+    assert facts["rows left out"] == "1 late"
+    assert facts["results"] == "4 put out, 1 of them taken back; 3 remain"
+    assert "acep why" not in page
+
+
+def test_rows_that_come_out_of_order_stand_in_order_of_time(boxes):
+    text = "ts,type\n5,B\n3,A\n30,C\n"
+    for arguments, stdin in ((("-",), text.encode()), (("in.csv",), b"")):
+        (boxes / "in.csv").write_text(text, encoding="utf-8")
+        page = page_at(boxes, "pair.acep", *arguments, "--watermark", "4", "--output", "count", stdin=stdin)
+        assert bound(page) == [[["a", 1], ["b", 0]]]
+
+
+# --- still being written --------------------------------------------------------------------------------------
+
+
+def test_a_live_run_makes_its_page_at_the_end(boxes):
+    page = page_at(boxes, "lost.acep", "boxes.csv", "--follow", "--until-idle", "0 s")
+    whole = page_at(boxes, "lost.acep", "boxes.csv")
+    assert data_of(page)["matches"] == data_of(whole)["matches"]
+    assert data_of(page)["near"] == data_of(whole)["near"]
+
+
+def test_a_live_run_that_goes_on_numbers_events_as_its_results_do(boxes):
+    live = ("pair.acep", "in.csv", "--follow", "--until-idle", "0 s", "--checkpoint", "kept")
+    (boxes / "in.csv").write_text("ts,type\n1,A\n2,B\n", encoding="utf-8")
+    page_at(boxes, *live)
+    with (boxes / "in.csv").open("a", encoding="utf-8") as file:
+        file.write("11,A\n12,B\n")
+    assert bound(page_at(boxes, *live)) == [[["a", 2], ["b", 3]]]
+
+
+@pytest.mark.parametrize("more", [("--budget", "5 steps/event", "-o", "x.jsonl"), ("--watermark", "0 s")])
+def test_live_runs_of_other_kinds_have_a_page(boxes, more):
+    page = page_at(boxes, "lost.acep", "boxes.csv", "--follow", "--until-idle", "0 s", *more)
+    assert [["p", 1], ["d", 4]] in bound(page)
+
+
+def folder_of_queries(folder):
+    (folder / "queries").mkdir()
+    (folder / "queries" / "lost.acep").write_text(LOST, encoding="utf-8")
+    (folder / "queries" / "never.acep").write_text("PATTERN SEQ(Packed p, Lost l) WITHIN 1 h", encoding="utf-8")
+
+
+RULES = "RULE done ON PATTERN SEQ(Packed p, Delivered d) WHERE [key] WITHIN 3 h DO CALL ring(d.key) END"
+
+
+@pytest.mark.parametrize("inputs", [("-",), ("boxes.csv", "--follow", "--until-idle", "0 s")])
+def test_many_queries_and_rules_over_events_that_come_once(boxes, inputs):
+    folder_of_queries(boxes)
+    (boxes / "rules.acep").write_text(RULES, encoding="utf-8")
+    stdin = csv_text().encode() if inputs == ("-",) else b""
+    page = page_at(boxes, "--queries", "queries", *inputs, stdin=stdin)
+    assert [["p", 1], ["d", 4]] in bound(page)
+    assert {int(row) for row in data_of(page)["events"]} == {0, 1, 2, 3, 4}
+    acep("run", "rules.acep", *inputs, "--page", "rules.html", "-o", "found", stdin=stdin)
+    page = (boxes / "rules.html").read_text(encoding="utf-8")
+    assert bound(page) == [[["p", 0], ["d", 3]], [["p", 1], ["d", 4]]]
+    assert len(data_of(page)["events"]) == 4
