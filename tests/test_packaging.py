@@ -100,6 +100,14 @@ def test_the_version_is_the_same_everywhere(wheel):
     assert f"## [{acep_approx.__version__}]" in changelog
 
 
+def test_each_package_is_pinned_in_one_place():
+    wanted = [*PROJECT["dependencies"], *(one for some in PROJECT["optional-dependencies"].values() for one in some)]
+    names = [re.split(r"[<>=~!;\[ ]", one)[0] for one in wanted]
+    assert [name for name in dict.fromkeys(names) if names.count(name) > 1] == [PROJECT["name"]]
+    extras = {one for some in wanted if some.startswith(PROJECT["name"]) for one in some[:-1].split("[")[1].split(",")}
+    assert extras <= PROJECT["optional-dependencies"].keys()
+
+
 def test_the_unpacked_wheel_runs_away_from_this_tree(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
