@@ -9,6 +9,7 @@ import lzma
 import tarfile
 import zipfile
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -354,3 +355,29 @@ def test_logs_of_common_kinds_are_told_by_their_lines(tmp_path):
     syslog = "Mar 28 09:30:00 web sshd[7]: accepted\n"
     assert "--line-format syslog" in failure(write(tmp_path / "sys.log", syslog)).hint
     assert "apache, syslog" in failure(write(tmp_path / "other.log", "it is done\n")).hint
+
+
+def test_fields_of_objects_are_suggested_by_their_last_name(tmp_path):
+    path = write(tmp_path / "e.jsonl", '{"timestamp": 1, "payload": {"temp": 3, "state": "A"}}\n')
+    query = "PATTERN SEQ(A a, A b) WHERE b.temp > 1 WITHIN 5"
+    assert "did you mean `payload.temp`?" in acep("run", query, str(path), "--type", "payload.state", code=3).output
+    assert "did you mean 'payload.state'?" in acep("run", query, str(path), "--type", "state", code=4).output
+
+
+def test_a_day_beside_a_time_of_day_of_any_name_is_told(tmp_path):
+    path = write(tmp_path / "e.csv", "Buchung;Uhrzeit;Art\n31.01.2025;09:30:00;A\n31.01.2025;09:31:00;B\n")
+    assert any("--time Buchung+Uhrzeit" in note for note in noted(path))
+    path = write(tmp_path / "e.csv", "Buchung;Uhrzeit;Art\n31.01.2025 08:00;09:30:00;A\n31.01.2025 08:10;09:31:00;B\n")
+    assert not any("--time" in note for note in noted(path))
+
+
+def test_what_is_given_in_python_by_mistake_is_named():
+    assert "this is text" in failure("ts,type\n1,A\n").message
+    assert "pyarrow.table(events)" in failure({"ts": [1], "type": ["A"]}, UsageError).hint
+    assert "column 'v' of the frame" in failure(pd.DataFrame({"ts": [1, 2], "v": ["a", 1]})).message
+
+
+def noted(path):
+    source = open_source(path)
+    assert source.schema.names  # the notes are on these
+    return source.notes

@@ -388,7 +388,7 @@ def test_stdout_is_text_of_any_width(shop):
 
 def test_a_narrow_terminal_gets_fewer_examples_and_no_broken_names(monkeypatch):
     rows = [
-        {"created_at": f"2025-02-03T07:00:0{i}", "payload.action": f"a long action {i}", "actor.login": "Ann", "size": i}
+        {"created_at": f"2025-02-03T07:00:0{i}", "payload.action": f"a long action {i}", "actor": "Ann", "size": i}
         for i in range(9)
     ]
     seen = look(pa.Table.from_pylist(rows))

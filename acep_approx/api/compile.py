@@ -67,7 +67,7 @@ def compile_query(
     >>> [(m.errors, m.missing, m.values) for m in query.match(events)]
     [(1, ('b',), {'a': 0, 'b': None, 'c': 2})]
     """
-    expect("the query", query, (str, QueryBuilder), "its text, or what seq(...) makes")
+    expect("the query", query, (str, QueryBuilder), "its text (of a file path.read_text()), or what seq(...) makes")
     expect("errors", errors, (Integral, NoneType), "a whole number")
     expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
     if isinstance(query, str) and is_cel(query):

@@ -134,7 +134,8 @@ def missing_column(name: str, names: Iterable[str], *, hint: str | None = None) 
 
     there = list(names)
     lowered = {n.lower(): n for n in there}
-    close = get_close_matches(name.lower(), lowered, n=1)
+    ends = [n for n in lowered if n.endswith(f".{name.lower()}")]  # a field of an object
+    close = ends or get_close_matches(name.lower(), lowered, n=1)
     return DataError(
         f"there is no column {name!r}; the columns are: {', '.join(there) or '(none)'}",
         code="ACEP-D002",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -165,12 +165,19 @@ def named_pair(schema: pa.Schema) -> tuple[str, str] | None:
     return (names[0][0], names[1][0]) if list(map(len, names)) == [1, 1] else None
 
 
-def unsaid(schema: pa.Schema) -> str:
-    """What to say of a time that is a day only, beside what looks like a time of day; empty where there is no such."""
+def unsaid(schema: pa.Schema, days: Collection[str] = ()) -> str:
+    """What to say of a time that is a day only, beside what looks like a time of day; empty where there is no such.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    days : collection of str
+        Columns of times that are written as days.
+    """
     time = time_column(schema)
     pair = named_pair(schema)
     clocks = [field.name for field in schema if pa.types.is_time(plain_type(field.type))]
-    if pair is None and time is not None and len(clocks) == 1 and is_day(schema, time):
+    if pair is None and time is not None and len(clocks) == 1 and (is_day(schema, time) or time in days):
         pair = time, clocks[0]
     if pair is None or time not in pair or "+".join(pair) in schema.names:
         return ""

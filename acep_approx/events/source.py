@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -149,7 +150,9 @@ class Source:
         if self._joined is None:
             return notes
         schema, joined = self._joined
-        note = joined.note if joined is not None else unsaid(schema) if self._times.said is None else ""
+        written = self.understood.times.items() if self.understood else ()
+        days = [name for name, how in written if not re.search("%[HIcX]", how.text or "%H")]
+        note = joined.note if joined is not None else unsaid(schema, days) if self._times.said is None else ""
         return [*notes, note] if note else notes
 
     def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:

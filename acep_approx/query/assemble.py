@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.errors import QueryError
@@ -225,7 +226,7 @@ class Assembler(MachineRules):
                 "ACEP-Q007",
                 f"no such unit {str(unit[0])!r}",
                 _span(unit[0]),
-                did_you_mean(unit[0].lower(), (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d and events",
+                near_unit(unit[0], (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d and events",
             )
         return Window(amount, UNITS[unit[0].lower()], span, parameter=parameter)
 
@@ -403,6 +404,17 @@ def unquote(token: str) -> str:
     return token[1:-1].replace(quote * 2, quote) if quote in "'`" else str(token)
 
 
+def near_unit(word: str, known: Any) -> str:
+    """As ``did_you_mean``, for units of time; an ``m`` is rather a minute than a millisecond."""
+    if word.lower() in ("m", "mn", "mins"):
+        return "did you mean `min`? "
+    if word.lower() in ("w", "week", "weeks"):
+        return "a week is 7 d; "
+    if compound := re.fullmatch(r"(h|min|d|s)\d+\w*", word, re.IGNORECASE):
+        return f"a window is one number and one unit, so 1 h 30 min is 90 min (there is more behind `{compound[1]}`); "
+    return did_you_mean(word.lower(), known)
+
+
 def did_you_mean(word: str, known: Any) -> str:
     """``"did you mean `price`? "``, or nothing when no known word is near.
 
@@ -418,9 +430,9 @@ def did_you_mean(word: str, known: Any) -> str:
     str
         The beginning of a hint.
     """
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    if not near:
-        near = [name for name in known if name.lower() == word.lower()][:1]
+    names = list(known)
+    near = [name for name in names if name.lower() == word.lower() or name.lower().endswith(f".{word.lower()}")]
+    near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`? " if near else ""
 
 

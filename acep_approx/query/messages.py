@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import QueryError
@@ -77,6 +78,12 @@ _CALL = re.compile(
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
 _OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
 _LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
+_ERRORS = re.compile(r"\bERRORS\s*$", re.IGNORECASE)
+_AFTER_PART = re.compile(r"\bPATTERN\b(?!.*\bWHERE\b).*[(,|]\s*$", re.IGNORECASE | re.DOTALL)
+NO_EVENT = "that no event comes in between is written with ~: SEQ(A a, ~(B b), C c)"
+HOW_MANY = "say how many events may be missing: ERRORS 1"
+SURE = 0.75
+"""How near a word of a bare regular expression must be to a clause to be taken for it."""
 _READ = re.compile(r"\bstore\s*\.\s*\w+\s*\[[^\[\]]*\]?$|\bEXISTS\s+store$", re.IGNORECASE)
 
 
@@ -177,6 +184,8 @@ def _character(text: str, start: int) -> QueryError:
         hint = f"strings stand in single quotes: '{text[start + 1 : closing] if closing > 0 else 'text'}'"
     elif sign == "&":
         end, hint = start + (2 if text[start : start + 2] == "&&" else 1), "write AND"
+    elif sign == "!" and _AFTER_PART.search(text, 0, start):
+        hint = NO_EVENT
     elif sign == "!":
         hint = "write NOT, or != for `is not equal`"
     elif sign == ";":
@@ -187,7 +196,9 @@ def _character(text: str, start: int) -> QueryError:
 def _early_end(text: str, end: int, possible: set[str]) -> QueryError:
     end = len(text[:end].rstrip())
     hint = None
-    if "RPAR" in possible or "RBRACE" in possible:
+    if _ERRORS.search(text, 0, end):
+        hint = HOW_MANY
+    elif "RPAR" in possible or "RBRACE" in possible:
         hint = "a bracket is still open"
     elif "_AS" in possible:
         hint = "every output needs a name: RETURN a.price AS price"
@@ -213,11 +224,15 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
         return "ACEP-Q001", "the clause is two words: NON OVERLAP"
     if found == ")" and before.count("(") <= before.count(")"):
         return "ACEP-Q001", "there is no open bracket for it to close"
+    if hint := _frequent(found, before, after, possible):
+        return "ACEP-Q001", hint
     near = did_you_mean(found.upper(), [*CLAUSES, *(["AND", "OR"] if "OR" in possible else [])])
     word = _LAST_WORD.search(before)
     clause = "NON OVERLAP" if found.upper() == "NON" and _OVERLAP.match(after) else found.upper()
     if clause in CLAUSES:
         return _misplaced_clause(clause, before, possible)
+    if near and "PATTERN" not in before.upper() and not get_close_matches(found.upper(), CLAUSES, cutoff=SURE):
+        near = ""
     if near and found.upper() not in RESERVED and (_CLAUSE_TERMINALS | {"OR", "_WEIGHTS"}) & possible:
         return "ACEP-Q001", near.strip()
     if word and possible <= _CLAUSE_TERMINALS | {"$END"} and did_you_mean(word[1].upper(), CLAUSES):
@@ -244,6 +259,46 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
     if {"VBAR", "LETTER", "TILDE", "QMARK"} & possible or possible == {"NAME"}:
         return "ACEP-Q001", _pattern_mistake(found, before, possible)
     return "ACEP-Q001", _expression_mistake(found, before, after, possible)
+
+
+def _frequent(found: str, before: str, after: str, possible: set[str]) -> str | None:  # noqa: PLR0911  one for each mistake
+    """A hint on what people write who come from other languages, or whose data have other names than programs."""
+    is_part = "TILDE" in possible and _AFTER_PART.search(before) is not None
+    if is_part and found.upper() in ("NOT", "!"):
+        return NO_EVENT
+    if is_part and found == "*":
+        return "an event of any type is written Any: SEQ(Any a, Any b)"
+    if is_part and found[0].isdigit():
+        return f"a type that is no word stands in quotes: '{found}' a"
+    if _ERRORS.search(before):
+        return HOW_MANY
+    if found == "," and re.search(r"\d$", before) and re.match(r"\d", after):
+        return "the fraction of a number stands behind a point: 1.5"
+    if found == "," and "OR" in possible and "_AS" not in possible:
+        return "conditions are joined by AND or OR"
+    if found.upper() in ("LIMIT", "ORDER", "GROUP") and "$END" in possible:
+        return f"{found} is not in the language; acep run has --limit, and other tools sort and count its rows"
+    return _quoted_name(found, before, after, possible)
+
+
+def _quoted_name(found: str, before: str, after: str, possible: set[str]) -> str | None:
+    """A hint where a name has signs or blanks that no word has."""
+    rest = re.match(r"[^\],()]*", found + after)
+    begun = re.search(r"\[([^\[\],]*)$", before)
+    if begun is not None and rest is not None and "RSQB" in possible:
+        return f"a name that is more than one word stands between `...`: [`{begun[1]}{rest[0].rstrip()}`]"
+    field = re.search(r"\.(\w+ )$", before)
+    if field is not None and found[0].isalpha() and re.match(r"\s*[=<>!]", after):
+        return f"conditions are joined by AND or OR; a name of several words stands between `...`: `{field[1]}{found}`"
+    kind = re.search(r"[(,|]\s*(\w+(?: \w+)?)\s*$", before)
+    if kind is None or "TILDE" in possible or not _AFTER_PART.search(before[: kind.start(1)]):
+        return None
+    if " " in kind[1] and found[0].isalpha() and re.match(r"\s*[),|]", after):  # Order Placed a
+        return f"parts are separated by `,`; a type of several words stands in quotes: '{kind[1]}' {found}"
+    rest = re.match(r"([^\s(),|]+)\s+(\w+)", found + after)
+    if rest is not None and found[0] in "-/:.":
+        return f"a type that is no word stands in quotes: '{kind[1]}{rest[1]}' {rest[2]}"
+    return None
 
 
 def _misplaced_clause(clause: str, before: str, possible: set[str]) -> tuple[str, str]:

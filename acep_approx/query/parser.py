@@ -25,6 +25,9 @@ from acep_approx.query.syntax import (
     Window,
 )
 
+_FILE = re.compile(r"\S*\w\.[A-Za-z]{2,5}")
+"""A text that is rather a file than a query."""
+
 LEADING = re.compile(r"(?:\s+|--[^\n]*)*")
 """Blanks and comments before the first word of a text."""
 _FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
@@ -213,7 +216,10 @@ def _regex_tree(text: str, begin: int, end: int) -> Any:
     try:
         return _tree(text, "regex", begin, end)
     except QueryError as error:
-        _add_start_hint(error, text[begin:end])
+        if _FILE.fullmatch(text.strip()):
+            error.hint = f"if it is the name of a file, give what is in it: Path({text.strip()!r}).read_text()"
+        else:
+            _add_start_hint(error, text[begin:end])
         raise
 
 

@@ -303,6 +303,8 @@ def _kind_of_value(value: object) -> Kind:
 
 
 def _comparison_hint(left: Expression, right: Expression, found: set[Kind]) -> str:
+    if found == {"time", "number"}:  # 2013-01-31 is a difference
+        return f"{_SAME}; a time stands in quotes: '2013-01-31' or '2013-01-31T12:30:00'"
     for part in (left, right):
         if isinstance(part, Constant) and found == {"number", "string"}:
             if isinstance(part.value, str):

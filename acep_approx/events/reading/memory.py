@@ -72,8 +72,17 @@ class FrameEvents:
         try:
             schema = pa.Schema.from_pandas(self._frame, preserve_index=False)
         except (*REFUSED, ValueError) as error:
-            raise _mixed("the frame", error) from error
+            raise _mixed(self._refused_column(), error) from error
         return plain_schema(schema, "the frame")
+
+    def _refused_column(self) -> str:
+        """The first column that is none for Arrow."""
+        for name in self._frame.columns:
+            try:
+                pa.array(self._frame[name], from_pandas=True)
+            except REFUSED:
+                return f"column {name!r} of the frame"
+        return "the frame"
 
     def _with_index(self, index: Any) -> str:
         """Make the index a column, and return its name."""

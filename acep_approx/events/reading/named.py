@@ -20,6 +20,12 @@ def named_paths(given: str | Path) -> list[Path]:
     DataError
         ``ACEP-D010`` there is no such file; ``ACEP-D181`` an address such as ``https://...``.
     """
+    if "\n" in str(given):
+        raise DataError(
+            f"{str(given).splitlines()[0]!r:.60} ...: a path has no lines: this is text",
+            code="ACEP-D010",
+            hint="write it to a file, and name that; or read it first, as by pyarrow.csv.read_csv(io.BytesIO(...))",
+        )
     path = Path(given)
     if path.exists():
         return [path]

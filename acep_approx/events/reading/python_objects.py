@@ -106,7 +106,9 @@ def _of_items(events: Any) -> InMemory:
         raise UsageError(
             f"events cannot be read from an object of type {type(events).__name__}",
             code="ACEP-U107",
-            hint="pass a table or a frame (Arrow, pandas, polars, DuckDB), an iterable of dicts, or a path",
+            hint="a dict of columns is a table: pyarrow.table(events)"
+            if isinstance(events, dict)
+            else "pass a table or a frame (Arrow, pandas, polars, DuckDB), an iterable of dicts, or a path",
         )
     iterator = iter(events)
     is_once = iterator is events

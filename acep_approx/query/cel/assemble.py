@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from acep_approx.query.assemble import UNITS, Assembler, did_you_mean, unquote
+from acep_approx.query.assemble import UNITS, Assembler, near_unit, unquote
 from acep_approx.query.cel.syntax import (
     FIRST,
     LAST,
@@ -176,6 +176,6 @@ class CelAssembler(Assembler):
         if short in (None, "events"):
             place = unit.start_pos or 0, unit.end_pos or 0
             known = [name for name, stands_for in UNITS.items() if stands_for != "events"]
-            hint = did_you_mean(unit.lower(), known) + "units are us, ms, s, min, h, d and ticks"
+            hint = near_unit(unit, known) + "units are us, ms, s, min, h, d and ticks"
             raise self.fault("ACEP-Q007", f"no such unit of time {str(unit)!r}", place, hint)
         return Lasting(self._number(number), str(short), span)
