@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
 
 from acep_approx.pages.code import code
+from acep_approx.pages.lexer import AcepLexer
 from acep_approx.pages.shell import json_text, page
+from tests.processes import ROOT
 
 HOSTILE = "</script><script>alert(1)</script><!-- \" ' & \u2028 \u202e abc 👩‍👩‍👧 </style> " + "x" * 500
 
@@ -70,3 +75,18 @@ def test_a_page_is_whole_and_loads_nothing():
     assert "<!-- " not in shown
     assert not re.search(r"url\(|@import|src=|href=|://", shown)
     assert "default-src 'none'" in shown
+
+
+@given(st.text(max_size=80))
+def test_pygments_shows_the_text_as_it_is(text):
+    assert "".join(part for _, _, part in AcepLexer().get_tokens_unprocessed(text)) == text
+
+
+def test_pygments_knows_queries_by_the_names_of_blocks():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (entry,) = project["entry-points"]["pygments.lexers"].values()
+    assert entry == f"{AcepLexer.__module__}:{AcepLexer.__name__}"
+    assert {"acep", "cel"} == set(AcepLexer.aliases)
+    shown = highlight("PATTERN A a WITHIN 5 s -- all\n", AcepLexer(), HtmlFormatter(nowrap=True))
+    assert '<span class="k">PATTERN</span>' in shown
+    assert '<span class="c1">-- all</span>' in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import escape
 
 _KEYWORDS = """
@@ -42,12 +43,26 @@ def code(text: str) -> str:
     >>> print(code("PATTERN A a -- all"))
     <pre><code><span class="kw">PATTERN</span> A a <span class="com">-- all</span></code></pre>
     """
-    parts, at = [], 0
+    parts = (f'<span class="{kind}">{escape(part)}</span>' if kind else escape(part) for kind, part in tokens(text))
+    return f"<pre><code>{''.join(parts)}</code></pre>"
+
+
+def tokens(text: str) -> Iterator[tuple[str, str]]:
+    """The text in pieces, each with its kind: com, str, kw, fn, num; empty: anything else.
+
+    Examples
+    --------
+    >>> [*tokens("WITHIN 5 s")]
+    [('kw', 'WITHIN'), ('', ' '), ('num', '5'), ('', ' s')]
+    """
+    at = 0
     for token in _TOKEN.finditer(text):
-        parts.append(escape(text[at : token.start()]))
-        parts.append(f'<span class="{token.lastgroup}">{escape(token[0])}</span>')
+        if token.start() > at:
+            yield "", text[at : token.start()]
+        yield str(token.lastgroup), token[0]
         at = token.end()
-    return f'<pre><code>{"".join(parts)}{escape(text[at:])}</code></pre>'
+    if at < len(text):
+        yield "", text[at:]
 
 
 def command(text: str) -> str:
