@@ -151,6 +151,17 @@ class TimeFormat:
         return {} if self.text is None else dict(_pattern(self.text).groupindex)
 
 
+def are_iso(texts: pa.Array, unit: str) -> bool:
+    """Whether all texts are times as ISO-8601 has them, all with a zone or all without, that fit ``unit``."""
+    for zone in (None, "UTC"):
+        try:
+            texts.cast(pa.timestamp(unit, tz=zone))
+        except pa.ArrowInvalid:
+            continue
+        return True
+    return False
+
+
 def guesses(texts: pa.Array) -> list[str]:
     """The known formats that fit all of some texts; several where they do not tell days from months.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.events.roles import TIME_NAMES, Roles, infer_roles, is_number
-from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.time_formats import TimeFormat, are_iso
 from acep_approx.profiling.columns import plain_values
 from acep_approx.profiling.formatting import options, quoted
 from acep_approx.profiling.times import unit_of
@@ -147,12 +147,4 @@ def _as_number(name: str, column: pa.Array) -> tuple[int, str, str | None] | Non
 
 def _are_times(column: pa.Array) -> bool:
     texts = plain_values(column).drop_null().slice(0, 100)
-    if not len(texts):
-        return False
-    for zone in (None, "UTC"):
-        try:
-            texts.cast(pa.timestamp("ns", tz=zone))
-        except pa.ArrowInvalid:
-            continue
-        return True
-    return False
+    return len(texts) > 0 and are_iso(texts, "ns")

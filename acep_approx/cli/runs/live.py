@@ -9,7 +9,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
-from acep_approx.cli.live import Progress, ends_cleanly
 from acep_approx.cli.no_match import found_nothing, say_no_match_so_far
 from acep_approx.cli.options.choices import Format, OnLate, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
@@ -17,10 +16,11 @@ from acep_approx.cli.options.live import LiveOptions, plainly
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.process import leave_pandas_out
-from acep_approx.cli.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
+from acep_approx.cli.runs.live_progress import Progress, ends_cleanly
 from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.revised import page_of_remaining
+from acep_approx.cli.runs.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
 from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import amount, said, say
 

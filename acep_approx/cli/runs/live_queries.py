@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.live import ends_cleanly
 from acep_approx.cli.options.live import apart
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.runs.live import LOGS, LiveJob, asked_of, put_out, say_going_on, say_tombstones
+from acep_approx.cli.runs.live_progress import ends_cleanly
 from acep_approx.cli.runs.queries import Taken, gathered_of, queries_in_words, say_found_by
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import say_malformed

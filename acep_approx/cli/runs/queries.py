@@ -28,6 +28,7 @@ from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.cli.write import Results
     from acep_approx.events.source import Source
     from acep_approx.results.explorer.many_queries import GatheredMatches
     from acep_approx.subscriptions.results import Found
@@ -83,56 +84,57 @@ def run_queries(job: QueriesRun) -> None:
         With the code of the first query that was left out.
     """
     leave_pandas_out()
-    from acep_approx.cli.write import Results, print_table, write
     from acep_approx.events.source import open_source
 
     begun = clock.perf_counter()
-    more: dict[str, Any] = {"reorder": job.options.reorder, "stamp": job.options.stamp}
-    folder = read_folder(
-        job.folder,
-        strict=job.options.strict,
-        output=OUTPUTS[job.output.output],
-        **job.source.roles,
-        **more,
-    )
+    more: dict[str, Any] = {"reorder": job.options.reorder, "stamp": job.options.stamp, **job.source.roles}
+    folder = read_folder(job.folder, strict=job.options.strict, output=OUTPUTS[job.output.output], **more)
     folder.tell_wrong()
     source = open_source(job.inputs, **job.source.reading)
     if job.options.strict:
         folder.desk.check(source.schema, folder.misfit)
         folder.refuse()
-    by_query: Counter[str] = Counter()
-    gathered = None if job.page is None else gathered_of(folder)
+    taken = Taken(Counter(), None if job.page is None else gathered_of(folder))
     if job.page is not None:
         source.keep()
-    is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
-    with progress_bar("matching", enabled=not (job.quiet or is_seen)) as bar:
-        bar.total = source.rows
-        events = _Events(bar)
-        with closing(_tables(folder, source, job, Taken(by_query, gathered), events)) as tables:
-            results = Results(tables, job.output.most_rows(job.form))
-            shown = list(results) if job.form is Format.TABLE else []
-            if job.form is not Format.TABLE:
-                write(results, job.form, job.output.file, flush=job.output.flush)
-            if gathered is not None:
-                deque(tables, maxlen=0)  # a page has all, however few rows are shown
-    if job.form is Format.TABLE:
-        print_table(shown, job.output.output.value)
+    results, events = _put_out(job, folder, source, taken)
     sys.stdout.flush()
     folder.tell_wrong()
     if not job.quiet:
         say_how_read(source)
-        read = f"{amount(events.done, 'event')} read, {queries_in_words(len(folder.desk))}"
+        read = f"{amount(events, 'event')} read, {queries_in_words(len(folder.desk))}"
         say(f"{read}; {clock.perf_counter() - begun:.2f} s")
-        say_found_by(results, by_query, job.output.output)
+        say_found_by(results, taken.by_query, job.output.output)
         if not results.is_cut:
-            _say_silent(job, folder, source, by_query)
+            _say_silent(job, folder, source, taken.by_query)
         say_unit(source)
         say_malformed(source.malformed)
-    if job.page is not None and gathered is not None:
-        job.page.gathered(gathered, job.source, source)
+    if job.page is not None and taken.gathered is not None:
+        job.page.gathered(taken.gathered, job.source, source)
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
+
+
+def _put_out(job: QueriesRun, folder: Folder, source: Source, taken: Taken) -> tuple[Results, int]:
+    """Write the results, or show them as a table; gives these, and how many events were read."""
+    from acep_approx.cli.write import Results, print_table, write
+
+    is_table = job.form is Format.TABLE
+    is_seen = not is_table and job.output.file is None and sys.stdout.isatty()  # rows and a bar would mix
+    with progress_bar("matching", enabled=not (job.quiet or is_seen)) as bar:
+        bar.total = source.rows
+        events = _Events(bar)
+        with closing(_tables(folder, source, job, taken, events)) as tables:
+            results = Results(tables, job.output.most_rows(job.form))
+            shown = list(results) if is_table else []
+            if not is_table:
+                write(results, job.form, job.output.file, flush=job.output.flush)
+            if taken.gathered is not None:
+                deque(tables, maxlen=0)  # a page has all, however few rows are shown
+    if is_table:
+        print_table(shown, job.output.output.value)
+    return results, events.done
 
 
 def _say_silent(job: QueriesRun, folder: Folder, source: Source, by_query: Counter[str]) -> None:

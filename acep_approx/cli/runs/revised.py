@@ -12,8 +12,8 @@ from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.revisions import OUTPUTS
 from acep_approx.cli.process import leave_pandas_out
-from acep_approx.cli.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
 from acep_approx.cli.runs.query_run import QueryRun
+from acep_approx.cli.runs.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
 from acep_approx.cli.summary import SINGULAR, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, progress_bar, say
 

@@ -17,8 +17,8 @@ from acep_approx.cli.options.output import OutputOptions, check_file, check_fold
 from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
 from acep_approx.cli.process import leave_pandas_out
-from acep_approx.cli.rules_output import RulesOutput
 from acep_approx.cli.runs.request import RunRequest
+from acep_approx.cli.runs.rules_output import RulesOutput
 from acep_approx.cli.summary import say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 from acep_approx.errors import RuleError, UsageError
@@ -162,13 +162,18 @@ def run_rules(job: RulesRun) -> None:
         _say_silent(job, rules, output, None if before["events"] else source)
         if job.options.store is not None and not job.options.finish and rules.waits_for_windows:
             say("matches may wait for windows to close: --finish says that no more events will come")
-        say_how_read(source)
-        say_unit(source)
-        say_malformed(source.malformed)
-        if source.late.count:
-            say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
+        _say_left_out(source)
     if job.page is not None and gathered is not None:
         job.page.gathered(gathered, job.source, source, _done(output))
+
+
+def _say_left_out(source: Source) -> None:
+    """Say how the events were read, and which of them were left out."""
+    say_how_read(source)
+    say_unit(source)
+    say_malformed(source.malformed)
+    if source.late.count:
+        say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
 
 
 def _gathered(rules: RuleSet) -> GatheredMatches:

@@ -15,6 +15,7 @@ from acep_approx.events.time_formats import (
     MICROSECONDS,
     MICROSECONDS_UTC,
     TimeFormat,
+    are_iso,
     guesses,
     localized,
     no_year,
@@ -125,7 +126,7 @@ class Converters:
 
     def _guess(self, name: str, texts: pa.Array) -> None:
         found = guesses(texts)
-        if found and found[0] in ISO and _is_iso(texts):
+        if found and found[0] in ISO and are_iso(texts, "us"):
             return  # these are read where they are used; as text they look in results as in the file
         written = TimeFormat(found[0], self._said.zone, self._said.year) if len(found) == 1 else None
         if written is not None and written.has_year:
@@ -206,16 +207,6 @@ class Converters:
                 is_open = table.column(name).null_count == table.num_rows
                 schema = with_type(schema, name, pa.null() if is_open else self.type_of(name))
         return schema
-
-
-def _is_iso(texts: pa.Array) -> bool:
-    for zone in (None, "UTC"):
-        try:
-            texts.cast(pa.timestamp("us", tz=zone))
-        except pa.ArrowInvalid:
-            continue
-        return True
-    return False
 
 
 def _can_be(texts: pa.Array, said: TimeFormat) -> bool:
