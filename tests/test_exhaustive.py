@@ -7,7 +7,7 @@ least number of letters that must be inserted to make it a word.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations, product
 
 import pytest
@@ -58,6 +58,7 @@ def words(pattern: Pattern) -> frozenset[str]:
     return frozenset(reached | inner)
 
 
+@cache  # many patterns have the same language
 def insertions(language: frozenset[str]) -> dict[str, int]:
     """For each string the least number of letters to insert to make it a word; only those up to MOST_ERRORS."""
     least: dict[str, int] = {}
@@ -70,14 +71,24 @@ def insertions(language: frozenset[str]) -> dict[str, int]:
 
 
 @lru_cache
-def subsequences(window: int) -> dict[str, list[tuple[Binding, str]]]:
-    """Per stream every non-empty choice of events within the window, and what it spells."""
-    found = {}
-    for stream in STREAMS:
-        chosen = [c for n in range(1, len(stream) + 1) for c in combinations(range(len(stream)), n)]
-        found[stream] = [
-            (tuple((i, "") for i in c), "".join(stream[i] for i in c)) for c in chosen if c[-1] - c[0] <= window
-        ]
+def spelled(window: int) -> dict[str, list[tuple[int, Binding]]]:
+    """Per string every non-empty choice of events within the window that spells it, with the number of its stream."""
+    found: dict[str, list[tuple[int, Binding]]] = {}
+    for number, stream in enumerate(STREAMS):
+        for chosen in (c for n in range(1, len(stream) + 1) for c in combinations(range(len(stream)), n)):
+            if chosen[-1] - chosen[0] <= window:
+                text = "".join(stream[i] for i in chosen)
+                found.setdefault(text, []).append((number, tuple((i, "") for i in chosen)))
+    return found
+
+
+def matches(least: dict[str, int], errors: int, window: int) -> list[dict[Binding, int]]:
+    """Per stream every match, with its least errors."""
+    found: list[dict[Binding, int]] = [{} for _ in STREAMS]
+    for text, missing in least.items():
+        if missing <= errors:
+            for number, bound in spelled(window).get(text, ()):
+                found[number][bound] = missing
     return found
 
 
@@ -103,11 +114,7 @@ def test_every_pattern_on_every_stream(operators: int, window: int) -> None:
         recode = {MASK[x]: 1 << masks[x] if x in masks else 0 for x in "ab"}
         recoded = [[(t, recode[m]) for t, m in s] for s in streams]
         classes = sorted({mask for stream in recoded for _, mask in stream} | {0})
-        expected = [
-            {bound: least[text] for bound, text in subsequences(window)[s] if least.get(text, errors + 1) <= errors}
-            for s in STREAMS
-        ]
-        where = f"{pattern} with k = {errors}"
+        expected, where = matches(least, errors, window), (pattern, errors)
         assert enumerated(automaton, window, recoded, classes) == expected, where
         assert detected(automaton, window, recoded, classes) == [match_points(e) for e in expected], where
         checked += 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +61,20 @@ def ran(query: Query, now: pa.Table, known: HistoryGraph, *, learns: bool, budge
     return some
 
 
+Past = Callable[..., HistoryGraph]
+
+
+@pytest.fixture(scope="module")
+def past() -> Past:
+    """What the first events of a world of a seed say: each is learned once, and given as a copy."""
+
+    @cache
+    def fitted(text: str, seed: int, least: int | None) -> HistoryGraph:
+        return HistoryGraph(compile_query(text, engine="runs")).fit(world(seed, events=EVENTS, least=least))
+
+    return lambda seed, least=None, text=QUERIES[0]: copy(fitted(text, seed, least))
+
+
 def learner_of(some: BudgetedMatches) -> Learner:
     assert some.shedder is not None
     assert some.shedder.online is not None
@@ -66,11 +82,11 @@ def learner_of(some: BudgetedMatches) -> Learner:
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_where_nothing_changes_learning_on_finds_as_much_as_the_history(text: str) -> None:
+def test_where_nothing_changes_learning_on_finds_as_much_as_the_history(text: str, past: Past) -> None:
     """Worlds of their own for each seed; what is learned costs a twentieth of the budget."""
     query, frozen, ours = compile_query(text, engine="runs"), [], []
     for seed in range(8):
-        known = HistoryGraph(query).fit(world(seed, events=EVENTS))
+        known = past(seed, text=text)
         now = world(seed, events=2 * EVENTS, first=EVENTS)
         exact = query.match(now).points().num_rows
         for learns, found in ((False, frozen), (True, ours)):
@@ -80,10 +96,10 @@ def test_where_nothing_changes_learning_on_finds_as_much_as_the_history(text: st
     assert min(mine - theirs for mine, theirs in zip(ours, frozen, strict=True)) > -0.08
 
 
-def test_after_a_change_what_was_learned_takes_over() -> None:
+def test_after_a_change_what_was_learned_takes_over(past: Past) -> None:
     query, frozen, ours = compile_query(QUERIES[0], engine="runs"), [], []
     for seed in range(3):
-        known = HistoryGraph(query).fit(world(seed, events=EVENTS, least=10))
+        known = past(seed, 10)
         now = world(seed, events=2 * EVENTS, first=EVENTS, least=80)
         some = ran(query, now, known, learns=True, budget="20%")
         assert learner_of(some).known is None
@@ -93,12 +109,12 @@ def test_after_a_change_what_was_learned_takes_over() -> None:
     assert np.sum(ours) > 2 * np.sum(frozen)
 
 
-def test_after_a_change_as_much_is_found_as_by_learning_from_nothing() -> None:
+def test_after_a_change_as_much_is_found_as_by_learning_from_nothing(past: Past) -> None:
     """From ten windows after an abrupt change on, means over seeds; a change takes some windows to be noticed."""
     query = compile_query(QUERIES[0], engine="runs")
     frozen, ours, cold = [], [], []
     for seed in range(6):
-        known = HistoryGraph(query).fit(world(seed, events=EVENTS, least=10))
+        known = past(seed, 10)
         before = world(seed, events=EVENTS, first=EVENTS, least=10)
         after = world(seed, events=2 * EVENTS, first=2 * EVENTS, least=80)
         later = 2 * EVENTS + 10 * 200
@@ -114,10 +130,12 @@ def test_after_a_change_as_much_is_found_as_by_learning_from_nothing() -> None:
     assert np.mean(ours) > np.mean(frozen) + 0.2
 
 
-def test_a_broken_promise_is_an_alarm_and_runs_are_kept_at_random_until_others_are_found_that_lead_on() -> None:
+def test_a_broken_promise_is_an_alarm_and_runs_are_kept_at_random_until_others_are_found_that_lead_on(
+    past: Past,
+) -> None:
     """Nothing that was learned of the runs that a history kept counts any more."""
     query = compile_query(QUERIES[0], engine="runs")
-    known = HistoryGraph(query).fit(world(1, events=EVENTS, least=10))
+    known = past(1, 10)
     made = Shedder(query.plan, Load(Budget.parse("10%"), known, learns=True))
     matcher = Matcher(query.plan, shedding=made)
     now, coins = world(1, events=2 * EVENTS, first=EVENTS, least=80), 0
@@ -137,13 +155,15 @@ def test_a_broken_promise_is_an_alarm_and_runs_are_kept_at_random_until_others_a
     assert [alarm.what for alarm in learner.alarms].count("promise") == 1
 
 
-def test_a_history_that_leaves_the_budget_unused_gets_another_price(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_that_leaves_the_budget_unused_gets_another_price(
+    monkeypatch: pytest.MonkeyPatch, past: Past
+) -> None:
     """Where load has risen far above the past the price comes down by itself, but late; what is seen says how far."""
     monkeypatch.setattr(shedder, "patience", lambda _: np.inf)  # its promise is not broken
     query, frozen, ours = compile_query(QUERIES[0], engine="runs"), [], []
     for seed in (1, 3, 5):
         now = world(seed, events=2 * EVENTS, first=EVENTS)
-        known = HistoryGraph(query).fit(world(seed, events=EVENTS))
+        known = past(seed)
         exact, *others = known.prices_.replays
         high = known.prices_.price(0.02)
         known.prices_ = Prices((exact, *(replace(one, price=high) for one in others)))
@@ -155,10 +175,10 @@ def test_a_history_that_leaves_the_budget_unused_gets_another_price(monkeypatch:
     assert np.sum(ours) > np.sum(frozen)  # chance has a part in each
 
 
-def test_what_is_refreshed_while_a_history_ranks_finds_as_much_as_the_history() -> None:
+def test_what_is_refreshed_while_a_history_ranks_finds_as_much_as_the_history(past: Past) -> None:
     query, frozen, ours = compile_query(QUERIES[0], engine="runs"), [], []
     for seed in range(4):
-        known = HistoryGraph(query).fit(world(seed, events=EVENTS))
+        known = past(seed)
         made = ran(query, world(seed, events=EVENTS, first=EVENTS), known, learns=True).refreshed(query)
         assert made is not None
         later = world(seed, events=EVENTS, first=2 * EVENTS)
@@ -240,10 +260,10 @@ def test_nothing_is_promised_before_runs_can_have_led_anywhere() -> None:
     assert [soon.hold(tick, 0, tick) for tick in (100, 1000, 3900, 4200)] == [None, None, None, 3900]
 
 
-def test_of_a_history_that_promises_little_what_was_learned_takes_over_at_once() -> None:
+def test_of_a_history_that_promises_little_what_was_learned_takes_over_at_once(past: Past) -> None:
     """Its absence would not be noticed, and where no cohort can be paid for nothing would say what is better."""
     query = compile_query(QUERIES[0], engine="runs")
-    known = HistoryGraph(query).fit(world(1, events=EVENTS, least=10))
+    known = past(1, 10)
     now = world(1, events=3 * EVENTS, first=EVENTS, least=70)
     poor, prices = copy(known), known.prices_.replays
     poor.prices_ = Prices((prices[0], *(replace(price, points=price.points // 50) for price in prices[1:])))

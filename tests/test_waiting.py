@@ -16,17 +16,17 @@ from tests.cases import cases
 from tests.plain_python import plainly
 from tests.waiting_worlds import MUTANTS, OFF, ON
 
-STREAM = 4000
+STREAM, WORLDS = 4000, cases(2000, 250)
 
 
 def test_bounds_change_nothing_but_the_work() -> None:
     """Rows and counters on random worlds: all comparisons, NULL, NaN, numbers beyond 2^53, ties, restarts."""
-    assert plainly("tests.waiting_worlds", "differing", cases(2000)) == -1
+    assert plainly("tests.waiting_worlds", "differing", WORLDS) == -1
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_noticed(name: str) -> None:
-    assert plainly("tests.waiting_worlds", "differing_mutant", name, cases(2000)) >= 0
+    assert plainly("tests.waiting_worlds", "differing_mutant", name, WORLDS) >= 0
 
 
 def rises(count: int, seed: int) -> pa.Table:
