@@ -116,6 +116,33 @@ def test_registers_and_results_of_cel_are_values():
     assert "What nearly matched is not shown" in page
 
 
+@pytest.mark.parametrize(
+    ("query", "kinds"),
+    [
+        ("SELECT x AS later, x_1 AS first FROM FILTER{x > 5}(A) NEXT{$1.key = $2.key} B", ["A", "B"]),
+        ("SELECT x FROM FILTER{x > 5}(A)", ["A"]),
+        ("SELECT x, n FROM (SELECT *, 1 AS n FROM A) FOLD{$2.key = $.key, $2.x > $.x, $.n + 1 AS n} A", None),
+    ],
+)
+def test_results_of_cel_are_shown_with_the_events_that_they_come_from(query, kinds):
+    matches, given_ = compile_query(query).match(events()), events()
+    data = data_of(matches.page())
+    known = [match for match in data["matches"] if match[6]]
+    assert len(known) == near_matches.PLACES
+    for match in known:
+        found = [given_[row] for _, row in match[6]]
+        assert [one["type"] for one in found] == (kinds or ["A"] * int(match[8][-1]))
+        assert match[8][0] == str(found[-1]["x"])
+        assert (match[2], match[3]) == (found[0]["ts"], found[-1]["ts"])
+
+
+def test_of_many_results_of_cel_some_are_shown_with_their_events():
+    page = compile_query("SELECT x FROM FILTER{x > 5}(A)").match(events()).page()
+    matches = data_of(page)["matches"]
+    assert sum(bool(match[6]) for match in matches) == near_matches.PLACES < len(matches)
+    assert f"The events of {near_matches.PLACES} of {len(matches)} results are shown." in page
+
+
 def test_columns_asked_for_are_shown_with_the_events():
     data = data_of(compile_query(PATTERN).match(events(), bind="note").page())
     assert data["attributes"][:2] == ["x", "note"]

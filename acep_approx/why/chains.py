@@ -125,6 +125,24 @@ class Chains:
                 break
         return Search(None, furthest, self.left <= 0)
 
+    def results(self, began: int, came: int) -> Iterator[Run]:
+        """The results from one time to another.
+
+        Complexity: as for ``search``, of the runs that begin then.
+        """
+        first = np.flatnonzero(self.t0 == began)
+        waiting = deque(
+            self.taken(None, step, int(at)) for step in self.first_steps for at in first[self.holds(step, first, None)]
+        )
+        while waiting and self.left > 0:
+            run = waiting.popleft()
+            if run.state == self.end:
+                if run.came == came:
+                    yield run
+                continue
+            self.left -= 1
+            waiting.extend(self.taken(run, step, at) for step, at in self.after(run)[0] if self.t1[at] <= came)
+
     def furthest(self) -> Ended | None:
         """The run of the whole place that took the most events, and of those the first; None: nothing began.
 

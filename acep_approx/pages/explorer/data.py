@@ -26,7 +26,7 @@ class QueryShown:
         Empty where there is one query only.
     text : str
     variables : tuple of (str, str)
-        In the order of the pattern, each with its type (empty: any). Without variables matches show values only.
+        In the order of the pattern, each with its type (empty: any). Results in CEL have none: their events show types.
     conditions : tuple of Condition
     uses : tuple of (str, str)
         The (variable, attribute) that it reads anywhere; without variable: of any event.

@@ -16,10 +16,11 @@ from acep_approx.pages.explorer.data import EventShown, Explored, MatchShown
 from acep_approx.pages.explorer.page import explorer_page
 from acep_approx.pages.over_time import errors_text
 from acep_approx.query.printer import to_text
+from acep_approx.results.explorer.cel_events import with_events
 from acep_approx.results.explorer.events import EventColumns, events_at
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, silent
 from acep_approx.results.explorer.listing import Listing, listing
-from acep_approx.results.explorer.near_matches import asking, near_matches
+from acep_approx.results.explorer.near_matches import asking, near_matches, number_of_places
 from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses
 
 
@@ -52,6 +53,10 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     points = plain.points()
     left_out = list(_left_out(found, plain))  # as of a whole pass: others stop where they know enough
     chosen = listing(found, sum(counts.values()))
+    if pipeline.plan.query.is_algebra and chosen.matches:
+        ends = points.column("end").combine_chunks()
+        places = number_of_places(plain, points, pipeline.window)
+        chosen = with_events(plain, chosen, places, is_time=pa.types.is_timestamp(ends.type))
     near = near_matches(plain, labels, points)
     read = plain.progress
     columns = _columns(found, pipeline)

@@ -175,7 +175,11 @@ def _events(row: dict[str, Any], names: Sequence[str]) -> tuple[tuple[tuple[str,
         value = row[name]
         variable = "" if name == "events" else name
         bound += [(variable, at) for at in (value if isinstance(value, list) else [] if value is None else [value])]
-    bound.sort(key=lambda item: item[1])
+    return bounded(sorted(bound, key=lambda item: item[1]))
+
+
+def bounded(bound: Sequence[tuple[str, int]]) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Variables with rows, of many the first and the last ones; and how many these are less."""
     if len(bound) <= MOST_EVENTS:
         return tuple(bound), 0
     half = MOST_EVENTS // 2

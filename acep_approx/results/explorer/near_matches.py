@@ -64,7 +64,7 @@ def near_matches(found: Explorable, labels: PageLabels, points: pa.Table, query:
             return NearMatches([], "No partial match was left over: nothing came near without a match.")
         apart = table.filter(pa.array(~_covered(table, points, len(found.plan.query.equivalences))))
         furthest = apart.filter(pc.equal(apart.column("bound"), pc.max(apart.column("bound"))))
-        asked = furthest.take(pa.array(spread(_reasons(furthest), _number(found, table, window))))
+        asked = furthest.take(pa.array(spread(_reasons(furthest), number_of_places(found, table, window))))
         answers = _answers(found, asked)
     except AcepError as error:  # of some queries they cannot be had: the page is right without them
         return NearMatches([], f"What nearly matched is not shown: {error.message}.")
@@ -146,7 +146,7 @@ def _reasons(table: pa.Table) -> Ints:
     return to_numpy(encoded.cast(pa.int64()))
 
 
-def _number(found: Explorable, table: pa.Table, window: int) -> int:
+def number_of_places(found: Explorable, table: pa.Table, window: int) -> int:
     """How many places can be asked about: each keeps the events of its key within two windows."""
     events = max(found.progress.events, 1)
     if not found.plan.is_count_window:
