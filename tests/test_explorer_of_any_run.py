@@ -213,3 +213,50 @@ def test_many_queries_and_rules_over_events_that_come_once(boxes, inputs):
     page = (boxes / "rules.html").read_text(encoding="utf-8")
     assert bound(page) == [[["p", 0], ["d", 3]], [["p", 1], ["d", 4]]]
     assert len(data_of(page)["events"]) == 4
+
+
+# --- what nearly matched, or was shed -------------------------------------------------------------------------
+
+
+def test_what_a_budget_shed_is_told_apart_from_what_nearly_matched():
+    rows = [{"ts": at, "type": "ABC"[at * at % 3], "x": at * 7 % 11} for at in range(200)]
+    query = compile_query("PATTERN SEQ(A a, B b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 12")
+    exact, some = query.match(rows), query.match_within(rows, "1 steps/event", audit=0)
+    page = some.page()
+    shed = [place for place in data_of(page)["near"] if place["why"] == "shed"]
+    near_ones = [place for place in data_of(page)["near"] if place["why"] != "shed"]
+    found = {(match.start, match.end) for match in some}
+    wanted = {tuple(match.values.items()) for match in exact}
+    assert shed
+    assert near_ones
+    for place in shed:
+        assert (place["start"], place["tick"]) not in found
+        assert tuple((name, row) for name, row in place["events"]) in wanted
+        assert "was shed" in place["headline"]
+    for place in near_ones:
+        assert not query.why(rows, around=place["tick"]).matched
+    missed = len({match.end for match in exact} - {match.end for match in some})
+    told = re.search(r"The budget shed ([\d,]+) matches at match points", page)[1]
+    assert missed <= int(told) == sum(match.end not in {one.end for one in some} for match in exact)
+
+
+def test_a_budget_that_sheds_nothing_says_so():
+    page = compile_query(PAIR).match_within(pairs(20), "1000 steps/event").page()
+    assert "The budget missed no match point" in page
+    assert not [place for place in data_of(page)["near"] if place["why"] == "shed"]
+
+
+def test_of_many_queries_those_are_asked_that_find_the_same_by_themselves(boxes):
+    folder_of_queries(boxes)
+    (boxes / "queries" / "heavy.cel").write_text("SELECT key FROM FILTER{kg > 8}(Packed) PUBLISH Heavy")
+    (boxes / "queries" / "reads.acep").write_text("PATTERN SEQ(Heavy h, Lost l) WITHIN 1 h", encoding="utf-8")
+    page = page_at(boxes, "--queries", "queries", "boxes.csv")
+    data = data_of(page)
+    asked = {data["queries"][place["query"]]["name"] for place in data["near"]}
+    assert "never" in asked
+    assert "reads" not in asked
+    assert "of 2 queries, each by itself. Of 2 others it is not known" in page
+    (one, *_) = (place for place in data["near"] if data["queries"][place["query"]]["name"] == "never")
+    assert one["awaited"] == ["l"]
+    assert len(one["key"]) == len(data["keys"])
+    assert str(one["events"][0][1]) in data["events"]

@@ -241,6 +241,13 @@ class BudgetedMatches(Matches):
         }
         return self._done.record(source, self._seconds, left_out)
 
+    @property
+    def exact(self) -> Matches:
+        """The same matches without a budget."""
+        exact = Matches(self.plan, self.source, self._options, sort=self._sort)
+        exact.has_warned = self.has_warned
+        return exact
+
     def page_sections(self) -> Iterator[str]:
         """How the budget was spent: of the last call that found matches; without one, ``points`` is called."""
         from acep_approx.pages.budget.page import budget_sections

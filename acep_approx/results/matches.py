@@ -287,6 +287,11 @@ class Matches(MatchTables):
         write_page(text, path)
         return None
 
+    @property
+    def exact(self) -> Matches:
+        """The same matches without a budget: themselves, where there is none."""
+        return self
+
     def page_sections(self) -> Iterator[str]:
         """What the page has besides; of a budget how it was spent."""
         return iter(())

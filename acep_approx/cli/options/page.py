@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -139,6 +139,7 @@ class PageRequest:
         gathered: GatheredMatches,
         options: RunInputOptions,
         source: Source,
+        alone: Callable[[str], str | None],
         more: Iterable[str] = (),
         before: int = 0,
     ) -> None:
@@ -150,15 +151,24 @@ class PageRequest:
         options : RunInputOptions
         source : Source
             The events; those that can be read only once were kept.
+        alone : callable
+            Gives the text of a query, where it finds the same by itself.
         more : iterable of str
             Further sections, as HTML.
         before : int
             Events of earlier runs of the same stream.
         """
+        from acep_approx.api.compile import compile_query
         from acep_approx.pages.explorer.page import explorer_page
         from acep_approx.results.explorer.many_queries import RereadEvents
 
-        again = RereadEvents(source.again(before), options.roles, options.sort)
+        opened = source.again(before)
+
+        def matches_of(name: str) -> Explorable | None:
+            text = alone(name)
+            return None if text is None else compile_query(text).match(opened, sort=options.sort, **options.roles)
+
+        again = RereadEvents(opened, options.roles, options.sort, matches_of)
         self.save(explorer_page(gathered.explored(again, self.labels), more))
 
     def write(self, found: Explorable, facts: Iterable[tuple[str, str]] | None = None) -> None:

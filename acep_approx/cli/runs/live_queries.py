@@ -16,7 +16,7 @@ from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.runs.live import LOGS, LiveJob, asked_of, put_out, say_going_on, say_tombstones
 from acep_approx.cli.runs.live_progress import ends_cleanly
-from acep_approx.cli.runs.queries import Taken, gathered_of, queries_in_words, say_found_by
+from acep_approx.cli.runs.queries import Taken, alone_in, gathered_of, queries_in_words, say_found_by
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import say_malformed
 from acep_approx.cli.terminal import amount, said, say
@@ -77,7 +77,7 @@ def run_live_queries(request: RunRequest) -> None:
             if page is not None and gathered is not None:
                 kept = live_run.source.kept
                 before = folder.desk.arrived - (kept.seen if kept else 0)
-                page.gathered(gathered, job.source, live_run.source, before=before)
+                page.gathered(gathered, job.source, live_run.source, alone_in(folder), before=before)
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)

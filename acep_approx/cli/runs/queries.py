@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time as clock
 from collections import Counter, deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +110,7 @@ def run_queries(job: QueriesRun) -> None:
         say_unit(source)
         say_malformed(source.malformed)
     if job.page is not None and taken.gathered is not None:
-        job.page.gathered(taken.gathered, job.source, source)
+        job.page.gathered(taken.gathered, job.source, source, alone_in(folder))
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
@@ -156,6 +156,12 @@ def gathered_of(folder: Folder) -> GatheredMatches:
     from acep_approx.results.explorer.many_queries import GatheredMatches
 
     return GatheredMatches(folder.asked())
+
+
+def alone_in(folder: Folder) -> Callable[[str], str | None]:
+    """What gives the text of a query, unless it reads what others publish."""
+    readers = {id_ for _, ids in folder.desk.streams().values() for id_ in ids}
+    return lambda id_: None if id_ in readers or id_ not in folder.desk else folder.desk.text(id_)
 
 
 @dataclass

@@ -127,6 +127,7 @@ def run_rules(job: RulesRun) -> None:
     leave_pandas_out()
     from acep_approx.api.rule_set import compile_rules
     from acep_approx.events.source import open_source
+    from acep_approx.query.printer import to_text
 
     begun = clock.perf_counter()
     rules = compile_rules(job.text)
@@ -164,7 +165,8 @@ def run_rules(job: RulesRun) -> None:
             say("matches may wait for windows to close: --finish says that no more events will come")
         _say_left_out(source)
     if job.page is not None and gathered is not None:
-        job.page.gathered(gathered, job.source, source, _done(output))
+        queries = {rule.name: to_text(rule.query) for rule in rules.file.rules if rule.name not in rules.readers}
+        job.page.gathered(gathered, job.source, source, queries.get, _done(output))
 
 
 def _say_left_out(source: Source) -> None:

@@ -119,9 +119,9 @@ class NearShown:
     events : tuple of (str, int)
         As of a match.
     why : str
-        ``window closed``, ``stream ended``, ``broken`` or ``refused``.
+        ``window closed``, ``stream ended``, ``broken`` or ``refused``; ``shed``: it is a match, and a budget shed it.
     awaited : tuple of str
-        Variables that could have come next.
+        Variables that could have come next; of what was shed those that are missing.
     headline : str
     lines, helps : tuple of str
         The answer in words, and what would have made a match.

@@ -161,7 +161,7 @@ document.documentElement.classList.add("scripted");
     { name: "place", cell: (place) => brief(place.tick) },
     ...(many ? [{ name: "query", cell: (place) => data.queries[place.query].name }] : []),
     ...data.keys.map((name, at) => ({ name, cell: (place) => (place.key[at] === null ? "-" : place.key[at]) })),
-    { name: "waited for", cell: (place) => place.awaited.join(", ") || "-" },
+    { name: "waited for", cell: (place) => (place.why === "shed" ? "-" : place.awaited.join(", ") || "-") },
     { name: "ended", cell: (place) => place.why },
   ];
 
@@ -175,7 +175,8 @@ document.documentElement.classList.add("scripted");
 
   function build() {
     const tablist = make("div", { role: "tablist", "aria-label": "what is listed" });
-    const named = [["matches", `Matches (${count(data.matches.length)})`], ["near", `Nearly matched (${count(data.near.length)})`]];
+    const shed = data.near.some((place) => place.why === "shed");
+    const named = [["matches", `Matches (${count(data.matches.length)})`], ["near", `${shed ? "Shed, or nearly matched" : "Nearly matched"} (${count(data.near.length)})`]];
     for (const [id, name] of named) {
       if (!data[id].length) continue;
       tabs[id] = make("button", { role: "tab", id: "tab-" + id, "aria-controls": "panel", type: "button",

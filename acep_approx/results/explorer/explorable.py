@@ -40,6 +40,10 @@ class Explorable(Protocol):
         """Matches."""
 
     @property
+    def exact(self) -> Explorable:
+        """The same matches without a budget; themselves, where there is none."""
+
+    @property
     def asked_by(self) -> tuple[str, str]:
         """The method that finds them, with its arguments."""
 

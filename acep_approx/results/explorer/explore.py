@@ -16,11 +16,12 @@ from acep_approx.pages.explorer.data import EventShown, Explored, MatchShown
 from acep_approx.pages.explorer.page import explorer_page
 from acep_approx.pages.over_time import errors_text
 from acep_approx.query.printer import to_text
+from acep_approx.results.explorer.asking import asking
 from acep_approx.results.explorer.cel_events import with_events
 from acep_approx.results.explorer.events import EventColumns, events_at
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, silent
 from acep_approx.results.explorer.listing import Listing, listing
-from acep_approx.results.explorer.near_matches import asking, near_matches, number_of_places
+from acep_approx.results.explorer.near_matches import near_or_shed, number_of_places
 from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses
 
 
@@ -57,7 +58,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         ends = points.column("end").combine_chunks()
         places = number_of_places(plain, points, pipeline.window)
         chosen = with_events(plain, chosen, places, is_time=pa.types.is_timestamp(ends.type))
-    near = near_matches(plain, labels, points)
+    near = near_or_shed(plain, labels, points)
     read = plain.progress
     columns = _columns(found, pipeline)
     bound = [*(one.events for one in chosen.matches), *(one.events for one in near.places)]

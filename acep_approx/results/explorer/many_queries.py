@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,23 @@ from acep_approx.events.columns import to_numpy
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.time import tick_unit
-from acep_approx.pages.explorer.data import EventShown, Explored, MatchShown, QueryShown
+from acep_approx.pages.explorer.data import EventShown, Explored, NearShown, QueryShown
 from acep_approx.planning.planner import UNBOUNDED, window_ticks
 from acep_approx.query.cel.parser import is_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import OtherPattern, QuerySyntax, Window
 from acep_approx.results.explorer.events import EventColumns, events_at
-from acep_approx.results.explorer.explorable import PageLabels, joined
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, joined, silent
 from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, value_columns
+from acep_approx.results.explorer.near_matches import PLACES, NearMatches, near_matches
 from acep_approx.results.explorer.sampling import spread
 from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses, variables
 
 MOST_QUERIES, FEWEST, MOST_KEPT = 60, 20, 500_000
 """Queries that a page shows, how many matches of each at least, and how many are kept to choose from."""
 KEYS = 3
+MOST_NEAR = 8
+"""Queries that are asked what nearly matched: those with the fewest matches."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,14 @@ class RereadEvents:
         ``time``, ``key``, ``type`` and ``unit``, as given.
     sort : bool
         Whether they are sorted by time first.
+    alone : callable, optional
+        Gives the matches of a query that is run by itself; None, where that would find others.
     """
 
     source: Source
     roles: Mapping[str, Any]
     sort: bool = False
+    alone: Callable[[str], Explorable | None] | None = None
 
 
 class GatheredMatches:
@@ -109,24 +115,31 @@ class GatheredMatches:
         again : RereadEvents
         labels : PageLabels
 
-        Complexity: one pass over the events, for those that are shown.
+        Complexity: one pass over the events, for those that are shown, and a few for each of up to ``MOST_NEAR``
+        queries.
         """
         ranked = sorted(self.queries, key=lambda name: -self.counts[name].total())
         chosen = [name for name in self.queries if name in set(ranked[:MOST_QUERIES])]
         found = [name for name in chosen if self.counts[name]]
-        keys = tuple(dict.fromkeys(key for name in found for key in self._keys(name)))[:KEYS]
+        near = self._near(again, chosen, labels)
+        shown_too = {chosen[place.query] for place in near.places}
+        keyed = [name for name in chosen if self.counts[name] or name in shown_too]
+        keys = tuple(dict.fromkeys(key for name in keyed for key in self._keys(name)))[:KEYS]
         most = max(FEWEST, MOST_MATCHES // max(len(found), 1))
         listings = [self._listing(name, number, keys, most) for number, name in enumerate(chosen)]
         matches = [match for one in listings for match in one.matches]
-        columns, events, is_time = self._events(again, chosen, matches)
+        bound = [*(match.events for match in matches), *(place.events for place in near.places)]
+        columns, events, is_time = self._events(again, chosen, bound)
         queries = [self._query(name, one, is_time=is_time) for name, one in zip(chosen, listings, strict=True)]
         total = sum(counts.total() for counts in self.counts.values())
+        kept = again.source.kept
         return Explored(
             title=labels.title or f"{total:,} match{'' if total == 1 else 'es'} in {labels.source}",
             queries=queries,
             matches=sorted(matches, key=lambda match: match.end),
             events=events,
-            near_told="What nearly matched is shown on the page of one query.",
+            near=[replace(place, key=self._in(keys, chosen[place.query], place.key)) for place in near.places],
+            near_told=near.told,
             facts=[("input", labels.source)],
             tiles=[
                 (f"{total:,}", "match" if total == 1 else "matches"),
@@ -138,8 +151,38 @@ class GatheredMatches:
             used=columns.used,
             again=[("On the command line", labels.command)],
             again_told=labels.notes,
-            notes=list(self._notes(len(matches), total, len(chosen))),
+            notes=[*self._notes(len(matches), total, len(chosen)), *filter(None, [kept.told if kept else ""])],
         )
+
+    def _in(self, keys: Sequence[str], name: str, values: Sequence[str | None]) -> tuple[str | None, ...]:
+        """The key of a query in the columns of all."""
+        mine = dict(zip(self._keys(name), values, strict=True))
+        return tuple(mine.get(key) for key in keys)
+
+    def _near(self, again: RereadEvents, chosen: Sequence[str], labels: PageLabels) -> NearMatches:
+        """What nearly matched of the queries with the fewest matches, each run by itself."""
+        if again.alone is None or not len(again.source.schema):
+            return NearMatches([], "")
+        plain = [(name, matches) for name in self._rarest(chosen) if (matches := again.alone(name)) is not None]
+        asked = plain[:MOST_NEAR]
+        places: list[NearShown] = []
+        for name, matches in asked:
+            matches.has_warned = True
+            mine = by_rows(silent(matches))
+            most = max(1, PLACES // len(asked))
+            labelled = replace(labels, events="", ask="")
+            places += near_matches(mine, labelled, mine.points(), chosen.index(name), most).places
+        left_out = len(chosen) - len(asked)
+        others = "" if not left_out else (
+            f" Of {left_out:,} others it is not known: these are in CEL, read what others publish, or tables, or have "
+            "more matches."
+        )  # fmt: skip
+        number = f"{len(places):,} place{'' if len(places) == 1 else 's'}"
+        return NearMatches(places, f"Nearly matched: {number} of {len(asked):,} queries, each by itself.{others}")
+
+    def _rarest(self, chosen: Sequence[str]) -> list[str]:
+        named = [name for name in chosen if not self.queries[name].query.is_algebra]
+        return sorted(named, key=lambda name: self.counts[name].total())
 
     def _notes(self, listed: int, total: int, chosen: int) -> Iterator[str]:
         if listed < total:
@@ -171,7 +214,7 @@ class GatheredMatches:
         return query_shown(asked.query, window, found, chosen, name=name, text=asked.text)
 
     def _events(
-        self, again: RereadEvents, chosen: Sequence[str], matches: Sequence[MatchShown]
+        self, again: RereadEvents, chosen: Sequence[str], bound: Sequence[Sequence[tuple[str, int]]]
     ) -> tuple[EventColumns, dict[int, EventShown], bool]:
         """The events of the matches; rows below 0 are of streams that queries publish."""
         source = again.source
@@ -181,7 +224,7 @@ class GatheredMatches:
         named = [name for one in chosen for _, name in uses(self.queries[one].query)]
         keys = [key for one in chosen for key in self._keys(one)]
         columns = EventColumns.of(roles, source.schema, dict.fromkeys(named), keys)
-        rows = np.unique(np.array([row for one in matches for _, row in one.events if row >= 0], np.int64))
+        rows = np.unique(np.array([row for one in bound for _, row in one if row >= 0], np.int64))
         is_time = tick_unit(source.schema.field(roles.time).type, roles.unit) is not None
         return columns, events_at(source, roles, rows, columns, sort=again.sort), is_time
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +15,11 @@ from acep_approx.errors import AcepError
 from acep_approx.events.columns import to_numpy
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.pages.explorer.data import NearShown
+from acep_approx.results.explorer.asking import asking
 from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, joined
 from acep_approx.results.explorer.sampling import spread
+from acep_approx.results.explorer.shed_matches import shed_matches
 from acep_approx.why.answer import explain_all
 from acep_approx.why.place import tick_text
 from acep_approx.why.result import Why
@@ -43,7 +42,9 @@ class NearMatches:
     told: str
 
 
-def near_matches(found: Explorable, labels: PageLabels, points: pa.Table, query: int = 0) -> NearMatches:
+def near_matches(
+    found: Explorable, labels: PageLabels, points: pa.Table, query: int = 0, most: int | None = None
+) -> NearMatches:
     """Find places where a match nearly was, and ask why it was not.
 
     Parameters
@@ -55,6 +56,8 @@ def near_matches(found: Explorable, labels: PageLabels, points: pa.Table, query:
         Its match points: where a match is, nobody asks why there is none.
     query : int
         Number of the query on the page.
+    most : int, optional
+        How many places at most. Default: ``PLACES``.
 
     Complexity: one pass for the partial matches, one for all questions; both bounded in run-steps.
     """
@@ -64,13 +67,24 @@ def near_matches(found: Explorable, labels: PageLabels, points: pa.Table, query:
             return NearMatches([], "No partial match was left over: nothing came near without a match.")
         apart = table.filter(pa.array(~_covered(table, points, len(found.plan.query.equivalences))))
         furthest = apart.filter(pc.equal(apart.column("bound"), pc.max(apart.column("bound"))))
-        asked = furthest.take(pa.array(spread(_reasons(furthest), number_of_places(found, table, window))))
+        number = min(number_of_places(found, table, window), PLACES if most is None else most)
+        asked = furthest.take(pa.array(spread(_reasons(furthest), number)))
         answers = _answers(found, asked)
     except AcepError as error:  # of some queries they cannot be had: the page is right without them
         return NearMatches([], f"What nearly matched is not shown: {error.message}.")
     pairs = [(row, why) for row, why in enumerate(answers) if not why.matched and why.events]
     places = [_shown(found, labels, query, asked, row, why) for row, why in pairs]
     return NearMatches(places, _told(len(places), furthest, apart.num_rows, is_whole=is_whole))
+
+
+def near_or_shed(plain: Explorable, labels: PageLabels, points: pa.Table) -> NearMatches:
+    """The same of matches by rows; within a budget first what it shed, and then what nearly matched without one."""
+    exact = plain.exact
+    if exact is plain:
+        return near_matches(plain, labels, points)
+    shed, told = shed_matches(plain, exact, labels, points, PLACES // 2)
+    near = near_matches(exact, labels, points, most=PLACES - len(shed))
+    return NearMatches([*shed, *near.places], f"{told} {near.told}")
 
 
 def _told(places: int, furthest: pa.Table, rows: int, *, is_whole: bool) -> str:
@@ -179,24 +193,3 @@ def _shown(found: Explorable, labels: PageLabels, query: int, asked: pa.Table, r
     awaited = tuple(dict.fromkeys(waiting["variable"] for waiting in why.awaited if waiting["variable"]))
     lines = why.lines[: len(why.lines) - len(why.helps) - 1] if why.helps else why.lines  # these are told apart
     return NearShown(query, start, end, key, why.errors, events, why.why, awaited, why.headline, lines, why.helps, ask)
-
-
-def asking(labels: PageLabels, place: str, key: Mapping[str, Any], *, is_time: bool) -> str:
-    """The command, or the call, that asks about a place."""
-    if labels.ask:
-        return " ".join([labels.ask, "--around", _word(place), *(f"--key {_word(part)}" for part in _parts(key))])
-    if not labels.events:
-        return ""
-    around = repr(place) if is_time else place
-    keys = f", key={dict(key)!r}" if key else ""
-    return f"print(query.why({labels.events}, around={around}{keys}))"
-
-
-def _parts(key: Mapping[str, Any]) -> Sequence[str]:
-    if len(key) == 1:
-        return [str(*key.values())]
-    return [f"{name}={value}" for name, value in key.items()]
-
-
-def _word(text: str) -> str:
-    return text if text in ("TIME", "VALUE") else shlex.quote(text)
