@@ -366,18 +366,6 @@ def test_the_page_of_rules_says_what_they_found_and_did(boxes):
         assert words in page
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        (["--queries", "queries", "--stamp"], "ACEP-U152"),
-        (["boxes.acep", "--store", "x.db"], "ACEP-U152"),
-    ],
-)
-def test_what_does_not_go_with_a_page_is_refused(boxes, options, code):
-    (boxes / "boxes.acep").write_text(RULES, encoding="utf-8")
-    assert code in acep("run", *options, "boxes.csv", "--page", "out.html", code=2).stderr
-
-
 # --- the picture ----------------------------------------------------------------------------------------------
 
 

@@ -215,6 +215,36 @@ def test_many_queries_and_rules_over_events_that_come_once(boxes, inputs):
     assert len(data_of(page)["events"]) == 4
 
 
+def test_many_queries_over_events_that_are_put_in_order_or_get_the_time_of_the_clock(boxes):
+    (boxes / "queries").mkdir()
+    (boxes / "queries" / "pair.acep").write_text(PAIR.replace("5", "5 s"), encoding="utf-8")
+    late = "ts,type\n2024-05-01T08:00:03Z,B\n2024-05-01T08:00:01Z,A\n2024-05-01T08:00:30Z,C\n"
+    page = page_at(boxes, "--queries", "queries", "-", "--reorder", "5 s", stdin=late.encode())
+    assert bound(page) == [[["a", 1], ["b", 0]]]
+    assert "put in order on the way" in page
+    (boxes / "stamped.jsonl").write_text('{"type": "A"}\n{"type": "B"}\n', encoding="utf-8")
+    page = page_at(boxes, "--queries", "queries", "stamped.jsonl", "--stamp", "--limit", "1")
+    assert set(data_of(page)["events"]) <= {"0", "1"}
+
+
+def test_rules_with_a_store_show_what_this_run_found(boxes):
+    (boxes / "rules.acep").write_text(RULES, encoding="utf-8")
+    run = ("run", "rules.acep", "boxes.csv", "--store", "boxes.db", "-o", "found", "--page", "rules.html")
+    (boxes / "boxes.csv").write_text("".join(csv_text().splitlines(keepends=True)[:5]), encoding="utf-8")
+    acep(*run)
+    (boxes / "boxes.csv").write_text(csv_text(), encoding="utf-8")
+    acep(*run)
+    page = (boxes / "rules.html").read_text(encoding="utf-8")
+    assert bound(page) == [[["p", 1], ["d", 4]]]
+    assert set(data_of(page)["events"]) == {"1", "4"}
+
+
+@pytest.mark.parametrize("options", [("boxes.csv", "--output", "count"), ("boxes.csv", "--follow", "--stamp")])
+def test_what_does_not_go_with_a_page_is_refused(boxes, options):
+    folder_of_queries(boxes)
+    assert "ACEP-U152" in acep("run", "--queries", "queries", *options, "--page", "out.html", code=2).stderr
+
+
 # --- what nearly matched, or was shed -------------------------------------------------------------------------
 
 

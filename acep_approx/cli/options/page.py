@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from acep_approx.cli.exact_command import command_line
+from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from acep_approx.results.explorer.many_queries import GatheredMatches
 
 
-APART = {
-    "stamp": "leave one of them out: events that get the time of the clock are not found again",
-    "reorder": "leave one of them out; or sort the events first: --sort",
-    "store": "leave one of them out: a page is of a run from its beginning",
-}
-"""Options that do not go with a page, and what to do."""
 
 
 _SAME = (*(one.name for one in fields(QuestionInputOptions)), "errors", "within")
@@ -111,9 +106,10 @@ class PageRequest:
         if file is None:
             return None
         given = given_options(context)
-        for name, hint in APART.items():
-            if name in given:
-                raise UsageError(f"{given[name]} does not go with --page", code="ACEP-U152", hint=hint)
+        if "queries" in given and context.params.get("output") not in (None, ResultKind.MATCHES):
+            raise _apart(f"{given['output']} with --queries", "leave it out: the page shows matches")
+        if "stamp" in given and (context.params.get("follow") or any(map(is_address, inputs))):
+            raise _apart("--stamp with live input", "leave one of them out")
         check_folder(file)
         written = {name: context.params.get(name) for name in WRITTEN}
         check_file(file, {WRITTEN[name]: path for name, path in written.items()}, inputs)
@@ -139,7 +135,7 @@ class PageRequest:
         gathered: GatheredMatches,
         options: RunInputOptions,
         source: Source,
-        alone: Callable[[str], str | None],
+        alone: Callable[[str], str | None] | None,
         more: Iterable[str] = (),
         before: int = 0,
     ) -> None:
@@ -151,8 +147,8 @@ class PageRequest:
         options : RunInputOptions
         source : Source
             The events; those that can be read only once were kept.
-        alone : callable
-            Gives the text of a query, where it finds the same by itself.
+        alone : callable or None
+            Gives the text of a query, where it finds the same by itself. None: events are put in order on the way.
         more : iterable of str
             Further sections, as HTML.
         before : int
@@ -165,10 +161,10 @@ class PageRequest:
         opened = source.again(before)
 
         def matches_of(name: str) -> Explorable | None:
-            text = alone(name)
+            text = None if alone is None else alone(name)
             return None if text is None else compile_query(text).match(opened, sort=options.sort, **options.roles)
 
-        again = RereadEvents(opened, options.roles, options.sort, matches_of)
+        again = RereadEvents(opened, options.roles, options.sort, matches_of, is_in_order=alone is not None)
         self.save(explorer_page(gathered.explored(again, self.labels), more))
 
     def write(self, found: Explorable, facts: Iterable[tuple[str, str]] | None = None) -> None:
@@ -195,6 +191,10 @@ class PageRequest:
 
         with refusing(self.file):
             write_page(text, self.file)
+
+
+def _apart(what: str, hint: str) -> UsageError:
+    return UsageError(f"{what} does not go with --page", code="ACEP-U152", hint=hint)
 
 
 def _name(place: str) -> str:

@@ -77,7 +77,7 @@ def run_live_queries(request: RunRequest) -> None:
             if page is not None and gathered is not None:
                 kept = live_run.source.kept
                 before = folder.desk.arrived - (kept.seen if kept else 0)
-                page.gathered(gathered, job.source, live_run.source, alone_in(folder), before=before)
+                page.gathered(gathered, job.source, live_run.source, alone_in(folder, options), before=before)
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)

@@ -96,6 +96,7 @@ def run_queries(job: QueriesRun) -> None:
         folder.refuse()
     taken = Taken(Counter(), None if job.page is None else gathered_of(folder))
     if job.page is not None:
+        source = _stamped(source, **job.source.roles) if job.options.stamp else source
         source.keep()
     results, events = _put_out(job, folder, source, taken)
     sys.stdout.flush()
@@ -110,7 +111,7 @@ def run_queries(job: QueriesRun) -> None:
         say_unit(source)
         say_malformed(source.malformed)
     if job.page is not None and taken.gathered is not None:
-        job.page.gathered(taken.gathered, job.source, source, alone_in(folder))
+        job.page.gathered(taken.gathered, job.source, source, alone_in(folder, job.options))
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
         raise typer.Exit(folder.exit_code)
@@ -158,8 +159,20 @@ def gathered_of(folder: Folder) -> GatheredMatches:
     return GatheredMatches(folder.asked())
 
 
-def alone_in(folder: Folder) -> Callable[[str], str | None]:
-    """What gives the text of a query, unless it reads what others publish."""
+def _stamped(source: Source, *, time: str | None, unit: str | None, **_: Any) -> Source:
+    """The events with the time of the clock where they have none, which is kept: it is not the same again."""
+    from acep_approx.events.source import Source
+    from acep_approx.events.stamped import StampedEvents
+
+    stamped = Source(StampedEvents(source, time or "ts", unit), source.malformed, source.late)
+    stamped.reusable = False
+    return stamped
+
+
+def alone_in(folder: Folder, options: QueriesOptions) -> Callable[[str], str | None] | None:
+    """What gives the text of a query, unless it reads what others publish; None where events come out of order."""
+    if options.reorder is not None:
+        return None
     readers = {id_ for _, ids in folder.desk.streams().values() for id_ in ids}
     return lambda id_: None if id_ in readers or id_ not in folder.desk else folder.desk.text(id_)
 

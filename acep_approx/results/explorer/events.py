@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,9 @@ from acep_approx.arrays import Ints
 from acep_approx.events.columns import plain_type
 from acep_approx.events.plain import plain_text
 from acep_approx.events.roles import Roles
-from acep_approx.events.source import Source
-from acep_approx.events.stream import read_events
-from acep_approx.pages.explorer.data import EventShown
+from acep_approx.events.source import BATCH_ROWS, Source
+from acep_approx.events.stream import as_they_come, read_events
+from acep_approx.pages.explorer.data import EventShown, MatchShown
 
 MOST_COLUMNS, LONGEST = 6, 120
 """Columns shown that no query names, and characters of a value."""
@@ -67,7 +67,7 @@ def _is_short(type_: pa.DataType) -> bool:
 
 
 def events_at(
-    source: Source, roles: Roles, rows: Ints, shown: EventColumns, *, sort: bool
+    source: Source, roles: Roles, rows: Ints, shown: EventColumns, *, sort: bool, is_in_order: bool = True
 ) -> dict[int, EventShown]:
     """The events of some rows.
 
@@ -81,6 +81,8 @@ def events_at(
     shown : EventColumns
     sort : bool
         Whether events are sorted by time first.
+    is_in_order : bool
+        Whether they must come in order of time.
 
     Complexity: reads the columns shown; memory for the rows.
     """
@@ -88,20 +90,35 @@ def events_at(
     if not len(rows):
         return found
     types = () if roles.type is None else (roles.type,)
-    for batch in read_events(source, roles, columns=tuple(dict.fromkeys([*types, *shown.columns])), sort=sort):
+    columns = tuple(dict.fromkeys([*types, *shown.columns]))
+    if is_in_order:
+        batches = read_events(source, roles, columns=columns, sort=sort)
+    else:
+        batches = as_they_come(source, roles, list(columns), BATCH_ROWS, 0)
+    for batch in batches:
         numbers = source.late.original(np.arange(batch.first_row, batch.first_row + len(batch)))
         places = np.flatnonzero(np.isin(numbers, rows, assume_unique=True))
         if len(places):
             data = batch.data.take(pa.array(places))
-            columns = [texts(data.column(name)) for name in (*types, *shown.columns)]
-            kinds = columns.pop(0) if types else [None] * len(places)
-            cells = zip(*columns, strict=True) if columns else iter([()] * len(places))
+            read = [texts(data.column(name)) for name in (*types, *shown.columns)]
+            kinds = read.pop(0) if types else [None] * len(places)
+            cells = zip(*read, strict=True) if read else iter([()] * len(places))
             ticks = batch.ticks[places].tolist()
             for row, tick, kind, values in zip(numbers[places].tolist(), ticks, kinds, cells, strict=True):
                 found[row] = EventShown(tick, kind, tuple(values))
         if len(found) == len(rows):
             break
     return found
+
+
+def in_time_order(matches: list[MatchShown], events: Mapping[int, EventShown]) -> list[MatchShown]:
+    """The matches with their events in order of time, whatever their numbers; those that are not known stay."""
+    return [
+        replace(match, events=tuple(sorted(match.events, key=lambda bound: events[bound[1]].tick)))
+        if all(row in events for _, row in match.events)
+        else match
+        for match in matches
+    ]
 
 
 def texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -12,13 +11,13 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.pages.explorer.data import EventShown, Explored, MatchShown
+from acep_approx.pages.explorer.data import Explored
 from acep_approx.pages.explorer.page import explorer_page
 from acep_approx.pages.over_time import errors_text
 from acep_approx.query.printer import to_text
 from acep_approx.results.explorer.asking import asking
 from acep_approx.results.explorer.cel_events import with_events
-from acep_approx.results.explorer.events import EventColumns, events_at
+from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, silent
 from acep_approx.results.explorer.listing import Listing, listing
 from acep_approx.results.explorer.near_matches import near_or_shed, number_of_places
@@ -133,16 +132,6 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
             for level in list(counts)[:3]
         ]  # fmt: skip
     return told
-
-
-def in_time_order(matches: list[MatchShown], events: Mapping[int, EventShown]) -> list[MatchShown]:
-    """The matches with their events in order of time, whatever their numbers; those that are not known stay."""
-    return [
-        replace(match, events=tuple(sorted(match.events, key=lambda bound: events[bound[1]].tick)))
-        if all(row in events for _, row in match.events)
-        else match
-        for match in matches
-    ]
 
 
 def _left_out(found: Explorable, plain: Explorable) -> Iterator[tuple[str, str]]:

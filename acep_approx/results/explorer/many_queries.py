@@ -21,7 +21,7 @@ from acep_approx.planning.planner import UNBOUNDED, window_ticks
 from acep_approx.query.cel.parser import is_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import OtherPattern, QuerySyntax, Window
-from acep_approx.results.explorer.events import EventColumns, events_at
+from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, joined, silent
 from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, value_columns
 from acep_approx.results.explorer.near_matches import PLACES, NearMatches, near_matches
@@ -63,12 +63,15 @@ class RereadEvents:
         Whether they are sorted by time first.
     alone : callable, optional
         Gives the matches of a query that is run by itself; None, where that would find others.
+    is_in_order : bool
+        Whether they are in order of time; else they were put in order on the way.
     """
 
     source: Source
     roles: Mapping[str, Any]
     sort: bool = False
     alone: Callable[[str], Explorable | None] | None = None
+    is_in_order: bool = True
 
 
 class GatheredMatches:
@@ -136,7 +139,7 @@ class GatheredMatches:
         return Explored(
             title=labels.title or f"{total:,} match{'' if total == 1 else 'es'} in {labels.source}",
             queries=queries,
-            matches=sorted(matches, key=lambda match: match.end),
+            matches=in_time_order(sorted(matches, key=lambda match: match.end), events),
             events=events,
             near=[replace(place, key=self._in(keys, chosen[place.query], place.key)) for place in near.places],
             near_told=near.told,
@@ -161,6 +164,8 @@ class GatheredMatches:
 
     def _near(self, again: RereadEvents, chosen: Sequence[str], labels: PageLabels) -> NearMatches:
         """What nearly matched of the queries with the fewest matches, each run by itself."""
+        if not again.is_in_order:
+            return NearMatches([], "What nearly matched is not known of events that are put in order on the way.")
         if again.alone is None or not len(again.source.schema):
             return NearMatches([], "")
         plain = [(name, matches) for name in self._rarest(chosen) if (matches := again.alone(name)) is not None]
@@ -226,7 +231,7 @@ class GatheredMatches:
         columns = EventColumns.of(roles, source.schema, dict.fromkeys(named), keys)
         rows = np.unique(np.array([row for one in bound for _, row in one if row >= 0], np.int64))
         is_time = tick_unit(source.schema.field(roles.time).type, roles.unit) is not None
-        return columns, events_at(source, roles, rows, columns, sort=again.sort), is_time
+        return columns, events_at(source, roles, rows, columns, sort=again.sort, is_in_order=again.is_in_order), is_time
 
 
 def _ticks(table: pa.Table, name: str) -> Ints:
