@@ -269,7 +269,7 @@ def test_last_whole_row():
         (b'5" x\ny', b'5" x\n'),
         (b"a", b""),
     ]:
-        assert text[: blocks._last_line_end(text, quotes=b",")] == rows
+        assert text[: blocks.last_line_end(text, quotes=b",")] == rows
 
 
 def test_times_in_text_may_get_finer(tmp_path):

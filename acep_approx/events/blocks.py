@@ -73,10 +73,10 @@ def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTE
         data = rest + data
         if line == 1 and data.startswith(BYTE_ORDER_MARK):
             data = data[len(BYTE_ORDER_MARK) :]
-        cut = _last_line_end(data, quotes)
+        cut = last_line_end(data, quotes)
         rest = data[cut:]
         if cut:
-            yield _checked(Block(line, data[:cut]), name)
+            yield checked(Block(line, data[:cut]), name)
             line += data.count(b"\n", 0, cut)
         elif len(rest) > LONGEST_ROW:
             raise DataError(
@@ -85,7 +85,7 @@ def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTE
                 hint="is this a text file of one event per line, and is every double quote closed?",
             )
     if rest:
-        yield _checked(Block(line, rest), name)
+        yield checked(Block(line, rest), name)
 
 
 def _read(stream: Readable, name: str, size: int) -> bytes:
@@ -104,7 +104,7 @@ def unreadable(name: str, error: Exception) -> DataError:
     )
 
 
-def _last_line_end(data: bytes, quotes: bytes) -> int:
+def last_line_end(data: bytes, quotes: bytes) -> int:
     """Where the last whole row ends; 0 if there is none."""
     cut = data.rfind(b"\n") + 1
     if not quotes or b'"' not in data[:cut] or _are_pairs(data[:cut], quotes):
@@ -152,7 +152,8 @@ def _open_after(line: bytes, inside: bool, opens: re.Pattern[bytes]) -> bool:
         place, inside = found.end(), not inside
 
 
-def _checked(block: Block, name: str) -> Block:
+def checked(block: Block, name: str) -> Block:
+    """The block, whose bytes are UTF-8 (``ACEP-D014`` where they are not)."""
     if block.data.isascii():
         return block
     try:

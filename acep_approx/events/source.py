@@ -17,16 +17,15 @@ from acep_approx.events.columns import missing_column
 from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid, with_times
 from acep_approx.events.kept import CountedRows, KeptEvents, KeptReader, Renumbered
 from acep_approx.events.late import LateEvents
-from acep_approx.events.live.kafka_address import is_address
-from acep_approx.events.reading.arriving import ArrivingEvents, Bound, is_pipe, open_pipe, open_stdin
-from acep_approx.events.reading.files import check_format, find_files, open_file
+from acep_approx.events.reading.arriving import ArrivingEvents, Bound
+from acep_approx.events.reading.files import check_format
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
+from acep_approx.events.reading.paths import open_paths, refuse_same
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
-from acep_approx.events.reading.several import FileEvents
 from acep_approx.events.time import likelier_unit
 from acep_approx.events.time_formats import TimeFormat
 
@@ -387,7 +386,7 @@ def open_source(
     if isinstance(events, str | Path):
         events = [events]
     if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
-        return Source(_open_paths(events, format, asked, malformed, left_out), malformed, left_out, times)
+        return Source(open_paths(events, format, asked, malformed, left_out), malformed, left_out, times)
     if said := [name for name in asked.said if name != "time_format"]:  # which is for all that is text
         raise UsageError(
             f"{said[0]} says how files are written, and the events are an object",
@@ -424,46 +423,3 @@ def _refuse_reading(said: list[str], on_malformed: str, on_late: str) -> None:
             code="ACEP-U147",
             hint="give it to open_source(), not here",
         )
-
-
-def refuse_same(rejects: Path | None, late: Path | None) -> None:
-    """Refuse to write rejected rows and late events to one file (``ACEP-U114``)."""
-    if rejects is None or late is None or rejects.resolve() != late.resolve() or rejects.is_char_device():
-        return
-    raise UsageError(
-        f"rejected rows and late events cannot both go to {rejects}", code="ACEP-U114", hint="name another file"
-    )
-
-
-def _open_paths(
-    paths: Sequence[str | Path], format_: str | None, layout: Layout, malformed: MalformedRows, late: LateEvents
-) -> Reader:
-    if "-" in paths:
-        if len(paths) > 1:
-            raise UsageError(
-                "standard input '-' cannot be combined with files",
-                code="ACEP-U108",
-                hint="name the files, or feed all events to standard input",
-            )
-        return open_stdin(format_, malformed, layout)
-    if any(map(is_address, paths)):
-        raise UsageError(
-            "a topic of Kafka has no end, and cannot be read as a whole",
-            code="ACEP-U140",
-            hint="run a query over it: acep run QUERY kafka://... (query.follow in Python)",
-        )
-    if any(map(is_pipe, paths)):
-        if len(paths) > 1:
-            raise UsageError(
-                "a pipe cannot be combined with other inputs", code="ACEP-U108", hint="feed all events to one pipe"
-            )
-        return open_pipe(Path(paths[0]), format_, malformed, layout)
-    files = find_files(paths, format_)
-    inputs = {file.path.resolve() for file in files}
-    for output, what, code in (
-        (malformed.rejects, "rejected rows", "ACEP-U106"),
-        (late.file, "late events", "ACEP-U114"),
-    ):
-        if output is not None and output.resolve() in inputs:
-            raise UsageError(f"{what} would overwrite the input {output}", code=code, hint="name another file")
-    return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True)

@@ -7,15 +7,13 @@ from collections.abc import Generator
 from typing import Any
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.blocks import BYTE_ORDER_MARK, LONGEST_ROW, Block, _checked, _last_line_end
+from acep_approx.events.blocks import BYTE_ORDER_MARK, LONGEST_ROW, Block, checked, last_line_end
 from acep_approx.events.live.followed_path import FollowedPath, to_json
-from acep_approx.events.live.pace import Pace
-from acep_approx.events.live.text import LiveText, Resumed
+from acep_approx.events.live.text import LiveReading, LiveText
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import find_header
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import is_whole_document
-from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format
 
 LOG = logging.getLogger("acep_approx.live")
@@ -27,7 +25,7 @@ class GrowingText(LiveText):
     Parameters
     ----------
     followed : FollowedPath
-    format, malformed, pace, resumed
+    format, reading
         As for ``LiveText``.
 
     Notes
@@ -40,14 +38,12 @@ class GrowingText(LiveText):
         self,
         followed: FollowedPath,
         format: Format,  # noqa: A002  (the word of the public interface)
-        malformed: MalformedRows,
-        pace: Pace,
-        resumed: Resumed | None = None,
+        reading: LiveReading,
     ) -> None:
-        super().__init__(followed.name, format, malformed, pace, resumed)
+        super().__init__(followed.name, format, reading)
         self.is_one_file = False
         self._files = followed
-        self._header = "" if resumed is None else str(resumed.place["header"])
+        self._header = "" if reading.resumed is None else str(reading.resumed.place["header"])
         if self._header and isinstance(format, CsvFormat):  # it may be that of a later file
             self._takes_header(Block(1, self._header.encode()), format)
 
@@ -91,7 +87,7 @@ class GrowingText(LiveText):
                 code="ACEP-D055",
                 hint="write an object on each line (.jsonl); or read the file when it is whole, without --follow",
             )
-        cut = _last_line_end(data, self._format.quotes)
+        cut = last_line_end(data, self._format.quotes)
         if not cut and len(data) > LONGEST_ROW:
             raise DataError(
                 f"{self._name}, line {line}: this row is longer than 64 MiB",
@@ -104,7 +100,7 @@ class GrowingText(LiveText):
         return data[cut:], line + whole.count(b"\n"), self._checked(Block(line, whole))
 
     def _checked(self, block: Block) -> Block:
-        return _checked(block, self._name)
+        return checked(block, self._name)
 
     def _check_one_file(self) -> None:
         if self.is_one_file:

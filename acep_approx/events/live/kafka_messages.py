@@ -11,11 +11,10 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block
 from acep_approx.events.live.kafka import Topic
-from acep_approx.events.live.pace import POLL, Pace
-from acep_approx.events.live.text import LiveText, Resumed
+from acep_approx.events.live.pace import POLL
+from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.layout import Layout
-from acep_approx.events.reading.malformed import MalformedRows
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -50,7 +49,7 @@ class KafkaMessages(LiveText):
     topic : Topic
     layout : Layout
         How times are written.
-    malformed, pace, resumed
+    reading
         As for ``LiveText``.
 
     Attributes
@@ -64,16 +63,9 @@ class KafkaMessages(LiveText):
         ``ACEP-D059``: the objects have a field that is called as one of ``COLUMNS``.
     """
 
-    def __init__(
-        self,
-        topic: Topic,
-        layout: Layout,
-        malformed: MalformedRows,
-        pace: Pace,
-        resumed: Resumed | None = None,
-    ) -> None:
+    def __init__(self, topic: Topic, layout: Layout, reading: LiveReading) -> None:
         name = topic.address.topic
-        super().__init__(name, JsonFormat(name, layout), malformed, pace, resumed)
+        super().__init__(name, JsonFormat(name, layout), reading)
         self._topic = topic
         self._next = 1
         self._held: dict[int, _Piece] = {}

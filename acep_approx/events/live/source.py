@@ -18,7 +18,7 @@ from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import PARTITION, is_address, parse_address, settings
 from acep_approx.events.live.kafka_messages import KafkaMessages, offsets_of
 from acep_approx.events.live.pace import Pace, seconds
-from acep_approx.events.live.text import LiveText, Resumed
+from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.outfile import GrowingFile, OutFile
 from acep_approx.events.reading.arriving import is_pipe
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
@@ -32,8 +32,9 @@ from acep_approx.events.reading.files import (
 )
 from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.paths import refuse_same
 from acep_approx.events.reading.text import text_format
-from acep_approx.events.source import NO_TIMES, Source, Times, refuse_same
+from acep_approx.events.source import NO_TIMES, Source, Times
 
 
 class LiveSource(Source):
@@ -178,16 +179,16 @@ def follow(
     refuse_same(malformed.rejects, left_out.file)
     malformed.opens = opens
     pace = Pace(None if until_idle is None else seconds("until_idle", until_idle))
-    where = None if resumed is None else Resumed.from_json(resumed)
+    reading = LiveReading(malformed, pace, None if resumed is None else Resumed.from_json(resumed))
     skipped = 0 if resumed is None else resumed.get("malformed")
     if not isinstance(skipped, int):
         raise ValueError("not the place in an input")
     if is_address(place):
         if is_one_file:
             raise _counts_messages()
-        reader: LiveText = _topic(str(place), settings(kafka), written, malformed, pace, where, is_in_order=is_in_order)
+        reader: LiveText = _topic(str(place), settings(kafka), written, reading, is_in_order=is_in_order)
     else:
-        reader = _files(Path(place), format, written, malformed, pace, where)
+        reader = _files(Path(place), format, written, reading)
         reader.is_one_file = is_one_file
     return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
 
@@ -206,15 +207,13 @@ def _topic(
     text: str,
     given: dict[str, str],
     layout: Layout,
-    malformed: MalformedRows,
-    pace: Pace,
-    resumed: Resumed | None,
+    reading: LiveReading,
     *,
     is_in_order: bool,
 ) -> KafkaMessages:
     address = parse_address(text)
     check_layout("jsonl", address.topic, layout)
-    topic = Topic(address, given, offsets_of(resumed, address.topic))
+    topic = Topic(address, given, offsets_of(reading.resumed, address.topic))
     if is_in_order and len(topic.offsets) > 1:
         topic.close()
         raise UsageError(
@@ -224,24 +223,18 @@ def _topic(
             hint=f"say how late they may come, each partition for itself: --watermark '10 s' (--source {PARTITION} is "
             "then the default); or read one of them: ?partition=0",
         )
-    return KafkaMessages(topic, layout, malformed, pace, resumed)
+    return KafkaMessages(topic, layout, reading)
 
 
-def _files(
-    path: Path,
-    format_: str | None,
-    layout: Layout,
-    malformed: MalformedRows,
-    pace: Pace,
-    resumed: Resumed | None,
-) -> GrowingText:
+def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading) -> GrowingText:
     if str(path) == "-" or (path.exists() and is_pipe(path)):
         raise UsageError(
             f"{str(path)!r} cannot be followed: it is read as it comes, and once only",
             code="ACEP-U140",
             hint="leave --follow out: events on standard input or in a pipe are matched as they come",
         )
-    if malformed.rejects is not None and malformed.rejects.resolve() == path.resolve():
+    rejects = reading.malformed.rejects
+    if rejects is not None and rejects.resolve() == path.resolve():
         raise UsageError(f"rejected rows would overwrite the input {path}", code="ACEP-U106", hint="name another file")
     form = format_ or (_format_in(path) if layout.line_format is None else "lines")
     if form == "parquet":
@@ -259,9 +252,9 @@ def _files(
     check_layout(form, str(path), layout)
     if form == "csv":
         layout = replace(layout, delimiter=layout.delimiter or DELIMITERS.get(path.suffix.lower()))
-    followed = _followed(path, resumed)
+    followed = _followed(path, reading.resumed)
     text = text_format(form, followed.name, layout, Stored())
-    return GrowingText(followed, text, malformed, pace, resumed)
+    return GrowingText(followed, text, reading)
 
 
 def _followed(path: Path, resumed: Resumed | None) -> FollowedPath:

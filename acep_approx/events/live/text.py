@@ -68,6 +68,25 @@ class Resumed:
         return cls(schema, place, sample)
 
 
+@dataclass(frozen=True)
+class LiveReading:
+    """How live input is read, whatever it is.
+
+    Parameters
+    ----------
+    malformed : MalformedRows
+        What happens to rows that cannot be read.
+    pace : Pace
+        Says when it has ended.
+    resumed : Resumed, optional
+        Where an earlier run has ended.
+    """
+
+    malformed: MalformedRows
+    pace: Pace
+    resumed: Resumed | None = None
+
+
 class LiveText(ArrivingEvents):
     """Rows of text that are still being written; can be read once, and later from where that ended.
 
@@ -76,11 +95,7 @@ class LiveText(ArrivingEvents):
     name : str
         For messages.
     format : CsvFormat, JsonFormat or another one of text
-    malformed : MalformedRows
-    pace : Pace
-        Says when it has ended.
-    resumed : Resumed, optional
-        Where an earlier run has ended.
+    reading : LiveReading
 
     Attributes
     ----------
@@ -97,12 +112,10 @@ class LiveText(ArrivingEvents):
         self,
         name: str,
         format: Format,  # noqa: A002  (the word of the public interface)
-        malformed: MalformedRows,
-        pace: Pace,
-        resumed: Resumed | None = None,
+        reading: LiveReading,
     ) -> None:
-        super().__init__(name, None, format, malformed)  # type: ignore[arg-type]  # it has no stream of bytes
-        self.pace = pace
+        super().__init__(name, None, format, reading.malformed)  # type: ignore[arg-type]  # it has no stream of bytes
+        self.pace = reading.pace
         self.given = 0
         self._text_schema: pa.Schema | None = None
         self._sample = b""
@@ -110,7 +123,7 @@ class LiveText(ArrivingEvents):
         self._coming = self._pieces()
         self._bind: Callable[[pa.Schema], object] | None = None
         self._has_told = False
-        if resumed is not None:
+        if (resumed := reading.resumed) is not None:
             self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
             self._text_schema, self._sample = resumed.schema, resumed.sample
 

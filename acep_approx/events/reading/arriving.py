@@ -18,8 +18,8 @@ from acep_approx.events.blocks import (
     LONGEST_ROW,
     UNREADABLE,
     Block,
-    _last_line_end,
     blocks,
+    last_line_end,
     unreadable,
 )
 from acep_approx.events.reading.decoding import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
@@ -293,7 +293,7 @@ class ArrivingEvents:
 
     def _whole(self) -> bytes:
         """The whole rows of what has come so far."""
-        return self._head if self._has_ended else self._head[: _last_line_end(self._head, quotes=self._format.quotes)]
+        return self._head if self._has_ended else self._head[: last_line_end(self._head, quotes=self._format.quotes)]
 
     def _least(self, rows: list[bytes]) -> int:
         """How many rows it takes to have one that is an event; more than there are where none has come."""
