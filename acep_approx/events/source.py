@@ -15,7 +15,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid, with_times
-from acep_approx.events.kept import CountedRows, KeptEvents, KeptReader, Renumbered
+from acep_approx.events.kept_events import CountedRows, KeptEvents, KeptReader, Renumbered
 from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.files import check_format
@@ -23,7 +23,7 @@ from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
-from acep_approx.events.reading.paths import open_paths, refuse_same
+from acep_approx.events.reading.opening import open_paths, refuse_same
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
 from acep_approx.events.time import likelier_unit

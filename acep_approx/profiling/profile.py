@@ -10,7 +10,7 @@ from typing import Any
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.files import find_files
-from acep_approx.events.reading.named import named_paths
+from acep_approx.events.reading.paths import named_paths
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling import formatting

@@ -170,7 +170,7 @@ def check_revisions(
 
 
 def _check_late(source: RunInputOptions, inputs: list[str]) -> None:
-    from acep_approx.events.reading.paths import refuse_same
+    from acep_approx.events.reading.opening import refuse_same
 
     if source.late is not None:
         format_of(source.late)

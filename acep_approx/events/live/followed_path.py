@@ -14,7 +14,7 @@ from acep_approx.events.blocks import BLOCK_BYTES, unreadable
 from acep_approx.events.reading.decoding import MARKS
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.files import format_of
-from acep_approx.events.reading.foreign import PARQUET
+from acep_approx.events.reading.foreign_formats import PARQUET
 
 LOG = logging.getLogger("acep_approx.live")
 MARK = 1024

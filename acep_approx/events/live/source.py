@@ -32,7 +32,7 @@ from acep_approx.events.reading.files import (
 )
 from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.paths import refuse_same
+from acep_approx.events.reading.opening import refuse_same
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
 

@@ -30,12 +30,12 @@ from acep_approx.events.reading.files import (
     format_of,
     standard_input,
 )
-from acep_approx.events.reading.foreign import PARQUET
+from acep_approx.events.reading.foreign_formats import PARQUET
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
 from acep_approx.events.reading.formats.json_documents import Document, document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.several import FileEvents
+from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.text import Format, TextFile, text_format
 
 Bound = TypeVar("Bound")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import UNREADABLE, unreadable
-from acep_approx.events.reading.foreign import refuse_foreign
+from acep_approx.events.reading.foreign_formats import refuse_foreign
 from acep_approx.events.reading.layout import Stored
 
 MARKS = {

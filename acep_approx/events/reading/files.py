@@ -16,14 +16,14 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.decoding import open_stored, stored_as
-from acep_approx.events.reading.foreign import PARQUET, refuse_misnamed
+from acep_approx.events.reading.foreign_formats import PARQUET, refuse_misnamed
 from acep_approx.events.reading.formats.csv_headers import looks_like_events, told_by_rows
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
 from acep_approx.events.reading.formats.line_formats import told_by_lines
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.named import named_paths
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
+from acep_approx.events.reading.paths import named_paths
 from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.time_formats import TimeFormat
 

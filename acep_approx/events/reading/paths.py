@@ -1,69 +1,59 @@
-"""What a path, or several, stand for: files, folders, a pipe, standard input."""
+"""The files and folders that a user names: paths, and names with ``*`` in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from glob import glob, has_magic
 from pathlib import Path
 
-from acep_approx.errors import UsageError
-from acep_approx.events.late import LateEvents
-from acep_approx.events.live.kafka_address import is_address
-from acep_approx.events.reading.arriving import is_pipe, open_pipe, open_stdin
-from acep_approx.events.reading.files import find_files, open_file
-from acep_approx.events.reading.layout import Layout
-from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.reader import Reader
-from acep_approx.events.reading.several import FileEvents
+from acep_approx.errors import DataError
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://?")
+"""``Path`` makes one slash of two."""
 
 
-def open_paths(
-    paths: Sequence[str | Path], format: str | None, layout: Layout, malformed: MalformedRows, late: LateEvents  # noqa: A002
-) -> Reader:
-    """Open files, folders, a pipe, or standard input.
+def named_paths(given: str | Path) -> list[Path]:
+    """The paths that a name stands for; a name with ``*``, ``?`` or ``[...]`` for all that fit, in name order.
 
     Raises
     ------
     DataError
-        A file is not there, or its columns cannot be read.
-    UsageError
-        ``ACEP-U108``: what is read once is not alone; ``ACEP-U140``: a topic of Kafka; ``ACEP-U106``, ``ACEP-U114``:
-        rows that are left out would overwrite an input.
+        ``ACEP-D010`` there is no such file; ``ACEP-D181`` an address such as ``https://...``.
     """
-    if "-" in paths:
-        if len(paths) > 1:
-            raise UsageError(
-                "standard input '-' cannot be combined with files",
-                code="ACEP-U108",
-                hint="name the files, or feed all events to standard input",
-            )
-        return open_stdin(format, malformed, layout)
-    if any(map(is_address, paths)):
-        raise UsageError(
-            "a topic of Kafka has no end, and cannot be read as a whole",
-            code="ACEP-U140",
-            hint="run a query over it: acep run QUERY kafka://... (query.follow in Python)",
+    if "\n" in str(given):
+        raise DataError(
+            f"{str(given).splitlines()[0]!r:.60} ...: a path has no lines: this is text",
+            code="ACEP-D010",
+            hint="write it to a file, and name that; or read it first, as by pyarrow.csv.read_csv(io.BytesIO(...))",
         )
-    if any(map(is_pipe, paths)):
-        if len(paths) > 1:
-            raise UsageError(
-                "a pipe cannot be combined with other inputs", code="ACEP-U108", hint="feed all events to one pipe"
-            )
-        return open_pipe(Path(paths[0]), format, malformed, layout)
-    files = find_files(paths, format)
-    inputs = {file.path.resolve() for file in files}
-    for output, what, code in (
-        (malformed.rejects, "rejected rows", "ACEP-U106"),
-        (late.file, "late events", "ACEP-U114"),
-    ):
-        if output is not None and output.resolve() in inputs:
-            raise UsageError(f"{what} would overwrite the input {output}", code=code, hint="name another file")
-    return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True)
+    path = Path(given)
+    if path.exists():
+        return [path]
+    if address := _ADDRESS.match(str(given)):
+        raise _an_address(str(given), address)
+    if not has_magic(str(given)):
+        raise _no_such_file(path)
+    if found := sorted(glob(str(given), recursive=True)):  # noqa: PTH207  (a Path globs below a folder only)
+        return [Path(name) for name in found]
+    raise DataError(f"{path}: no file has such a name", code="ACEP-D010", hint="check the folder and the pattern")
 
 
-def refuse_same(rejects: Path | None, late: Path | None) -> None:
-    """Refuse to write rejected rows and late events to one file (``ACEP-U114``)."""
-    if rejects is None or late is None or rejects.resolve() != late.resolve() or rejects.is_char_device():
-        return
-    raise UsageError(
-        f"rejected rows and late events cannot both go to {rejects}", code="ACEP-U114", hint="name another file"
-    )
+def _an_address(given: str, found: re.Match[str]) -> DataError:
+    scheme = found[1].lower()
+    address = f"{found[1]}://{given[found.end() :]}"
+    if scheme in ("http", "https", "ftp"):
+        hint = f"load it first: curl -L -o FILE '{address}'; or feed it: curl -sL '{address}' | acep look -"
+    elif scheme == "file":
+        hint = f"name the file itself: {re.sub('^/*', '/', given[found.end() :])}"
+    else:
+        hint = f"copy it here first; or open it in Python: query.match(pyarrow.dataset.dataset({address!r}))"
+    return DataError(f"{address}: an address, and only files are read", code="ACEP-D181", hint=hint)
+
+
+def _no_such_file(path: Path) -> DataError:
+    from difflib import get_close_matches
+
+    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, there, n=1)
+    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
+    return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.kept import Renumbered
+from acep_approx.events.kept_events import Renumbered
 from acep_approx.events.live.kafka_address import PARTITION
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source

@@ -1,0 +1,69 @@
+"""What a path, or several, stand for: files, folders, a pipe, standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from acep_approx.errors import UsageError
+from acep_approx.events.late import LateEvents
+from acep_approx.events.live.kafka_address import is_address
+from acep_approx.events.reading.arriving import is_pipe, open_pipe, open_stdin
+from acep_approx.events.reading.files import find_files, open_file
+from acep_approx.events.reading.layout import Layout
+from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.multiple_files import FileEvents
+from acep_approx.events.reading.reader import Reader
+
+
+def open_paths(
+    paths: Sequence[str | Path], format: str | None, layout: Layout, malformed: MalformedRows, late: LateEvents  # noqa: A002
+) -> Reader:
+    """Open files, folders, a pipe, or standard input.
+
+    Raises
+    ------
+    DataError
+        A file is not there, or its columns cannot be read.
+    UsageError
+        ``ACEP-U108``: what is read once is not alone; ``ACEP-U140``: a topic of Kafka; ``ACEP-U106``, ``ACEP-U114``:
+        rows that are left out would overwrite an input.
+    """
+    if "-" in paths:
+        if len(paths) > 1:
+            raise UsageError(
+                "standard input '-' cannot be combined with files",
+                code="ACEP-U108",
+                hint="name the files, or feed all events to standard input",
+            )
+        return open_stdin(format, malformed, layout)
+    if any(map(is_address, paths)):
+        raise UsageError(
+            "a topic of Kafka has no end, and cannot be read as a whole",
+            code="ACEP-U140",
+            hint="run a query over it: acep run QUERY kafka://... (query.follow in Python)",
+        )
+    if any(map(is_pipe, paths)):
+        if len(paths) > 1:
+            raise UsageError(
+                "a pipe cannot be combined with other inputs", code="ACEP-U108", hint="feed all events to one pipe"
+            )
+        return open_pipe(Path(paths[0]), format, malformed, layout)
+    files = find_files(paths, format)
+    inputs = {file.path.resolve() for file in files}
+    for output, what, code in (
+        (malformed.rejects, "rejected rows", "ACEP-U106"),
+        (late.file, "late events", "ACEP-U114"),
+    ):
+        if output is not None and output.resolve() in inputs:
+            raise UsageError(f"{what} would overwrite the input {output}", code=code, hint="name another file")
+    return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True)
+
+
+def refuse_same(rejects: Path | None, late: Path | None) -> None:
+    """Refuse to write rejected rows and late events to one file (``ACEP-U114``)."""
+    if rejects is None or late is None or rejects.resolve() != late.resolve() or rejects.is_char_device():
+        return
+    raise UsageError(
+        f"rejected rows and late events cannot both go to {rejects}", code="ACEP-U114", hint="name another file"
+    )
