@@ -209,6 +209,37 @@ def test_without_a_script_picture_and_table_are_there(seen, page):
     assert seen.value(OVERFLOW) <= 0
 
 
+@pytest.fixture(scope="module")
+def budgeted(tmp_path_factory) -> Path:
+    """The explorer of a run within a budget, over events that come once."""
+    draw = Random(9)
+    rows = ({"ts": at, "type": draw.choice("ABC"), "x": draw.randrange(9)} for at in range(200))
+    query = compile_query("PATTERN SEQ(A a, B b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 12")
+    file = tmp_path_factory.mktemp("page") / "page.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(near_matches, "PLACES", 6)
+        query.match_within(rows, "1 steps/event", audit=0).page(file)
+    return file
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (360, "light")])
+def test_what_was_shed_can_be_told_apart_and_read(seen, budgeted, width, scheme):
+    seen.open(budgeted, width=width, scheme=scheme)
+    seen.click("#tab-near")
+    seen.value(LOOK)
+    assert seen.errors == []
+    assert seen.value(OVERFLOW) <= 0
+    assert seen.value(OUTSIDE) == []
+    assert seen.value(CONTRAST) == []
+    assert "was shed" in seen.value("document.querySelector('.detail').innerText")
+    assert seen.value("document.querySelectorAll('.drawn circle.event').length") == 3
+    endings = seen.value("[...document.querySelectorAll('.rows tbody tr td:last-child')].map((one) => one.innerText)")
+    assert set(endings) > {"shed"}
+    smallest = seen.value("Math.min(...[...document.querySelectorAll('figure > svg')].map((one) => "
+                          "13 * one.getBoundingClientRect().width / one.viewBox.baseVal.width))")  # fmt: skip
+    assert smallest > 10.5, "the words in pictures are too small"
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
 def test_the_report_of_a_budget_fits_and_can_be_read(seen, tmp_path, width, scheme):
     ticks = np.arange(40) * 5

@@ -53,10 +53,11 @@ class Points:
 
 @dataclass(frozen=True)
 class Near:
-    """A place of interest beside the match points: its tick, and what is said of it."""
+    """A place of interest beside the match points: its tick, what is said of it, whether it is a shed match."""
 
     tick: int
     said: str
+    is_shed: bool = False
 
 
 class OverTime:
@@ -187,10 +188,11 @@ class OverTime:
             for number, one in enumerate(self.near)
         )
         number = f"{len(self.near):,} place{'' if len(self.near) == 1 else 's'}"
+        shed = sum(one.is_shed for one in self.near)
+        told = f"nearly matched: {number}" if not shed else f"shed or nearly matched: {number}, {shed:,} of them shed"
         yield (
-            '<div class="strip"><div class="strip-head"><span><i class="swatch near"></i>nearly matched: '
-            f'{number}</span></div>\n<div class="marks dots" role="img" aria-label="{number} where a match nearly '
-            f'was">{dots}</div></div>'
+            f'<div class="strip"><div class="strip-head"><span><i class="swatch near"></i>{told}</span></div>\n'
+            f'<div class="marks dots" role="img" aria-label="{told}">{dots}</div></div>'
         )
 
     def _axis(self) -> Iterator[str]:

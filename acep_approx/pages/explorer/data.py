@@ -142,6 +142,11 @@ class NearShown:
     helps: tuple[str, ...]
     ask: str
 
+    @property
+    def is_shed(self) -> bool:
+        """Whether it is a match that a budget shed."""
+        return self.why == "shed"
+
 
 @dataclass(frozen=True)
 class Explored:

@@ -77,10 +77,10 @@ def _picture(run: Explored) -> OverTime | None:
     if not run.near and not any(len(query.ticks) for query in run.queries):
         return None
     points = [Points(query.name, query.ticks, query.errors) for query in run.queries]
-    near = [
-        Near(one.tick, " · ".join([moment_text(one.tick, is_time=run.is_time), *(k or "-" for k in one.key)]))
-        for one in run.near
-    ]
+    near = []
+    for one in run.near:
+        said = " · ".join([moment_text(one.tick, is_time=run.is_time), *(k or "-" for k in one.key)])
+        near.append(Near(one.tick, said, one.is_shed))
     least = max([1, *(query.span for query in run.queries)])
     return OverTime(points, near, is_time=run.is_time, least=least)
 

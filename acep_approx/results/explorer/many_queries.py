@@ -178,12 +178,14 @@ class GatheredMatches:
             labelled = replace(labels, events="", ask="")
             places += near_matches(mine, labelled, mine.points(), chosen.index(name), most).places
         left_out = len(chosen) - len(asked)
-        others = "" if not left_out else (
-            f" Of {left_out:,} others it is not known: these are in CEL, read what others publish, or tables, or have "
-            "more matches."
-        )  # fmt: skip
+        others = (
+            f" {left_out:,} other{'' if left_out == 1 else 's'} not asked: in CEL, or reading what others publish or "
+            "tables, or with more matches."
+        )
         number = f"{len(places):,} place{'' if len(places) == 1 else 's'}"
-        return NearMatches(places, f"Nearly matched: {number} of {len(asked):,} queries, each by itself.{others}")
+        of = f"{len(asked):,} {'query, run' if len(asked) == 1 else 'queries, each run'} by itself"
+        told = f"Nearly matched: {number} of {of}.{others if left_out else ''}"
+        return NearMatches(sorted(places, key=lambda place: place.tick), told)
 
     def _rarest(self, chosen: Sequence[str]) -> list[str]:
         named = [name for name in chosen if not self.queries[name].query.is_algebra]

@@ -102,7 +102,7 @@ def _place(found: Explorable, labels: PageLabels, one: MatchShown, *, is_time: b
         events=one.events,
         why="shed",
         awaited=one.missing,
-        headline=f"a match{of} at {at} was shed{without}",
+        headline=f"a match{of} at {at}{without and without + ','} was shed",
         lines=("the exact answer has it; the budget had no room for the run that leads to it",),
         helps=("more budget",),
         ask=asking(labels, at, dict(zip(names, one.key, strict=True)), is_time=is_time),
