@@ -52,21 +52,16 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         return _empty(found, labels)
     points = plain.points()
     left_out = list(_left_out(found, plain))  # as of a whole pass: others stop where they know enough
+    is_time = pa.types.is_timestamp(points.schema.field("end").type)
     chosen = listing(found, sum(counts.values()))
     if pipeline.plan.query.is_algebra and chosen.matches:
-        ends = points.column("end").combine_chunks()
-        places = number_of_places(plain, points, pipeline.window)
-        chosen = with_events(plain, chosen, places, is_time=pa.types.is_timestamp(ends.type))
+        chosen = with_events(plain, chosen, number_of_places(plain, points, pipeline.window), is_time=is_time)
     near = near_or_shed(plain, labels, points)
     read = plain.progress
     columns = _columns(found, pipeline)
     bound = [*(one.events for one in chosen.matches), *(one.events for one in near.places)]
     rows = np.unique(np.array([row for events in bound for _, row in events], np.int64))
-    ends = points.column("end").combine_chunks()
-    is_time = pa.types.is_timestamp(ends.type)
-    ticks, errors = to_numpy(ends.cast(pa.int64())), to_numpy(points.column("errors").combine_chunks().cast(pa.int64()))
-    by_time = np.argsort(ticks, kind="stable")
-    points_of = PointsOf(counts, ticks[by_time], errors[by_time])
+    points_of = _points_of(points, counts)
     query = query_shown(pipeline.plan.query, pipeline.window, points_of, chosen)
     facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
     facts += [("window", query.window)] if query.window else []
@@ -81,7 +76,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         near=near.places,
         near_told=near.told,
         facts=[*([("input", labels.source)] if labels.source else []), *facts, *left_out, *labels.facts],
-        tiles=tiles_of(counts, errors),
+        tiles=tiles_of(counts, points_of.errors),
         is_time=is_time,
         keys=tuple(one.name for one in found.plan.query.equivalences),
         attributes=columns.names,
@@ -91,6 +86,13 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         notes=[note for note in (chosen.note, kept.told if kept else "") if note],
         again_told=labels.notes,
     )
+
+
+def _points_of(points: pa.Table, counts: dict[int, int]) -> PointsOf:
+    """The match points in order of time."""
+    ticks, errors = (to_numpy(points.column(n).combine_chunks().cast(pa.int64())) for n in ("end", "errors"))
+    by_time = np.argsort(ticks, kind="stable")
+    return PointsOf(counts, ticks[by_time], errors[by_time])
 
 
 def capital(text: str) -> str:
