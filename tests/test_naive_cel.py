@@ -186,12 +186,14 @@ def test_what_is_split_gives_the_same(make: Callable[[int], CelWorld]):
 def test_worlds_are_read_and_the_same_seed_gives_the_same():
     kinds = set()
     for seed in range(cases(2000)):
-        for world in (cel_world(seed), cel_set(seed)):
+        one, several = cel_world(seed), cel_set(seed)
+        for world in (one, several):
             assert len(world.queries()) == len(world.texts)
             for text in world.texts:
-                assert parse_cel(to_cel(parse_cel(text))) == parse_cel(text)
+                tree = parse_cel(text)
+                assert parse_cel(to_cel(tree)) == tree
                 kinds |= {word for word in ("FOLD", "NEXT", "DUR", "WITHIN", "PUBLISH S", "(SELECT") if word in text}
-        assert cel_world(seed) == cel_world(seed)
+        assert cel_world(seed) == one
     assert len(kinds) == 6
 
 

@@ -18,13 +18,28 @@ from tests.rule_mutants import MEANINGS, outcome_of
 from tests.rule_worlds import RuleWorld, rule_world
 
 
+SHOWN_BY = {
+    "LateReadsAreOfNow": 111,
+    "AbsentRowsHaveDefaults": 14,
+    "PointsAreMatches": 16,
+    "WhenSeesTheTransaction": 10,
+    "LateAtTheEnd": 24,
+    "LateByRule": 160,
+    "FailureLeavesTraces": 13,
+    "FailureIsIgnored": 13,
+    "OldIsStale": 24,
+    "DeleteLeavesDefaults": 11,
+}
+"""Worlds that are looked at first."""
+
+
 @pytest.mark.parametrize("name", MEANINGS)
 def test_worlds_notice_a_wrong_meaning(name: str) -> None:
     def disagreement(seed: int) -> bool:
         world = rule_world(seed)
         return outcome_of(world, MEANINGS[name]) != world.expected
 
-    assert first_noticed(disagreement, cases(2_000)) >= 0
+    assert first_noticed(disagreement, cases(2_000), SHOWN_BY.get(name)) >= 0
 
 
 def test_the_right_meaning_does_not_depend_on_batches() -> None:
