@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import UsageError, compile_query
-from acep_approx.events import kept, open_source
+from acep_approx.events import kept_events, open_source
 from acep_approx.results.explorer import near_matches
 from tests.command_line import acep, csv_text
 
@@ -84,8 +84,8 @@ def test_events_that_are_gone_are_refused():
 
 
 def test_of_too_many_events_the_latest_are_kept(monkeypatch):
-    monkeypatch.setattr(kept, "MOST_BYTES", 6_000)
-    monkeypatch.setattr(kept, "PACKED", 50)
+    monkeypatch.setattr(kept_events, "MOST_BYTES", 6_000)
+    monkeypatch.setattr(kept_events, "PACKED", 50)
     page = compile_query(PAIR).match(iter(pairs(1000))).page()
     (first, of) = re.search(r"Kept were the last ([\d,]+) of ([\d,]+) events", page).groups()
     rows = [int(row) for row in data_of(page)["events"]]
