@@ -6,7 +6,8 @@ Source of the latter: Agrawal, Diao, Gyllstrom and Immerman, SIGMOD 2008, sectio
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -69,6 +70,29 @@ class Column:
         return value if isinstance(value, str) else f"{value:{self.format}}"
 
 
+def of_texts(
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]] = (),
+    left: Container[str] = (),
+    note: str = "",
+) -> Table:
+    """A table of the terminal; columns stand to the right but for those named in ``left``."""
+    table = Table(title=title, caption=note or None)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def of_columns(title: str, rows: Sequence[Row], columns: Sequence[Column], note: str = "") -> Table:
+    """The values of rows as a table of the terminal; texts stand to the left."""
+    cells = ([column.cell(row) for column in columns] for row in rows)
+    left = {column.heading for column in columns if column.format == "s"}
+    return of_texts(title, [column.heading for column in columns], cells, left, note)
+
+
 def markdown(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     """Rows as a table of a page."""
     lines = [[column.heading for column in columns], ["---" if c.format == "s" else "---:" for c in columns]]
@@ -92,12 +116,7 @@ class Report:
 
     def table(self, name: str, title: str, rows: Sequence[Row], columns: Sequence[Column], note: str = "") -> None:
         """Print some rows, and write all their values to ``NAME.csv``."""
-        table = Table(title=title, caption=note or None)
-        for column in columns:
-            table.add_column(column.heading, justify="right")
-        for row in rows:
-            table.add_row(*(column.cell(row) for column in columns))
-        self.console.print(table)
+        self.console.print(of_columns(title, rows, columns, note))
         with (self.folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
@@ -146,6 +165,19 @@ Part = tuple[str, str, Callable[[Asked], list[Row]], Sequence[Column]]
 """Title and note of a table, what measures its rows, and its columns."""
 
 
+def in_markdown(part: Part[Asked], rows: Sequence[Row]) -> str:
+    """The table of a part as a piece of a page."""
+    title, note, _, columns = part
+    return f"**{title}.** {note}\n\n{markdown(rows, columns)}\n"
+
+
+def chosen(parser: ArgumentParser, names: Sequence[str], parts: Collection[str], thing: str) -> list[str]:
+    """The parts that were asked for, all by default; ends with an error where there is no such."""
+    if unknown := [name for name in names if name not in parts]:
+        parser.error(f"there is no {thing} {', '.join(unknown)}; there are {', '.join(parts)}")
+    return list(names or parts)
+
+
 def measured(
     parts: Mapping[str, Part[Asked]], names: Sequence[str], asked: Asked, report: Report, say: Callable[[str], None]
 ) -> Iterator[tuple[str, list[Row]]]:
@@ -159,6 +191,6 @@ def measured(
             say(f"{title}: there is nothing to measure")
             continue
         report.table(name, title, rows, columns, note)
-        texts.append(f"**{title}.** {note}\n\n{markdown(rows, columns)}\n")
+        texts.append(in_markdown(parts[name], rows))
         (report.folder / "tables.md").write_text("\n".join(texts), encoding="utf-8")
         yield name, rows

@@ -15,12 +15,12 @@ import pytest
 
 from acep_approx import compile_query
 from experiments.afa2010.baselines import by_joins, by_two_machines, paper_q1, paper_q2, run_paper, spans
-from experiments.afa2010.evaluation import PARTS, figures, shown
+from experiments.afa2010.evaluation import PARTS, figures
 from experiments.afa2010.figures import Asked, Way, pushing, times, watched
 from experiments.afa2010.pictures import drawing, panels_of
 from experiments.afa2010.same import cases
 from experiments.afa2010.streams import DROP, Ignoring, Late, q1, q1_in_one_state, q2, q3, stock
-from experiments.report import markdown
+from experiments.report import markdown, of_columns
 from tests.paper_machine import Input, Operator, outputs_of
 
 ROOT = Path(__file__).parent.parent
@@ -145,7 +145,7 @@ def test_each_figure_has_a_table(name: str) -> None:
     title, note, measure, columns = PARTS[name]
     rows = measure(SMALL)
     assert rows
-    assert shown(rows, columns, title, note).row_count == len(rows)
+    assert of_columns(title, rows, columns, note).row_count == len(rows)
     assert markdown(rows, columns).count("\n") == len(rows) + 1
     assert not [column.key for column in columns if all(row.get(column.key) is None for row in rows)]
 

@@ -22,7 +22,7 @@ from experiments.active2011 import figures
 from experiments.active2011.figures import Asked
 from experiments.active2011.pictures import draw
 from experiments.active2011.real import figure_9
-from experiments.report import Column, Part, Report, Row, measured
+from experiments.report import Column, Part, Report, Row, chosen, measured
 
 RATE, RATIO = ",.0f", ".2f"
 THROUGHPUTS = (
@@ -152,10 +152,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few events and places: whether it works")
     parser.add_argument("--out", type=Path, default=Path("results/active2011"), help="folder for tables and pictures")
     given = parser.parse_args()
-    if unknown := [name for name in given.names if name not in PARTS]:
-        parser.error(f"there is no figure {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    names = chosen(parser, given.names, PARTS, "figure")
     asked = Asked()
     asked = replace(asked, load=replace(asked.load, events=given.events, seed=given.seed))
     if given.quick:
         asked = replace(asked, load=replace(asked.load, events=300), few_points=True)
-    run(asked, given.names or list(PARTS), given.out, Console(stderr=True).print)
+    run(asked, names, given.out, Console(stderr=True).print)

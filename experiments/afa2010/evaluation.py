@@ -17,20 +17,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from acep_approx.errors import UnseenTypeWarning
 from experiments.afa2010 import figures
 from experiments.afa2010.figures import Asked
 from experiments.afa2010.pictures import write
 from experiments.afa2010.same import functions, queries, same
-from experiments.report import Column, Row, markdown
+from experiments.report import Column, Part, Row, in_markdown, of_columns
 from experiments.streams.real import DATA, is_here
 
 RATE = ",.2f"
 
-Part = tuple[str, str, Callable[[Asked], list[Row]], tuple[Column, ...]]
-PARTS: dict[str, Part] = {
+PARTS: dict[str, Part[Asked]] = {
     "8": (
         "Figure 8: Q1, k = 2, W = 2,000, in order",
         "M events/s; AFA: ready for late events, results early; AFA, ordered: a plain run; IPM: joins, in pandas",
@@ -156,16 +154,6 @@ PAIRS = {"11": "10", "13": "12", "17": "16"}
 """Figures that are measured together."""
 
 
-def shown(rows: Sequence[Row], columns: Sequence[Column], title: str, note: str) -> Table:
-    """Rows as a table of the terminal."""
-    table = Table(title=title, caption=note)
-    for column in columns:
-        table.add_column(column.heading, justify="left" if column.format == "s" else "right")
-    for row in rows:
-        table.add_row(*(column.cell(row) for column in columns))
-    return table
-
-
 def measured(asked: Asked, names: Sequence[str], say: Callable[[str], None]) -> dict[str, list[Row]]:
     """The rows of some figures."""
     found: dict[str, list[Row]] = {}
@@ -197,10 +185,9 @@ def main() -> None:
     found = measured(asked, names, lambda title: told.print(f"{title} ..."))
     for name, rows in found.items():
         title, note, _, columns = PARTS[name]
-        console.print(shown(rows, columns, title, note))
+        console.print(of_columns(title, rows, columns, note))
     if given.write is not None:
         for name, rows in found.items():
-            title, note, _, columns = PARTS[name]
-            print(f"\n**{title}.** {note}\n\n{markdown(rows, columns)}")
+            print(f"\n{in_markdown(PARTS[name], rows)}", end="")
         path = write(found, given.write)
         told.print("nothing to draw" if path is None else f"drawn: {path}")

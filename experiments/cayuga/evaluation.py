@@ -25,7 +25,7 @@ from experiments.cayuga import runs as cayuga_runs
 from experiments.cayuga import sets as cayuga_sets
 from experiments.cayuga.pictures import draw
 from experiments.cayuga.sets import Asked
-from experiments.report import Column, Part, Report, Row, measured
+from experiments.report import Column, Part, Report, Row, chosen, measured
 from experiments.streams.real import DATA
 
 RATE, MANY = ",.0f", ",d"
@@ -174,11 +174,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of real streams; generated where absent")
     parser.add_argument("--out", type=Path, default=Path("results/cayuga"), help="folder for tables and pictures")
     given = parser.parse_args()
-    if unknown := [name for name in given.names if name not in PARTS]:
-        parser.error(f"there is no experiment {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    names = chosen(parser, given.names, PARTS, "experiment")
     warnings.simplefilter("ignore", UnseenTypeWarning)
     asked = Asked(given.events, given.rounds, given.most, given.data)
     if given.quick:
         asked = Asked(6_000, 1, 1_000, given.data)
     told = Console(stderr=True)
-    run(asked, given.names or list(PARTS), given.out, told.print)
+    run(asked, names, given.out, told.print)

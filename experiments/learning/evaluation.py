@@ -31,6 +31,7 @@ from acep_approx import HistoryGraph, compile_query
 from experiments.learning import world as online_world
 from experiments.learning.drifts import DRIFTS, HALF, Drift, swapped
 from experiments.learning.runs import Found, answer, offline, run
+from experiments.report import of_texts
 from experiments.shedding.workloads import EVENTS, GENERATED, QUERIES, REAL, Workload, load
 
 SEEDS = 6
@@ -275,13 +276,16 @@ def _spread(some: Sequence[float]) -> str:
 
 def cost_table(results: Sequence[Result]) -> Table:
     """Streams and runs: learning, and all that it adds, as shares of the time without it."""
-    made = Table(title="CPU time, as a share of that of a run that does not learn (medians)")
-    for head in ("stream", "run", "learning", "the run takes longer by"):
-        made.add_column(head, justify="left" if head in ("stream", "run") else "right")
-    for stream in _streams(results):
-        for how in ("learning on", "from nothing"):
-            made.add_row(stream, how, *(f"{share:.1%}" for share in shares(results, stream, how)))
-    return made
+    return of_texts(
+        "CPU time, as a share of that of a run that does not learn (medians)",
+        ("stream", "run", "learning", "the run takes longer by"),
+        [
+            (stream, how, *(f"{share:.1%}" for share in shares(results, stream, how)))
+            for stream in _streams(results)
+            for how in ("learning on", "from nothing")
+        ],
+        left=("stream", "run"),
+    )
 
 
 # --- main ---------------------------------------------------------------------------------------------------------

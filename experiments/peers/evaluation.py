@@ -23,11 +23,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from experiments.peers.processes import OUTPUTS, Cost, Processes, Pushes
 from experiments.peers.ways import Contest
 from experiments.peers.workloads import WORKLOADS
+from experiments.report import of_texts
 
 ROUNDS = 7
 PUSHES = 1000
@@ -174,21 +174,13 @@ def run(names: Sequence[str], rounds: int, divided_by: int) -> None:
             for one in (*measured, *others):
                 one.round()
     if measured:
-        table = Table(title="from events in memory to results in memory, CPU ns/event")
-        for heading in ("workload", "matches/event", "ours", "target", "plain Python", "/ ours", "loop", "/ ours"):
-            table.add_column(heading, justify="left" if heading == "workload" else "right")
-        for one in measured:
-            table.add_row(*one.cells())
-        console.print(table)
+        headings = ("workload", "matches/event", "ours", "target", "plain Python", "/ ours", "loop", "/ ours")
+        title = "from events in memory to results in memory, CPU ns/event"
+        console.print(of_texts(title, headings, [one.cells() for one in measured], {"workload"}))
     if others:
         title = f"one event; a process, {EVENTS // divided_by:,} events of W2 with 20 letters, Parquet to Parquet"
-        table = Table(title=title)
-        for heading in ("what", "unit", "ours", "on five events", "target"):
-            table.add_column(heading, justify="left" if heading in ("what", "unit") else "right")
-        for other in others:
-            for row in other.rows():
-                table.add_row(*row)
-        console.print(table)
+        headings = ("what", "unit", "ours", "on five events", "target")
+        console.print(of_texts(title, headings, [row for other in others for row in other.rows()], {"what", "unit"}))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

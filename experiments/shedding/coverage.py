@@ -16,8 +16,8 @@ from statistics import mean
 import numpy as np
 from bitarray import bitarray
 from rich.console import Console
-from rich.table import Table
 
+from experiments.report import of_texts
 from history.coverage import CountedMap, FoldedMap, HashedMap, Swap, coverage, lazy_greedy, missed, own_count, proxies
 from history.coverage.selection import Choice
 from history.coverage.sketch import Sketch, bitmap
@@ -68,9 +68,10 @@ def spread(values: Sequence[float]) -> str:
 
 def rules(seeds: int, largest: int) -> None:
     """Coverage of each rule as a share of what lazy greedy covers."""
-    table = Table(title="covered, as a share of what lazy greedy covers")
-    for heading in ("items, bundles, budget", "lazy greedy ms", "own count", "swap", "swap ms", "random"):
-        table.add_column(heading, justify="right")
+    table = of_texts(
+        "covered, as a share of what lazy greedy covers",
+        ("items, bundles, budget", "lazy greedy ms", "own count", "swap", "swap ms", "random"),
+    )
     for items, bundles, budget in (size for size in SIZES if size[1] <= largest):
         shares: dict[str, list[float]] = {"own count": [], "swap": [], "random": [], "ms": [], "swap ms": []}
         for seed in range(seeds):
@@ -110,10 +111,11 @@ def kinds(bundles: int) -> dict[str, Callable[[bitarray, int], bitarray | Sketch
 
 def sketched(seeds: int, largest: int) -> None:
     """What greedy covers when it only sees sketches of a tenth of the memory, against greedy over exact maps."""
-    table = Table(title="lost by greedy over sketches of a tenth of the memory (share of what exact greedy covers)")
     columns = ("folded, a tenth, no refill", *kinds(1000), "random")
-    for heading in ("items, bundles, budget", *columns):
-        table.add_column(heading, justify="right")
+    table = of_texts(
+        "lost by greedy over sketches of a tenth of the memory (share of what exact greedy covers)",
+        ("items, bundles, budget", *columns),
+    )
     for items, bundles, budget in (size for size in SKETCHED if size[1] <= largest):
         lost: dict[str, list[float]] = {name: [] for name in columns}
         for seed in range(seeds):
@@ -134,9 +136,10 @@ def sketched(seeds: int, largest: int) -> None:
 
 def unions(seeds: int) -> None:
     """Error of the count of a union and time of a union with its count, by number of bundles in it."""
-    table = Table(title="union of two maps and its count: relative error (root mean square, stated), microseconds")
-    for heading in ("bundles", "exact", "FoldedMap 8,192 bits", "HashedMap 128", "CountedMap 2^10"):
-        table.add_column(heading, justify="right")
+    table = of_texts(
+        "union of two maps and its count: relative error (root mean square, stated), microseconds",
+        ("bundles", "exact", "FoldedMap 8,192 bits", "HashedMap 128", "CountedMap 2^10"),
+    )
     for bundles in (1_000, 10_000, 100_000):
         left, right = np.arange(bundles * 2 // 3), np.arange(bundles // 3, bundles)
         share = min(1.0, 12_000 / bundles)
@@ -175,9 +178,10 @@ def per_call(one: object, other: object, work: Callable[..., object], calls: int
 
 def represented(seeds: int) -> None:
     """How many items proxies make superfluous, and what that loses."""
-    table = Table(title="proxies, larger maps first (500 items, 1,000 bundles)")
-    for heading in ("measure", "theta", "stand for themselves", "missed by a represented item, mean", "worst", "lost"):
-        table.add_column(heading, justify="right")
+    table = of_texts(
+        "proxies, larger maps first (500 items, 1,000 bundles)",
+        ("measure", "theta", "stand for themselves", "missed by a represented item, mean", "worst", "lost"),
+    )
     for measure in ("containment", "jaccard"):
         for theta in (0.5, 0.6, 0.7, 0.8, 0.9):
             own, average, worst, lost = [], [], [], []

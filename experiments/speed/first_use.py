@@ -121,11 +121,11 @@ def main() -> None:
         options.error(f"there is no case {min(unknown)!r}: there are {', '.join(CASES)}")
 
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title="first use: seconds of a process")
-    for heading in ("case", "CPU", "wanted", "wall", "compiled"):
-        table.add_column(heading, justify="left" if heading in ("case", "compiled") else "right")
+    from experiments.report import of_texts
+
+    headings = ("case", "CPU", "wanted", "wall", "compiled")
+    table = of_texts("first use: seconds of a process", headings, left=("case", "compiled"))
     with tempfile.TemporaryDirectory() as nowhere:
         for name in chosen:
             case = CASES[name]

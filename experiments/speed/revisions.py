@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
 
 from acep_approx import compile_query
 from acep_approx.arrays import Ints
-from experiments.report import Column, Row
+from experiments.report import Column, Row, of_columns
 
 WINDOW = 500
 QUERIES = {
@@ -273,12 +272,7 @@ def main() -> None:
         if given.only in (None, part):
             for name in QUERIES if given.query is None else [given.query]:
                 rows += measure(name, events, rounds)
-    table = Table(title="Late and revised events")
-    for column in COLUMNS:
-        table.add_column(column.heading, justify="left" if column.format == "s" else "right")
-    for row in rows:
-        table.add_row(*(column.cell(row) for column in COLUMNS))
-    Console(width=140).print(table)
+    Console(width=140).print(of_columns("Late and revised events", rows, COLUMNS))
 
 
 if __name__ == "__main__":
